@@ -1,0 +1,44 @@
+"""Files that appear whole or not at all: write aside, flush to disk, rename."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def whole(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it to `path` when the block ends well, remove it otherwise.
+
+    Raises:
+        OSError: the disk is full, read-only or not ours; the message says which file and what to do. Whatever stood at
+            `path` before still stands there.
+    """
+    path = Path(path)
+    # The process id keeps two attempts at the same file apart; the suffix stays last because writers look at it.
+    aside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield aside
+        with aside.open("rb") as written:
+            os.fsync(written.fileno())
+        aside.replace(path)
+    except OSError as error:
+        advice = {
+            errno.ENOSPC: "the disk is full: free some space",
+            errno.EDQUOT: "the disk quota is used up: free some space",
+            errno.EROFS: "the file system is read-only: choose another folder",
+            errno.EACCES: "permission denied: check who owns the folder",
+        }.get(error.errno or 0)
+        if advice is None:
+            raise
+        raise OSError(error.errno, f"cannot write {path}: {advice}, then run the same command again") from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write `text` as UTF-8 to `path`, atomically."""
+    with whole(path) as aside:
+        aside.write_text(text, encoding="utf-8")

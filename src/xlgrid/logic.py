@@ -1,0 +1,265 @@
+"""Propositions, rules and theories: what a RuleTaker example says before any language says it."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+VARIABLE = "?"  # the subject of a rule that holds for everyone
+
+_Conditions = list[tuple[int, bool]]  # of one rule instance: numbers of ground literals, and whether each is positive
+_ENDLESS = 1 << 30  # the depth of a failure that is not (yet) established
+
+
+class Literal(NamedTuple):
+    """One proposition or its negation: "Anne is big", "the cat does not chase the dog", "someone is not kind".
+
+    `predicate` is an attribute when `object` is None, otherwise a relation. `subject` is an entity or VARIABLE;
+    `object` is always an entity.
+    """
+
+    predicate: str
+    subject: str
+    object: str | None = None
+    positive: bool = True
+
+
+class Rule(NamedTuple):
+    """If all `conditions` (one to three) hold then `conclusion` holds. A negative condition is negation as failure."""
+
+    conditions: tuple[Literal, ...]
+    conclusion: Literal
+
+
+class Theory(NamedTuple):
+    """Positive facts and rules, read under the closed-world assumption (Clark et al. 2020, section 3)."""
+
+    facts: tuple[Literal, ...]
+    rules: tuple[Rule, ...]
+
+
+class Solution(NamedTuple):
+    """What a theory says about its entities: `proved` and `failed` positive ground literals, with their depths.
+
+    The depth of a literal is the number of rules one must apply in sequence to know whether it holds:
+
+    - proved: 0 for a fact, otherwise the least, over the rule instances that conclude it and whose conditions all
+      hold, of 1 + the greatest depth of a condition;
+    - failed: 0 if no rule instance concludes it, otherwise 1 + the greatest, over the rule instances that conclude it,
+      of the least depth of a condition that does not hold.
+
+    The depth of a negative condition is the depth of its positive form: that of the failure by which it holds, or of
+    the proof by which it does not. Literals that wait for one another ("if big then round", "if round then big") fail
+    together, at 1 + the greatest of the least depths among their rule instances that fail on something outside the
+    group; an instance that fails only on the group itself counts 0.
+    """
+
+    proved: dict[Literal, int]
+    failed: dict[Literal, int]
+
+
+def named(theory: Theory) -> tuple[str, ...]:
+    """The entities a theory names, in alphabetical order."""
+    names = {name for literal in _literals(theory) for name in (literal.subject, literal.object)}
+    return tuple(sorted(name for name in names if name is not None and name != VARIABLE))
+
+
+def derive(theory: Theory, entities: Collection[str]) -> dict[Literal, int]:
+    """Every positive ground literal that follows from `theory`, with the depth of its shallowest proof.
+
+    `Solution` defines depth. Arguments and errors are those of `solve`.
+    """
+    return solve(theory, entities).proved
+
+
+def answer(theory: Theory, question: Literal, entities: Collection[str]) -> tuple[bool, int]:
+    """Whether a ground `question` of either polarity holds under the closed-world assumption, and at what depth.
+
+    The depth of a negative question is that of its positive form, see `Solution`. Arguments and errors are those of
+    `solve`.
+    """
+    if question.subject == VARIABLE:
+        raise ValueError(f"a question is about one entity, got {describe(question)}: name its subject")
+    solution = solve(theory, entities)
+    literal = question._replace(positive=True)
+    if literal in solution.proved:
+        return question.positive, solution.proved[literal]
+    return not question.positive, solution.failed.get(literal, 0)
+
+
+def solve(theory: Theory, entities: Collection[str]) -> Solution:
+    """Prove or fail every literal that combines an entity with a predicate (and object) that `theory` mentions.
+
+    Args:
+        theory: positive facts, and rules with positive conclusions.
+        entities: what VARIABLE ranges over; all entities that `theory` names must be among them, see `named`.
+
+    Raises:
+        ValueError: `theory` is not stratified, that is, an instance of a literal rests on its own negation; or it has a
+            negative fact or conclusion, a fact about VARIABLE, or an entity that is not in `entities`. Stratification
+            is judged on rule instances (local stratification, Przymusinski 1988): "if Anne is not big then Bob is big"
+            is accepted.
+    """
+    names = tuple(dict.fromkeys(entities))
+    _check(theory, names)
+    width = len(names)
+    position = {name: i for i, name in enumerate(names)}
+    # A signature is all of a literal but its subject; a ground literal is numbered signature * width + subject.
+    signatures: dict[tuple[str, str | None], int] = {}
+
+    def number(literal: Literal) -> int:
+        signature = signatures.setdefault((literal.predicate, literal.object), len(signatures))
+        return signature * width + position.get(literal.subject, 0)
+
+    facts = {number(fact) for fact in theory.facts}
+    instances: list[tuple[int, _Conditions]] = []
+    for conditions, conclusion in theory.rules:
+        body = [(number(c), c.subject == VARIABLE, c.positive) for c in conditions]
+        head, general = number(conclusion), conclusion.subject == VARIABLE
+        for i in range(width if general or any(varies for _, varies, _ in body) else 1):
+            instances.append((head + i * general, [(atom + i * varies, positive) for atom, varies, positive in body]))
+    rules: list[list[_Conditions]] = [[] for _ in range(len(signatures) * width)]
+    for head, ground in instances:
+        rules[head].append(ground)
+
+    atoms = [Literal(predicate, name, thing) for predicate, thing in signatures for name in names]
+    values = _values(rules, facts, lambda atom: describe(atoms[atom]))
+    return Solution(
+        {atom: value for atom, value in zip(atoms, values, strict=True) if value >= 0},
+        {atom: ~value for atom, value in zip(atoms, values, strict=True) if value < 0},
+    )
+
+
+def describe(literal: Literal) -> str:
+    """A literal for error messages: "big(anne)", "not chase(cat, dog)"."""
+    things = literal.subject if literal.object is None else f"{literal.subject}, {literal.object}"
+    return f"{'' if literal.positive else 'not '}{literal.predicate}({things})"
+
+
+def _literals(theory: Theory) -> Iterable[Literal]:
+    yield from theory.facts
+    for conditions, conclusion in theory.rules:
+        yield from conditions
+        yield conclusion
+
+
+def _check(theory: Theory, names: Collection[str]) -> None:
+    for fact in theory.facts:
+        if not fact.positive or fact.subject == VARIABLE:
+            raise ValueError(f"a fact is positive and about one entity, got {describe(fact)}")
+    for rule in theory.rules:
+        if not rule.conditions:
+            raise ValueError(f"a rule has at least one condition, got none for {describe(rule.conclusion)}: add a fact")
+        if not rule.conclusion.positive:
+            raise ValueError(
+                f"a rule concludes something positive, got {describe(rule.conclusion)}: "
+                "under the closed-world assumption whatever is not concluded is false already"
+            )
+    if VARIABLE in names:
+        raise ValueError(f"{VARIABLE!r} stands for every entity and cannot be one of them: {', '.join(names)}")
+    missing = [name for name in named(theory) if name not in names]
+    if missing:
+        raise ValueError(
+            f"the theory names {', '.join(missing)} but the entities are {', '.join(names) or 'none'}: "
+            "pass all entities it names, for instance named(theory)"
+        )
+
+
+def _values(rules: list[list[_Conditions]], facts: set[int], name: Callable[[int], str]) -> list[int]:
+    """Of each ground literal: its depth if it is proved, ~depth if it fails. `rules` are instances by conclusion."""
+    values = [~_ENDLESS] * len(rules)
+    waits = [sum(map(len, instances)) for instances in rules]
+    uses: list[list[int]] = [[] for _ in rules]
+    for atom, instances in enumerate(rules):
+        for conditions in instances:
+            for condition, _ in conditions:
+                uses[condition].append(atom)
+
+    def settle(ready: deque[int]) -> None:
+        while ready:
+            for use in uses[ready.popleft()]:
+                waits[use] -= 1
+                if not waits[use] and use in unsettled:
+                    values[use] = 0 if use in facts else _value(rules[use], values)
+                    unsettled.discard(use)
+                    ready.append(use)
+
+    unsettled = set(range(len(rules)))
+    free = [atom for atom in unsettled if not waits[atom]]
+    for atom in free:
+        values[atom] = 0 if atom in facts else _value(rules[atom], values)
+    unsettled.difference_update(free)
+    settle(deque(free))
+    while unsettled:
+        loop = min((_reach(atom, rules, unsettled) for atom in sorted(unsettled)), key=len)
+        _check_stratified(loop, rules, name)
+        _settle_loop(loop, rules, facts, values)
+        unsettled -= set(loop)
+        settle(deque(sorted(loop)))
+    return values
+
+
+def _value(instances: list[_Conditions], values: list[int]) -> int:
+    """The value of the literal that `instances` conclude, from the values of their conditions."""
+    proof, failure = _ENDLESS, -1
+    for conditions in instances:
+        deepest, shallowest = -1, _ENDLESS
+        fails = False
+        for atom, positive in conditions:
+            value = values[atom]
+            depth = value if value >= 0 else ~value
+            if (value >= 0) == positive:
+                deepest = max(deepest, depth)
+            else:
+                fails = True
+                shallowest = min(shallowest, depth)
+        if fails:
+            failure = max(failure, shallowest)
+        else:
+            proof = min(proof, deepest + 1)
+    return proof if proof < _ENDLESS else ~min(failure + 1, _ENDLESS)
+
+
+def _reach(start: int, rules: list[list[_Conditions]], within: set[int]) -> dict[int, int]:
+    """The literals in `within` that `start` rests on, each with the one that led to it (breadth first)."""
+    found: dict[int, int] = {}
+    queue = deque([start])
+    while queue:
+        atom = queue.popleft()
+        for conditions in rules[atom]:
+            for condition, _ in conditions:
+                if condition in within and condition not in found:
+                    found[condition] = atom
+                    queue.append(condition)
+    return found
+
+
+def _check_stratified(loop: Collection[int], rules: list[list[_Conditions]], name: Callable[[int], str]) -> None:
+    for head in sorted(loop):
+        for conditions in rules[head]:
+            for condition, positive in conditions:
+                if positive or condition not in loop:
+                    continue
+                origins = _reach(condition, rules, set(loop))
+                path = [head]
+                while path[-1] != condition:
+                    path.append(origins[path[-1]])
+                cycle = ", which rests on ".join(name(atom) for atom in reversed(path))
+                raise ValueError(
+                    f"the theory is not stratified: {name(head)} rests on not {cycle}; "
+                    "remove a negative condition or a rule of this cycle"
+                )
+
+
+def _settle_loop(loop: Collection[int], rules: list[list[_Conditions]], facts: set[int], values: list[int]) -> None:
+    """Settle literals that rest on one another, and otherwise only on settled ones."""
+    changed = True
+    while changed:
+        changed = False
+        for atom in loop:
+            value = 0 if atom in facts else _value(rules[atom], values)
+            changed |= value != values[atom]
+            values[atom] = value
+    endless = [atom for atom in loop if values[atom] == ~_ENDLESS]
+    outside = [~_value([conditions], values) for atom in endless for conditions in rules[atom]]
+    for atom in endless:
+        values[atom] = ~max((depth for depth in outside if depth < _ENDLESS), default=1)

@@ -1,0 +1,395 @@
+"""A small world of facts that every artificial language can tell: named entities, common words and who did what where.
+
+Nothing here belongs to a language. Words are concepts written as English glosses (`"dog"`, `"big"`), named entities are
+ids (`"per17"`, `"loc3"`, `"org99"`). Two kinds of facts exist:
+
+- *knowledge* (`knowledge()`): what stays true of the named entities. A person has one birthplace, one home, one
+  employer and one profession, an organisation has one seat and one leader;
+- *episodes*: whatever else may happen, to named entities or to unnamed dogs and teachers.
+
+Entities are numbered along a road and know only their neighbours (numbers at most REACH apart), so that a range of
+numbers is a world of its own: that is what `entities` in `facts` holds out.
+"""
+
+import json
+import random
+from functools import cache
+from typing import NamedTuple
+
+PER_TYPE = 120  # entities of each type
+GIVEN_NAMES = 40
+REACH = 5
+TYPES = ("PER", "LOC", "ORG")
+
+PROFESSIONS = ("teacher", "doctor", "singer", "farmer", "soldier", "judge", "writer", "student")
+KIN = ("brother", "daughter", "friend", "neighbour")
+ANIMALS = ("dog", "horse", "bird", "cat", "wolf", "fish")
+THINGS = ("book", "stone", "boat", "letter", "apple", "knife", "lamp", "chair", "coin", "drum", "shirt", "wheel")
+PLACES = ("market", "garden", "road", "forest", "bridge", "house")
+SETTLEMENTS = ("city", "village", "island")
+INSTITUTIONS = ("bank", "school", "club", "company", "museum", "party", "union")
+NOUNS = PROFESSIONS + KIN + ANIMALS + THINGS + PLACES + SETTLEMENTS + INSTITUTIONS
+# The last three also begin names of places: "New York", "Old Delhi".
+# fmt: off
+ADJECTIVES = (
+    "good", "bad", "red", "white", "black", "green", "long", "short", "strong", "weak", "rich", "poor", "happy", "sad",
+    "quiet", "famous", "small", "big", "new", "old",
+)
+# fmt: on
+NUMERALS = ("two", "three", "four", "five", "seven", "ten", "hundred")
+ADVERBS = ("quickly", "slowly", "gladly", "quietly", "often", "also", "certainly")
+TIMES = {
+    "yesterday": "past",
+    "once": "past",
+    "recently": "past",
+    "now": "present",
+    "today": "present",
+    "still": "present",
+    "tomorrow": "future",
+    "soon": "future",
+}
+PRONOUNS = {"i": (1, False), "you": (2, False), "she": (3, False), "we": (1, True), "they": (3, True)}  # person, plural
+RELATIONS = ("in", "to", "from", "with", "for")  # how an oblique argument is related to what happens
+
+
+class Frame(NamedTuple):
+    """What a verb takes in an episode: classes of agents and patients, and one oblique argument.
+
+    A class is an entity type or a key of CLASSES; written twice, it is twice as likely.
+    """
+
+    agents: str
+    patients: str = ""
+    relation: str = ""
+    obliques: str = ""
+
+
+CLASSES: dict[str, tuple[str, ...]] = {
+    "person": PROFESSIONS,
+    "animal": ANIMALS,
+    "thing": THINGS,
+    "place": PLACES,
+    "settlement": SETTLEMENTS,
+    "institution": INSTITUTIONS,
+    "pronoun": tuple(PRONOUNS),
+}
+
+EPISODES = {
+    "sleep": Frame("person animal pronoun", "", "in", "LOC place"),
+    "laugh": Frame("person pronoun", "", "in", "LOC place"),
+    "run": Frame("person animal pronoun", "", "from", "LOC place"),
+    "fall": Frame("person animal thing", "", "in", "place"),
+    "wait": Frame("person pronoun", "", "for", "PER ORG person"),
+    "see": Frame("PER person animal pronoun", "PER LOC ORG person animal thing"),
+    "help": Frame("PER ORG ORG person pronoun", "PER ORG ORG person"),
+    "follow": Frame("PER person animal", "person animal"),
+    "love": Frame("person pronoun", "PER LOC ORG animal"),
+    "find": Frame("PER person animal pronoun", "thing", "in", "LOC place"),
+    "carry": Frame("PER person animal pronoun", "thing", "to", "LOC ORG place"),
+    "break": Frame("person animal pronoun", "thing", "in", "place"),
+    "buy": Frame("PER ORG ORG institution", "thing", "from", "ORG institution"),
+    "sell": Frame("ORG ORG institution", "thing", "in", "LOC place"),
+    "go": Frame("PER person animal pronoun", "", "to", "LOC place"),
+    "come": Frame("PER person pronoun", "", "from", "LOC"),
+    "speak": Frame("PER person pronoun", "", "with", "PER person"),
+    "play": Frame("animal person", "", "with", "thing"),
+    "visit": Frame("PER person pronoun", "LOC ORG"),
+    "pay": Frame("ORG ORG institution", "PER person"),
+}
+# Verbs of lasting relations; `be` is the copula and `say` and `know` take another fact as their content.
+LASTING = {"born": "past", "live": "present", "work": "present", "lead": "present", "found": "past", "lie": "present"}
+LASTING |= {"border": "present", "marry": "past", "be": "present"}
+REPORTS = ("say", "know")
+VERBS = (*EPISODES, *(verb for verb in LASTING if verb != "be"), *REPORTS)
+OPEN_CLASS = NOUNS + ADJECTIVES + VERBS + NUMERALS + ADVERBS + tuple(TIMES)
+
+
+class Entity(NamedTuple):
+    """A named entity: its id, its type (PER, LOC or ORG) and the parts of its name.
+
+    Parts are `given<n>`, `family<n>`, `loc<n>`, `brand<n>` or a concept. PER: given and family name, or a family name
+    alone. LOC: a place name, sometimes after an adjective ("New X"). ORG: a coined brand, or an institution and whose
+    it is ("Bank of X", X being a place or a founder's family name).
+    """
+
+    id: str
+    type: str
+    name: tuple[str, ...]
+
+
+class Phrase(NamedTuple):
+    """A noun phrase: head (an entity id, a noun or a pronoun; after `be` also an adjective) and what modifies it."""
+
+    head: str
+    adjective: str | None = None
+    numeral: str | None = None
+    owner: str | None = None  # an entity id: "the brother of per3"
+    definite: bool = False
+    plural: bool = False
+
+
+class Fact(NamedTuple):
+    """Who (agents) does what (predicate) to whom (patient) where, with or for whom (obliques), when and how.
+
+    `patient` of `be` is what the agent is. `obliques` pairs one of RELATIONS with a phrase. `content` is the fact that
+    is said or known. `tense` is past, present or future and agrees with `time`.
+    """
+
+    predicate: str
+    agents: tuple[Phrase, ...]
+    patient: Phrase | None = None
+    obliques: tuple[tuple[str, Phrase], ...] = ()
+    time: str | None = None
+    adverb: str | None = None
+    tense: str = "present"
+    positive: bool = True
+    content: "Fact | None" = None
+
+
+@cache
+def entities() -> dict[str, Entity]:
+    """All named entities by id, types in the order of TYPES, numbers ascending."""
+    rng = random.Random("entities")
+    found = []
+    for i in range(PER_TYPE):
+        family = (f"family{i}",)
+        found.append(Entity(f"per{i}", "PER", (f"given{rng.randrange(GIVEN_NAMES)}", *family) if i % 4 else family))
+    for i in range(PER_TYPE):
+        place = (f"loc{i}",)
+        found.append(Entity(f"loc{i}", "LOC", (rng.choice(ADJECTIVES[-3:]), *place) if i % 6 == 3 else place))
+    for i in range(PER_TYPE):
+        # Name-givers carry the organisation's own number, so that whoever is held out stays out of names, too.
+        name = ((f"brand{i}",), (rng.choice(INSTITUTIONS), f"loc{i}"), (rng.choice(INSTITUTIONS), f"family{i}"))
+        found.append(Entity(f"org{i}", "ORG", name[(0, 1, 1, 2, 1)[i % 5]]))
+    return {entity.id: entity for entity in found}
+
+
+@cache
+def knowledge() -> tuple[Fact, ...]:
+    """All that stays true of the named entities, without times or adverbs. The same in every call and process."""
+    rng = random.Random("knowledge")
+    known: list[Fact] = []
+
+    def near(kind: str, i: int) -> Phrase:
+        others = [j for j in range(max(0, i - REACH), min(PER_TYPE, i + REACH + 1)) if j != i]
+        return Phrase(f"{kind}{rng.choice(others)}")
+
+    def learn(verb: str, agent: Phrase, patient: Phrase | None = None, **obliques: Phrase) -> None:
+        pairs = tuple((relation.strip("_"), phrase) for relation, phrase in obliques.items())
+        known.append(Fact(verb, (agent,), patient, pairs, tense=LASTING[verb]))
+
+    for i in range(PER_TYPE):
+        person, place, organisation = (Phrase(f"{kind}{i}") for kind in ("per", "loc", "org"))
+        learn("born", person, in_=near("loc", i))
+        learn("live", person, in_=near("loc", i))
+        learn("work", person, for_=near("org", i))
+        learn("be", person, Phrase(rng.choice(PROFESSIONS)))
+        learn("be", person, Phrase(rng.choice(KIN), owner=near("per", i).head, definite=True))
+        if i % 2:
+            learn("marry", person, Phrase(f"per{i - 1}"))
+        name = entities()[f"org{i}"].name
+        learn("lie", organisation, in_=place if name[-1] == f"loc{i}" else near("loc", i))
+        learn("lead", near("per", i), organisation)
+        learn("found", person if name[-1] == f"family{i}" else near("per", i), organisation)
+        learn("be", organisation, Phrase(name[0] if len(name) > 1 else rng.choice(INSTITUTIONS)))
+        learn("border", place, near("loc", i))
+        learn("be", place, Phrase(rng.choice(SETTLEMENTS)))
+    return tuple(known)
+
+
+def _own_phrases(fact: Fact) -> tuple[Phrase, ...]:
+    return (*fact.agents, *((fact.patient,) if fact.patient else ()), *(phrase for _, phrase in fact.obliques))
+
+
+def phrases(fact: Fact) -> tuple[Phrase, ...]:
+    """All noun phrases of a fact, those of its content included."""
+    return _own_phrases(fact) + (phrases(fact.content) if fact.content else ())
+
+
+def mentions(fact: Fact) -> list[str]:
+    """Ids of the named entities in a fact, with repetitions."""
+    named = [name for phrase in phrases(fact) for name in (phrase.owner, phrase.head) if name]
+    return [name for name in named if name in entities()]
+
+
+def content_words(fact: Fact) -> int:
+    """How many words every language needs for a fact: all but function words and punctuation."""
+    known = entities()
+    count = (fact.predicate != "be") + (fact.time is not None) + (fact.adverb is not None)
+    for phrase in _own_phrases(fact):
+        named = [name for name in (phrase.head, phrase.owner) if name]
+        count += sum(len(known[name].name) if name in known else 1 for name in named)
+        count += (phrase.adjective is not None) + (phrase.numeral is not None)
+    return count + (content_words(fact.content) if fact.content else 0)
+
+
+def function_words(fact: Fact) -> int:
+    """How many function words a fact may take in a language that has one for everything."""
+    count = len(fact.agents) - fact.positive + len(fact.obliques) + (fact.predicate == "be") + (fact.tense != "present")
+    for phrase in _own_phrases(fact):
+        named = [entities()[name] for name in (phrase.head, phrase.owner) if name in entities()]
+        count += phrase.definite + (phrase.owner is not None)
+        count += sum(entity.type == "ORG" and len(entity.name) > 1 for entity in named)
+    return count + (1 + function_words(fact.content) if fact.content else 0)
+
+
+def _claim(fact: Fact) -> tuple[str, frozenset[str], str | None]:
+    """What two facts share that cannot be true and false at once: neighbours and friends are so both ways."""
+    named = frozenset(mentions(fact))
+    return fact.predicate, named, None if len(named) > 1 or fact.patient is None else fact.patient.head
+
+
+class _Teller:
+    """Draws facts about the entities numbered low to high - 1."""
+
+    def __init__(self, rng: random.Random, low: int, high: int):
+        self.rng = rng
+        self.classes = CLASSES | {kind: tuple(f"{kind.lower()}{i}" for i in range(low, high)) for kind in TYPES}
+        inside = {name for kind in TYPES for name in self.classes[kind]}
+        known = [fact for fact in knowledge() if inside.issuperset(mentions(fact))]
+        self.claims = {_claim(fact) for fact in known}
+        self.by_verb: dict[tuple[str, str], list[Fact]] = {}
+        for fact in known:
+            subject = entities()[fact.agents[0].head].type
+            self.by_verb.setdefault((fact.predicate, subject), []).append(fact)
+
+    def some(self, classes: str) -> Phrase:
+        rng = self.rng
+        kind = rng.choice(classes.split())
+        head = rng.choice(self.classes[kind])
+        if kind == "pronoun":
+            return Phrase(head, plural=PRONOUNS[head][1])
+        adjective = rng.choice(ADJECTIVES) if rng.random() < (0.1 if kind in TYPES else 0.4) else None
+        if kind in TYPES:
+            return Phrase(head, adjective)
+        numeral = rng.choice(NUMERALS) if rng.random() < 0.2 else None
+        owner = rng.choice(self.classes["PER"]) if kind in ("thing", "animal") and rng.random() < 0.1 else None
+        plural = numeral is not None or rng.random() < 0.15
+        return Phrase(head, adjective, numeral, owner, rng.random() < 0.6, plural)
+
+    def episode(self) -> Fact:
+        rng = self.rng
+        verb = rng.choice(tuple(EPISODES))
+        frame = EPISODES[verb]
+        agents: tuple[Phrase, ...] = (self.some(frame.agents),)
+        if agents[0].head not in PRONOUNS and rng.random() < 0.15:
+            other = self.some(frame.agents)
+            if other.head not in PRONOUNS and other.head != agents[0].head:
+                agents += (other,)
+        patient = self.some(frame.patients) if frame.patients else None
+        obliques: tuple[tuple[str, Phrase], ...] = ()
+        if frame.obliques and (patient is None or rng.random() < 0.6):
+            obliques = ((frame.relation, self.some(frame.obliques)),)
+        elif not frame.obliques and rng.random() < 0.4:
+            obliques = (("in", self.some("LOC place")),)
+        return Fact(verb, agents, patient, obliques, tense=rng.choice(("past", "present", "future")))
+
+    def state(self) -> Fact:
+        agent = self.some("PER LOC ORG person animal thing place")._replace(adjective=None)
+        return Fact("be", (agent,), Phrase(self.rng.choice(ADJECTIVES)))
+
+    def lasting(self) -> Fact:
+        fact = self.rng.choice(self.rng.choice(list(self.by_verb.values())))
+        return self.denied(fact) if self.rng.random() < 0.15 else fact
+
+    def denied(self, fact: Fact) -> Fact:
+        """A true negative: the fact with its last argument exchanged, so that it does not hold, and negated."""
+        last = fact.obliques[-1][1] if fact.obliques else fact.patient
+        assert last is not None
+        name = last.owner or last.head
+        other = self.rng.choice(next(members for members in self.classes.values() if name in members))
+        phrase = last._replace(owner=other) if last.owner else last._replace(head=other)
+        if fact.obliques:
+            changed = fact._replace(obliques=((fact.obliques[-1][0], phrase),), positive=False)
+        else:
+            changed = fact._replace(patient=phrase, positive=False)
+        return fact if _claim(changed) in self.claims or other == fact.agents[0].head else changed
+
+    def fact(self) -> Fact:
+        rng = self.rng
+        dice = rng.random()
+        if dice < 0.45:
+            fact = self.lasting()
+        else:
+            fact = (self.episode() if dice < 0.93 else self.state())._replace(positive=rng.random() < 0.85)
+        if content_words(fact) < 6 and rng.random() < 0.1:
+            return Fact(rng.choice(REPORTS), (self.some("PER ORG person pronoun"),), tense="past", content=fact)
+        if content_words(fact) < 4 or rng.random() < 0.3:
+            fact = fact._replace(time=rng.choice([time for time, tense in TIMES.items() if tense == fact.tense]))
+        if content_words(fact) < 4 or rng.random() < 0.3:
+            # Who was born somewhere was not born there quickly.
+            lasts = fact.predicate in LASTING
+            fact = fact._replace(adverb=rng.choice(ADVERBS[-2:] if lasts else ADVERBS))
+        return fact
+
+
+def _tellable(fact: Fact) -> bool:
+    """Whether its sentence has 5 to 14 tokens in any language, the full stop included."""
+    content = content_words(fact)
+    return content >= 4 and content + function_words(fact) <= 13
+
+
+def facts(n: int, seed: int, entities: tuple[float, float] = (0.0, 1.0)) -> list[Fact]:
+    """Draw `n` facts. A larger `n` with the same seed and entities gives a longer list with the same beginning.
+
+    `entities` is the range of named entities that may be mentioned, as shares of each type: train on `(0, 0.8)` and a
+    test set on `(0.8, 1)` mentions only people, places and organisations never seen in training (given names recur),
+    one on `(0, 1)` partly so. A fact takes 5 to 14 tokens, whatever the language. Facts differ from one another unless
+    the range is so small that new ones become hard to find.
+
+    Raises:
+        ValueError: `n` is negative, or the range is empty or not within 0..1.
+    """
+    low, high = (round(share * PER_TYPE) for share in entities)
+    if not (0 <= entities[0] < entities[1] <= 1 and high - low >= 2):
+        raise ValueError(
+            f"entities={entities!r}: expected two shares (from, to) with 0 <= from < to <= 1, at least "
+            f"{2 / PER_TYPE:.3f} apart, such as (0, 0.8) for training and (0.8, 1) for testing"
+        )
+    if n < 0:
+        raise ValueError(f"n={n}: expected the number of facts to draw, 0 or more")
+    teller = _Teller(random.Random(f"facts {seed}"), low, high)
+    drawn: list[Fact] = []
+    seen: set[Fact] = set()
+    repeats = 0
+    while len(drawn) < n:
+        fact = teller.fact()
+        if not _tellable(fact) or (fact in seen and repeats < 50):
+            repeats += 1
+            continue
+        repeats = 0
+        seen.add(fact)
+        drawn.append(fact)
+    return drawn
+
+
+def to_json(fact: Fact) -> str:
+    """A fact as one line of JSON (nested lists in the order of the fields)."""
+    return json.dumps(fact, separators=(",", ":"))
+
+
+def from_json(text: str) -> Fact:
+    """The fact written by `to_json`.
+
+    Raises:
+        ValueError: the text is not JSON or not a fact.
+    """
+    try:
+        return _fact(json.loads(text))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"not a fact written by to_json: {text[:80]!r} ({error})") from error
+
+
+def _fact(fields: list) -> Fact:
+    predicate, agents, patient, obliques, time, adverb, tense, positive, content = fields
+    return Fact(
+        predicate,
+        tuple(Phrase(*agent) for agent in agents),
+        Phrase(*patient) if patient else None,
+        tuple((relation, Phrase(*phrase)) for relation, phrase in obliques),
+        time,
+        adverb,
+        tense,
+        positive,
+        _fact(content) if content else None,
+    )

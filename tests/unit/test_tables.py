@@ -1,0 +1,237 @@
+"""What a reader sees of a table, the schema of exhibits, and the files of a rendered table."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from xlgrid import exhibits, stats, tables
+
+NAN = float("nan")
+EXHIBIT: TypeAdapter[Any] = TypeAdapter(exhibits.Exhibit)
+
+
+def grid(missing: tuple[tuple[str, str, int], ...] = (), seeds: int = 2) -> pd.DataFrame:
+    """Two tasks × two methods × three targets; `missing` lists (method, target, seed) without a result."""
+    rows = []
+    for task, t in (("xnli", 0), ("paws_x", 5)):
+        for method, m in (("full-ft", 0), ("madx", 10)):
+            for target, g in (("en", 20), ("fr", 2), ("sw", -4)):
+                for seed in range(seeds):
+                    score = NAN if (method, target, seed) in missing else 60.0 + t + m + g + seed
+                    rows.append((task, "mini", method, "en", target, seed, "accuracy", score, 100))
+    return pd.DataFrame(rows, columns=["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n"])
+
+
+def belongs(group: str, source: str, target: str) -> bool:
+    return (target == source) == (group == "in-language")
+
+
+def render(spec: dict[str, Any], cells: pd.DataFrame, folder: Path) -> dict[str, str]:
+    """Suffix -> text of the files of a table."""
+    exhibit = EXHIBIT.validate_python({"kind": "table", "title": "Some scores"} | spec)
+    paths = exhibits.render("table01", exhibit, cells, pd.DataFrame(), {}, belongs, folder)
+    assert [path.suffix for path in paths] == list(exhibits.suffixes(exhibit))
+    return {path.suffix: path.read_text(encoding="utf-8") for path in paths}
+
+
+BY_GROUP = {
+    "rows": ["task", "method"],
+    "columns": "group",
+    "groups": ["in-language", "zero-shot"],
+}
+BY_TARGET = {"rows": ["method"], "columns": "target", "average": True, "select": {"task": "xnli"}}
+
+
+def parse(markdown: str) -> list[list[str]]:
+    """The cells of a pipe table, without its rule."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    split = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines]
+    plain = [[re.sub(r"\\(.)", r"\1", cell.strip()) for cell in line] for line in split]
+    return [plain[0], *plain[2:]]
+
+
+def test_markdown_parses_back(tmp_path: Path) -> None:
+    text = render(BY_TARGET, grid(), tmp_path)[".md"]
+    assert parse(text) == [
+        ["Method", "en", "fr", "sw", "average"],
+        ["full-ft", "80.5 ± 0.7", "62.5 ± 0.7", "56.5 ± 0.7", "66.5 ± 0.7"],
+        ["madx", "90.5 ± 0.7", "72.5 ± 0.7", "66.5 ± 0.7", "76.5 ± 0.7"],
+    ]
+
+
+def test_an_incomplete_entry_is_marked_and_an_empty_one_has_no_mean(tmp_path: Path) -> None:
+    missing = (("full-ft", "fr", 1), ("madx", "fr", 0), ("madx", "sw", 1))
+    text = render(BY_GROUP, grid(missing), tmp_path)[".md"]
+    assert parse(text)[1:3] == [
+        ["xnli", "full-ft", "80.5 ± 0.7", "59.0 † (3/4 cells, 1/2 seeds)"],
+        ["xnli", "madx", "90.5 ± 0.7", "– (2/4)"],
+    ]
+    assert "Cells with a result: 18 of 24." in text
+    assert "† fewer seeds are complete than planned" in text
+    assert "– no seed is complete" in text
+    assert "compare only entries without a mark" in text
+
+
+def test_a_complete_table_needs_no_marks(tmp_path: Path) -> None:
+    text = render(BY_GROUP, grid(), tmp_path)[".md"]
+    assert "†" not in text
+    assert "Cells with a result: 24 of 24. Mean ± standard deviation over n = 2 seeds." in text
+    assert "Cells averaged within each seed: 2 in zero-shot." in text
+
+
+def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
+    text = render(BY_TARGET, grid(seeds=1), tmp_path)[".md"]
+    assert parse(text)[1][1] == "80.0"
+    assert "One seed (n = 1), so no deviation." in text
+
+
+def test_n_stands_with_each_entry_where_it_differs(tmp_path: Path) -> None:
+    cells = grid()
+    text = render(BY_TARGET, cells[(cells["seed"] == 0) | (cells["method"] == "madx")], tmp_path)[".md"]
+    assert parse(text)[1][1] == "80.0 (n=1)"
+    assert parse(text)[2][1] == "90.5 ± 0.7 (n=2)"
+
+
+def test_rows_over_fewer_cells_are_called_out(tmp_path: Path) -> None:
+    cells = grid()
+    cells = cells[(cells["method"] == "madx") | (cells["target"] != "sw")]
+    text = render(BY_TARGET, cells, tmp_path)[".md"]
+    assert parse(text)[1][3] == "", "not planned, so blank"
+    assert "Blank: not planned in this study." in text
+    assert "average different numbers of cells compare only roughly" in text
+
+
+@pytest.mark.parametrize(("statistic", "text"), [("mean", "80.5"), ("min-max", "80.0–81.0"), ("mean-sd", "80.5 ± 0.7")])
+def test_statistics(statistic: str, text: str, tmp_path: Path) -> None:
+    assert parse(render(BY_TARGET | {"statistic": statistic}, grid(), tmp_path)[".md"])[1][1] == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.04, "0.0"), (-1.26, "−1.3"), (87.25, "87.2"), (100, "100.0")])
+def test_numbers(value: float, text: str) -> None:
+    assert tables.number(value, 1) == text
+
+
+def test_the_order_of_select_is_the_order_of_the_table(tmp_path: Path) -> None:
+    spec = BY_TARGET | {"select": {"task": "xnli", "target": ["sw", "en"], "method": ["madx", "full-ft"]}}
+    table = parse(render(spec, grid(), tmp_path)[".md"])
+    assert table[0] == ["Method", "sw", "en", "average"]
+    assert [row[0] for row in table[1:]] == ["madx", "full-ft"]
+
+
+def test_csv_read_back_equals_the_entries(tmp_path: Path) -> None:
+    cells = grid((("madx", "fr", 0),))
+    render(BY_TARGET, cells, tmp_path)
+    chosen = stats.select(cells, {"task": ["xnli"]})
+    expected = stats.entries(chosen, ["method"], "target", average=True).set_index(["method", "column"])
+    found = pd.read_csv(tmp_path / "table01.csv").set_index(["method", "column"])
+    assert list(found) == ["mean", "sd", "min", "max", "n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]
+    pd.testing.assert_frame_equal(found.sort_index(), expected.sort_index(), check_exact=True, check_index_type=False)
+
+
+def test_rendering_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    cells = grid((("madx", "fr", 0),))
+    assert render(BY_GROUP, cells, tmp_path / "a") == render(BY_GROUP, cells, tmp_path / "b")
+
+
+def test_no_other_file_is_left_behind(tmp_path: Path) -> None:
+    render(BY_GROUP, grid(), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"table01.{end}" for end in ("csv", "html", "md", "tex")
+    ]
+
+
+def test_latex_is_a_booktabs_table_with_every_special_character_escaped(tmp_path: Path) -> None:
+    spec = BY_GROUP | {"title": r"100% of $x_1 & {y}#~^\<>|", "caption": "A ± B."}
+    text = render(spec, grid((("madx", "fr", 0),)), tmp_path)[".tex"]
+    assert r"100\% of \$x\_1 \& \{y\}\#\textasciitilde{}\textasciicircum{}\textbackslash{}" in text
+    assert r"\textless{}\textgreater{}\textbar{}" in text
+    assert r"paws\_x & full-ft & 85.5 $\pm$ 0.7 & 64.5 $\pm$ 0.7 \\" in text
+    assert r"\textsuperscript{\dag} (3/4 cells, 1/2 seeds)" in text
+    body = text[text.index(r"\begin{tabular}") : text.index(r"\end{tabular}")]
+    assert [body.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 2, 1]
+    assert r"\label{tab:table01}" in text
+
+
+@settings(deadline=None)
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
+def test_escaped_latex_has_no_active_character_left(text: str) -> None:
+    commands = r"\\textbackslash\{\}|\\text\w+\{\}|\\textsuperscript\{\\dag\}|\$\\(?:pm|times)\$|\$-\$|\\[{}$&#%_]"
+    left = re.sub(commands, "", tables.escape_latex(text))
+    assert not set(left) & set("\\{}$&#%_^~"), f"{text!r} became {tables.escape_latex(text)!r}"
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(alphabet="ab|\\*`<_ é中").map(lambda name: " ".join(name.split())).filter(bool))
+def test_any_name_survives_markdown(name: str) -> None:
+    statistics = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
+    entry = {"method": name, "column": "en", **statistics, "n_cells": 2, "n_cells_expected": 2}
+    sheet = tables.sheet(pd.DataFrame([entry]), title="T", rows=["method"], order={"method": [name]}, columns=["en"])
+    assert parse(tables.markdown(sheet))[1:] == [[name, "1.0 ± 0.5"]]
+
+
+def test_html_is_one_well_formed_table(tmp_path: Path) -> None:
+    text = render(BY_GROUP | {"title": "R&D <b>"}, grid((("madx", "fr", 0), ("madx", "sw", 1))), tmp_path)[".html"]
+    table = ElementTree.fromstring(text)
+    assert (table.tag, table.get("class")) == ("table", "exhibit")
+    assert table.findtext("caption/strong") == "R&D <b>"
+    assert "Cells with a result: 20 of 24." in (table.findtext("caption/small") or "")
+    first = table.find("tbody/tr/th")
+    assert first is not None
+    assert (first.text, first.get("rowspan")) == ("xnli", "2")
+    states = [cell.get("class") for cell in table.findall("tbody/tr/td")]
+    assert states == ["complete", "complete", "complete", "missing"] * 2
+    cell = table.findall("tbody/tr/td")[0]
+    assert cell.get("title") == "2 of 2 seeds, 2 of 2 cells, mean 80.500, sd 0.707"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"columns": "target", "digts": 2}, "digts"),
+        ({"columns": "group"}, "`groups` goes with `columns: group`"),
+        ({"columns": "target", "groups": ["mono"]}, "`groups` goes with `columns: group`"),
+        ({"columns": "method"}, "name a column twice"),
+        ({"columns": "group", "groups": ["mono"], "rows": ["target"]}, "a group averages over its targets"),
+        (
+            {"columns": "group", "groups": ["mono"], "average": True},
+            "`average` cannot average over columns that are groups",
+        ),
+        ({"columns": "target", "select": {"target": False}}, "quote it, as in 'no'"),
+        ({"columns": "target", "select": {"langage": "en"}}, "langage"),
+        ({"columns": "target", "select": {"source": []}}, "at least 1 item"),
+        ({"kind": "heatmap"}, "give exactly one"),
+        ({"kind": "heatmap", "method": "a", "difference": ["a", "b"]}, "give exactly one"),
+        ({"kind": "heatmap", "difference": ["a", "a"]}, "needs two methods"),
+        ({"kind": "heatmap", "method": "a", "select": {"method": "b"}}, "names 'method'"),
+        ({"kind": "curve", "x": "step", "lines": "target"}, "which have no target"),
+        ({"kind": "curve", "x": "step", "lines": "method", "select": {"metric": "f1"}}, "which have no metric"),
+        ({"kind": "picture"}, "'table', 'heatmap', 'curve'"),
+    ],
+)
+def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:
+    table = {"rows": ["method"]} if spec.get("kind", "table") == "table" else {}
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        EXHIBIT.validate_python({"kind": "table", "title": "T"} | table | spec)
+
+
+def test_the_schema_takes_a_value_or_a_list_and_survives_json() -> None:
+    exhibit = EXHIBIT.validate_python(
+        {"kind": "table", "title": "T", "select": {"seed": 3, "source": ["en", "en+en-fr"]}}
+        | {"rows": ["method"], "columns": "target"}
+    )
+    assert exhibit.select == {"seed": (3,), "source": ("en", "en+en-fr")}
+    assert EXHIBIT.validate_json(exhibit.model_dump_json()) == exhibit
+
+
+def test_importing_the_schema_is_cheap() -> None:
+    code = "import sys, xlgrid.exhibits; print({'pandas', 'numpy', 'matplotlib'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
