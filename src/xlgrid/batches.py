@@ -1,0 +1,234 @@
+"""Examples from token files: mixes, curricula, and batches of a token budget, all decided by seeds alone."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+    from xlgrid.recipe import Phase
+
+Ints = NDArray[np.int64]
+
+# Batches are cut from pools of so many batches' worth of examples, sorted by length: less than 3% of padding, and yet
+# every batch of an epoch is drawn from a random subset.
+POOL = 32
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """A tokens file, or a mix of several: ragged columns as flat values and offsets (n + 1).
+
+    Attributes:
+        values, offsets: token ids of example i are `values[offsets[i] : offsets[i + 1]]`.
+        contexts: tokens of each example's first segment, its special tokens included.
+        labels: one per example (`head` "sequence"), or one per token, -100 where none is due (`head` "token").
+        depths: depth of proof, or None.
+    """
+
+    values: NDArray[np.int32]
+    offsets: Ints
+    contexts: Ints
+    labels: Ints
+    depths: Ints | None
+    head: Literal["sequence", "token"]
+    names: tuple[str, ...]
+    pad_id: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Ints:
+        """Tokens per example."""
+        return np.diff(self.offsets)
+
+    def take(self, chosen: Ints) -> "Tokens":
+        """The examples `chosen`, in that order."""
+        at = _flat(self.offsets, chosen)
+        return Tokens(
+            values=self.values[at],
+            offsets=np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64),
+            contexts=self.contexts[chosen],
+            labels=self.labels[chosen if self.head == "sequence" else at],
+            depths=None if self.depths is None else self.depths[chosen],
+            head=self.head,
+            names=self.names,
+            pad_id=self.pad_id,
+        )
+
+
+def _flat(offsets: Ints, chosen: Ints) -> Ints:
+    return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen] or [np.zeros(0, np.int64)])
+
+
+def read(path: str | Path) -> Tokens:
+    """Open a tokens file (Arrow IPC, memory-mapped).
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is truncated, or no tokens file.
+    """
+    import pyarrow as pa
+
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        about = json.loads(table.schema.metadata[b"xlgrid"])
+        ids = _one(table, "input_ids")
+        token_head = about["head"] == "token"
+        labels = _one(table, "labels").flatten() if token_head else _one(table, "label")
+        return Tokens(
+            values=ids.flatten().to_numpy(),
+            offsets=ids.offsets.to_numpy().astype(np.int64) - ids.offsets[0].as_py(),
+            contexts=_one(table, "context_length").to_numpy().astype(np.int64),
+            labels=labels.to_numpy().astype(np.int64),
+            depths=_one(table, "depth").to_numpy().astype(np.int64) if "depth" in table.column_names else None,
+            head=about["head"],
+            names=tuple(about["labels"]),
+            pad_id=about["pad_id"],
+        )
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
+    except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged or is no tokens file ({error}): delete it and tokenize again") from error
+
+
+def _one(table: Any, name: str) -> Any:
+    column = table.column(name).combine_chunks()
+    # A file without rows has no chunk to speak of.
+    return column if not hasattr(column, "chunks") else column.chunk(0)
+
+
+def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
+    """One data set from several languages': each example comes from exactly one part, drawn with `seed`.
+
+    Row i of every part must be the same example in another language. Of n examples and k parts, each part gives n/k.
+
+    Raises:
+        ValueError: the parts differ in their number of examples, or in their labels.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    if len({len(part) for part in parts}) > 1:
+        raise ValueError(
+            f"the parts of a mix have {', '.join(str(len(part)) for part in parts)} examples: a mix needs the same examples "
+            "in each language, row by row; use parallel data, or name the sources one by one"
+        )
+    if len({(part.names, part.head, part.pad_id) for part in parts}) > 1:
+        raise ValueError("the parts of a mix differ in labels or tokenizer: tokenize them again with one encoder and task")
+    order = np.random.default_rng([seed]).permutation(len(first))
+    belongs = np.empty(len(first), np.int64)
+    belongs[order] = np.arange(len(first)) % len(parts)
+    taken = [part.take(np.flatnonzero(belongs == number)) for number, part in enumerate(parts)]
+    joined = Tokens(
+        values=np.concatenate([part.values for part in taken]),
+        offsets=np.concatenate([[0], np.cumsum(np.concatenate([part.lengths for part in taken]))]).astype(np.int64),
+        contexts=np.concatenate([part.contexts for part in taken]),
+        labels=np.concatenate([part.labels for part in taken]),
+        depths=None if any(p.depths is None for p in taken) else np.concatenate([p.depths for p in taken if p.depths is not None]),
+        head=first.head,
+        names=first.names,
+        pad_id=first.pad_id,
+    )
+    # Back to the order of the rows, so that example i of the mix is row i of its part.
+    return joined.take(np.argsort(np.argsort(belongs, kind="stable"), kind="stable"))
+
+
+def eligible(tokens: Tokens, phase: "Phase") -> Ints:
+    """Numbers of the examples that a curriculum's phase admits.
+
+    Raises:
+        ValueError: none, or the phase limits depth and the data has no column `depth`.
+    """
+    keep = np.ones(len(tokens), bool)
+    if phase.max_tokens is not None:
+        keep &= tokens.lengths <= phase.max_tokens
+    if phase.max_depth is not None:
+        if tokens.depths is None:
+            raise ValueError(f"the curriculum asks for max_depth {phase.max_depth}, but the data has no column `depth`")
+        keep &= tokens.depths <= phase.max_depth
+    if not keep.any():
+        raise ValueError(
+            f"no example passes the curriculum's phase (max_tokens {phase.max_tokens}, max_depth {phase.max_depth}); "
+            f"the shortest has {tokens.lengths.min(initial=0)} tokens: raise the limits, or drop the phase"
+        )
+    return np.flatnonzero(keep)
+
+
+def cut(lengths: Ints, chosen: Ints, budget: int) -> list[Ints]:
+    """Split `chosen`, sorted by length, into runs of at most `budget` tokens, padding included; one example always fits."""
+    batches: list[Ints] = []
+    start = 0
+    for at in range(1, len(chosen) + 1):
+        if at == len(chosen) or lengths[chosen[at]] * (at - start + 1) > budget:
+            batches.append(chosen[start:at])
+            start = at
+    return batches
+
+
+def epoch(lengths: Ints, chosen: Ints, budget: int, seed: int, number: int) -> list[Ints]:
+    """The batches of epoch `number`: every example of `chosen` once, near ones in length together, in random order."""
+    rng = np.random.default_rng([seed, number])
+    order = rng.permutation(chosen)
+    size = max(1, int(POOL * budget / max(1.0, float(lengths[chosen].mean()))))
+    batches: list[Ints] = []
+    for start in range(0, len(order), size):
+        pool = order[start : start + size]
+        batches += cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget)
+    return [batches[at] for at in rng.permutation(len(batches))]
+
+
+def plan(tokens: Tokens, budget: int, seed: int, steps: int, curriculum: Sequence["Phase"] = ()) -> Iterator[Ints]:
+    """The batch of every step: each phase of the curriculum for its share of `steps`, then everything for the rest.
+
+    A function of its arguments alone, so that training resumes by skipping the steps that are done.
+
+    Raises:
+        ValueError: there are no examples, a phase admits none, or the shares leave nothing for all examples.
+    """
+    if not len(tokens):
+        raise ValueError("there are no training examples: look at the data and the tokens file")
+    if (shares := sum(phase.share for phase in curriculum)) >= 1:
+        raise ValueError(f"the shares of the curriculum add up to {shares:g}: leave some for the end, where all examples are used")
+    ends = np.cumsum([round(phase.share * steps) for phase in curriculum]).tolist()
+    pools = [eligible(tokens, phase) for phase in curriculum]
+    return _steps(tokens.lengths, [*pools, np.arange(len(tokens))], [*ends, steps], budget, seed)
+
+
+def _steps(lengths: Ints, pools: list[Ints], ends: list[int], budget: int, seed: int) -> Iterator[Ints]:
+    step = number = 0
+    for pool, end in zip(pools, ends, strict=True):
+        while step < end:
+            for batch in epoch(lengths, pool, budget, seed, number)[: end - step]:
+                yield batch
+                step += 1
+            number += 1
+
+
+def collate(tokens: Tokens, chosen: Ints, segments: bool, device: "torch.device | str" = "cpu") -> dict[str, "torch.Tensor"]:
+    """Tensors of a batch (B × longest): input_ids, attention_mask, labels (B, or B × longest), and with `segments`
+    token_type_ids (0 for the first segment, 1 for the second)."""
+    import torch
+
+    lengths = tokens.lengths[chosen]
+    at = np.arange(lengths.max())[None, :]
+    real = at < lengths[:, None]
+    flat = _flat(tokens.offsets, chosen)
+    ids = np.full(real.shape, tokens.pad_id, np.int64)
+    ids[real] = tokens.values[flat]
+    arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+    if segments:
+        arrays["token_type_ids"] = (real & (at >= tokens.contexts[chosen][:, None])).astype(np.int64)
+    if tokens.head == "token":
+        arrays["labels"] = np.full(real.shape, -100, np.int64)
+        arrays["labels"][real] = tokens.labels[flat]
+    else:
+        arrays["labels"] = tokens.labels[chosen]
+    return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}

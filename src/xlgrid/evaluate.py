@@ -1,0 +1,253 @@
+"""One cell: a run's model on a target's tokens; and the model loading and prediction that training shares.
+
+Starting a process is most of a small cell's time, so nothing here imports pandas, datasets, seqeval or the Auto classes of
+transformers for the encoders of `FAMILIES`.
+"""
+
+import base64
+import json
+import os
+import platform
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xlgrid import batches, metrics
+from xlgrid.files import write_text
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+    from xlgrid.methods import Method
+
+# Model types whose classes are named after one stem; others go through the slower Auto classes.
+FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "distilbert": "DistilBert"}
+
+
+def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | None = None) -> "PreTrainedModel":
+    """The encoder in `encoder` with a fresh head for the labels of `tokens`, in fp32, from torch's generator as it is.
+
+    Raises:
+        FileNotFoundError: the folder lacks a file.
+        ValueError: a file is damaged.
+    """
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import torch
+    import transformers
+
+    folder = Path(encoder)
+    for name in ("config.json", "model.safetensors"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"{folder / name} does not exist: make or fetch the encoder again")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    try:
+        kind = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+        head = "SequenceClassification" if tokens.head == "sequence" else "TokenClassification"
+        maker = getattr(transformers, f"{FAMILIES.get(kind, 'AutoModel')}For{head}")
+        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+        changes: dict[str, Any] = {"num_labels": len(tokens.names), "dtype": torch.float32}
+        if dropout is not None:
+            written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+            changes |= {rate: dropout for rate in rates if rate in written or (kind != "distilbert" and "_prob" in rate)}
+            changes["classifier_dropout"] = dropout
+        return maker.from_pretrained(folder, local_files_only=True, **changes)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again") from error
+    except Exception as error:
+        if type(error).__name__ != "SafetensorError":
+            raise
+        name = folder / "model.safetensors"
+        raise ValueError(f"{name} is damaged ({error}): delete it and make or fetch the encoder again") from error
+
+
+def is_head(name: str) -> bool:
+    """Whether a parameter belongs to the part that an encoder may come without."""
+    return not {"pooler", "classifier", "pre_classifier"}.isdisjoint(name.split("."))
+
+
+def kept(model: "PreTrainedModel", method: "Method") -> dict[str, "torch.nn.Parameter"]:
+    """The parameters that a run's `delta.safetensors` holds: those that train, and the head."""
+    return {name: p for name, p in model.named_parameters() if method.trains(name) or is_head(name)}
+
+
+def has_segments(model: "PreTrainedModel") -> bool:
+    """Whether the encoder tells a first segment from a second."""
+    return getattr(model.config, "type_vocab_size", 1) > 1
+
+
+def outcomes_on(
+    model: "PreTrainedModel",
+    tokens: batches.Tokens,
+    budget: int,
+    bf16: bool = False,
+    check: Callable[[], None] = lambda: None,
+) -> list[metrics.Outcome]:
+    """Outcome of each example of `tokens`, in their order; `budget` in tokens per batch.
+
+    `check` is called before every batch and may raise to stop early.
+    """
+    import torch
+
+    metric = metrics.metric_of(tokens.head, tokens.names)
+    segments, device = has_segments(model), model.device
+    outcomes: list[metrics.Outcome] = [0] * len(tokens)
+    was_training = model.training
+    model.eval()
+    try:
+        for chosen in batches.cut(tokens.lengths, np.argsort(tokens.lengths, kind="stable"), budget):
+            check()
+            inputs = batches.collate(tokens, chosen, segments, device)
+            labels = inputs.pop("labels")
+            with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+                predicted = model(**inputs).logits.argmax(-1)
+            if tokens.head == "sequence":
+                for number, right in zip(chosen.tolist(), (predicted == labels).int().tolist(), strict=True):
+                    outcomes[number] = right
+                continue
+            for number, ours, gold in zip(chosen.tolist(), predicted, labels, strict=True):
+                due = gold != -100
+                outcomes[number] = metrics.outcome(metric, tokens.names, ours[due].tolist(), gold[due].tolist())
+    finally:
+        model.train(was_training)
+    return outcomes
+
+
+def circumstances(device: "torch.device") -> dict[str, Any]:
+    """What a result depends on besides its recipe: versions, device, threads."""
+    import torch
+
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    packages = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
+    return {
+        "versions": {"python": platform.python_version(), **{package: version(package) for package in packages}},
+        "device": f"{device.type} ({name})",
+        "threads": torch.get_num_threads(),
+    }
+
+
+def default_device() -> "torch.device":
+    """The GPU where there is one."""
+    import torch
+
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: str, out: str | Path) -> None:
+    """Evaluate the run in folder `run` on `tokens` of language `target`; write the cell's JSON to `out`.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file is damaged, or the checkpoint does not fit the encoder or the tokens.
+    """
+    began = time.monotonic()
+    import torch
+
+    from xlgrid.methods import make
+    from xlgrid.recipe import Recipe
+
+    record = read_run(run)
+    recipe = Recipe.model_validate(record["recipe"])
+    data = batches.read(tokens)
+    if list(data.names) != record["labels"]:
+        raise ValueError(
+            f"{tokens} has the labels {', '.join(data.names)}, but {run} was trained on {', '.join(record['labels'])}: "
+            "tokenize again, then rerun training"
+        )
+    if not len(data):
+        raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")
+    method = make(recipe.base, recipe.options)
+    torch.manual_seed(recipe.seed)
+    model = load_model(encoder, data)
+    method.install(model)
+    load_delta(Path(run) / "delta.safetensors", model, method, record["digest"])
+    method.speak(model, target)
+    device = default_device()
+    model.to(device)
+    budget = recipe.training.micro_batch_tokens or recipe.training.batch_tokens
+    found = outcomes_on(model, data, budget, recipe.training.precision == "bf16" and device.type == "cuda")
+    metric = metrics.metric_of(data.head, data.names)
+    cell = {
+        "study": recipe.study,
+        "task": recipe.task,
+        "encoder": recipe.encoder,
+        "method": recipe.method,
+        "source": recipe.source,
+        "target": target,
+        "seed": recipe.seed,
+        "scores": {metric: metrics.score(metric, found)},
+        "metric": {"name": metric, "implementation": metrics.IMPLEMENTATIONS[metric]},
+        "n": len(found),
+        "run": str(run),
+        "digest": record["digest"],
+        **circumstances(device),
+        "seconds": round(time.monotonic() - began, 3),
+        "outcomes": pack(found),
+    }
+    write_text(out, json.dumps(cell, ensure_ascii=False, indent=1) + "\n")
+
+
+def pack(outcomes: Iterable[metrics.Outcome]) -> str:
+    """Outcomes as text for a cell; `xlgrid.records.outcomes` reads them."""
+    return base64.b64encode(zlib.compress(json.dumps(list(outcomes), separators=(",", ":")).encode(), 9)).decode()
+
+
+def read_run(run: str | Path) -> dict[str, Any]:
+    """The `run.json` of a run's folder.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is damaged.
+    """
+    path = Path(run) / "run.json"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict) or not {"recipe", "digest", "labels"} <= record.keys():
+            raise ValueError("entries are missing")
+        return record
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} does not exist: rerun training") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged ({error}): delete it and rerun training") from error
+
+
+def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: str) -> None:
+    """Put the tensors of a `delta.safetensors` into an installed model.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is truncated, belongs to another recipe, or its tensors are not those that the method keeps.
+    """
+    import torch
+    from safetensors import SafetensorError, safe_open
+
+    expected = kept(model, method)
+    try:
+        with safe_open(path, framework="pt") as stored:
+            of = (stored.metadata() or {}).get("digest")
+            delta: Mapping[str, torch.Tensor] = {name: stored.get_tensor(name) for name in stored.keys()}
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} does not exist: rerun training") from error
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
+    if of != digest:
+        raise ValueError(f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training")
+    wrong = [
+        name
+        for name in sorted(expected.keys() | delta.keys())
+        if name not in expected or name not in delta or expected[name].shape != delta[name].shape
+    ]
+    if wrong:
+        raise ValueError(
+            f"{path} does not fit the encoder: {len(wrong)} tensors are missing, unknown or of another shape, first {wrong[0]!r}; "
+            "check that this is the encoder the run was trained from, or rerun training"
+        )
+    with torch.no_grad():
+        for name, tensor in delta.items():
+            expected[name].copy_(tensor)

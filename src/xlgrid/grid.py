@@ -1,0 +1,125 @@
+"""Study -> runs and cells -> paths, and back from any path.
+
+Only identity stands in a path, so a path says what it holds and nothing else has to be asked.
+"""
+
+import difflib
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+from xlgrid.study import Study, unknown
+
+
+class Run(NamedTuple):
+    """One training."""
+
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: str
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        return f"results/{self.study}/runs/{self.task}/{self.encoder}/{self.method}/{self.source}/seed{self.seed}"
+
+
+class Cell(NamedTuple):
+    """One evaluation: a run on a target."""
+
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: str
+    target: str
+    seed: int
+
+    @property
+    def run(self) -> Run:
+        return Run(self.study, self.task, self.encoder, self.method, self.source, self.seed)
+
+    @property
+    def path(self) -> str:
+        middle = f"{self.task}/{self.encoder}/{self.method}/{self.source}/{self.target}"
+        return f"results/{self.study}/cells/{middle}/seed{self.seed}.json"
+
+
+def cells(study: Study) -> list[Cell]:
+    """Every cell of the study, in the order of its grids.
+
+    Raises:
+        ValueError: two places of the study make the same cell.
+    """
+    found: dict[Cell, str] = {}
+    for name, grid in study.grids.items():
+        sources = [code for value in grid.source for code in study.expand(value, grid)]
+        targets = [code for value in grid.target for code in study.expand(value, grid)]
+        for axes in product(grid.task, grid.encoder, grid.method, sources, targets, grid.seed):
+            cell = Cell(study.name, *axes)
+            if cell in found:
+                raise ValueError(
+                    f"study {study.name}: the cell {cell.path} is made twice, by grids {found[cell]!r} and {name!r}: "
+                    "remove one of the two, or the repeated value"
+                )
+            found[cell] = name
+    return list(found)
+
+
+def runs(study: Study) -> list[Run]:
+    """Every run that a cell of the study needs, each once."""
+    return list(dict.fromkeys(cell.run for cell in cells(study)))
+
+
+def parse(path: str) -> Run | Cell:
+    """The run or cell that a path belongs to: a cell's file, a run's folder or any file in it.
+
+    Raises:
+        ValueError: the path is neither.
+    """
+    pieces = path.rstrip("/").split("/")
+    if pieces[0] == "results" and len(pieces) >= 8:
+        study, kind, *rest = pieces[1:]
+        if kind == "cells" and len(rest) == 6 and rest[-1].startswith("seed") and rest[-1].endswith(".json"):
+            seed = rest.pop().removeprefix("seed").removesuffix(".json")
+            if _is_seed(seed):
+                return Cell(study, *rest, int(seed))
+        if kind == "runs" and len(rest) in (5, 6) and rest[4].startswith("seed") and _is_seed(rest[4][4:]):
+            return Run(study, *rest[:4], int(rest[4][4:]))
+    raise ValueError(
+        f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json "
+        "or results/STUDY/runs/TASK/ENCODER/METHOD/SOURCE/seedN/"
+    )
+
+
+def _is_seed(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and str(int(text)) == text
+
+
+def explain(path: str, study: Study) -> str:
+    """Why a path under results/ is not made by the study: which part is unknown, its nearest neighbour, what exists."""
+    known = cells(study)
+    try:
+        asked = parse(path)
+    except ValueError:
+        made = [cell.path for cell in known] + [f"results/{study.name}/exhibits/{name}.csv" for name in study.exhibits]
+        near = difflib.get_close_matches(path, made, n=1, cutoff=0.6)
+        hint = f" The nearest file is {near[0]}" if near else ""
+        kinds = "cells/, runs/, data/, text/, encoders/, tokens/, exhibits/, report.html"
+        return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {kinds}"
+    if asked.study != study.name:
+        return f"{path} belongs to study {asked.study!r}, but this is {study.name!r}: add --config study={asked.study}"
+    for axis, value in asked._asdict().items():
+        values = {str(getattr(cell, axis)) for cell in known}
+        if str(value) not in values:
+            return f"{path}: {unknown(axis, str(value), values)}"
+    return f"{path}: each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
+
+
+def constraint(values: Iterator[str] | list[str]) -> str:
+    """A regular expression that matches exactly these wildcard values."""
+    import re
+
+    return "|".join(re.escape(value) for value in sorted(set(values), key=lambda v: (-len(v), v)))

@@ -1,0 +1,351 @@
+"""The schema of a study file: one YAML that says what a paper trained, on what, and which tables and figures it drew.
+
+Strict: an unknown or misspelt key is an error that names the file, the line and the nearest key that exists.
+"""
+
+import difflib
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import yaml
+from pydantic import AfterValidator, BaseModel, Field, PositiveInt, ValidationError, model_validator
+
+from xlgrid.exhibits import Exhibit
+from xlgrid.languages import Language, language, parts
+from xlgrid.recipe import Recipe, Strict, Training
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def _name(value: str) -> str:
+    if not NAME.fullmatch(value) or value.endswith("."):
+        raise ValueError(f"{value!r} cannot be a name: it becomes part of a path; use letters, digits and . _ + -")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+
+
+class HubData(Strict):
+    """A data set on the Hugging Face Hub. `{language}` in `name` stands for the language's code."""
+
+    hub: str
+    name: str | None = None
+    revision: str = "main"
+    splits: dict[Literal["train", "dev", "test"], str] = {"train": "train", "dev": "validation", "test": "test"}
+    where: dict[str, str] = Field({}, description="keep the rows whose column has this value")
+
+
+class LocalData(Strict):
+    """Files of one's own, in the task's columns: parquet, jsonl or csv; `{language}` and `{split}` stand in the path."""
+
+    path: str
+
+
+class TaskEntry(Strict):
+    """A task: its kind, and its settings where the data are generated, or where the data come from."""
+
+    kind: str = Field(description="key of xlgrid.tasks.TASKS")
+    options: dict[str, Any] = {}
+    data: HubData | LocalData | None = Field(None, description="absent: generated")
+    max_length: PositiveInt = 512
+
+
+class HubEncoder(Strict):
+    """An encoder on the Hugging Face Hub; the revision is resolved to a commit at first fetch and kept in hub.lock.yaml."""
+
+    hub: str
+    revision: str = "main"
+
+
+class LocalEncoder(Strict):
+    """A folder in the ordinary Hugging Face layout."""
+
+    path: str
+
+
+class MiniEncoder(Strict):
+    """A tiny encoder pre-trained here by MLM, and TLM on bitext; see encoders.py for the settings."""
+
+    mini: dict[str, Any]
+
+
+class MethodEntry(Strict):
+    """A method: its base in xlgrid.methods.METHODS and what differs from the defaults."""
+
+    base: str | None = Field(None, description="absent: the entry's own name")
+    options: dict[str, float | int | str | bool] = {}
+
+
+class TrainingEntry(Strict):
+    """Training settings for the runs that match `when`; a later entry wins over an earlier one."""
+
+    when: dict[Literal["task", "encoder", "method", "source"], str | list[str]] = {}
+    set: dict[str, Any]
+
+
+class Grid(Strict):
+    """A product of axes. Sources and targets may name languages, pairs, mixes (sources) or groups."""
+
+    task: list[Name]
+    encoder: list[Name]
+    method: list[Name]
+    source: list[str]
+    target: list[str]
+    seed: list[int]
+    languages: list[str] = Field([], description="what the groups range over; absent: the study's languages")
+
+
+class Study(Strict):
+    """One study."""
+
+    extends: str | None = None
+    title: str
+    description: str = ""
+    languages: list[str]
+    groups: dict[Name, list[str]] = Field({}, description="named lists of languages or pairs, beside the built-in groups")
+    text: dict[str, Any] = Field({}, description="settings of the text for mini encoders; see text.py")
+    encoders: dict[Name, HubEncoder | LocalEncoder | MiniEncoder]
+    tasks: dict[Name, TaskEntry]
+    methods: dict[Name, MethodEntry]
+    training: list[TrainingEntry] = []
+    grids: dict[Name, Grid]
+    exhibits: dict[Name, Exhibit] = {}
+    name: str = ""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Study":
+        problems: list[str] = []
+        for code in self.languages:
+            try:
+                language(code)
+            except ValueError as error:
+                problems.append(f"languages: {error}")
+        if problems:
+            raise ValueError("\n".join(problems))
+        known = {"task": self.tasks, "encoder": self.encoders, "method": self.methods}
+        for name, grid in self.grids.items():
+            for axis, entries in known.items():
+                problems += [f"grids.{name}.{axis}: {unknown(axis, v, entries)}" for v in getattr(grid, axis) if v not in entries]
+            for axis in ("source", "target"):
+                for value in getattr(grid, axis):
+                    try:
+                        self.expand(value, grid)
+                    except ValueError as error:
+                        problems.append(f"grids.{name}.{axis}: {error}")
+        for index, entry in enumerate(self.training):
+            for axis, values in entry.when.items():
+                if axis in known:
+                    listed = [values] if isinstance(values, str) else values
+                    problems += [
+                        f"training.{index}.when.{axis}: {unknown(axis, v, known[axis])}" for v in listed if v not in known[axis]
+                    ]
+            problems += [
+                f"training.{index}.set: {unknown('setting', key, Training.model_fields)}"
+                for key in entry.set
+                if key not in Training.model_fields
+            ]
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+    def expand(self, value: str, grid: Grid) -> tuple[str, ...]:
+        """The languages, pairs or mixes that an axis value stands for: itself, or the members of a group."""
+        codes = grid.languages or self.languages
+        if value in self.groups:
+            return tuple(self.groups[value])
+        if value == "mono":
+            return tuple(codes)
+        if value.endswith("-X") and value[:-2] in codes:
+            return tuple(f"{value[:-2]}-{code}" for code in codes if code != value[:-2])
+        if value.startswith("X-") and value[2:] in codes:
+            return tuple(f"{code}-{value[2:]}" for code in codes if code != value[2:])
+        for part in value.split("+"):
+            for code in parts(part):
+                if code not in codes:
+                    groups = ["mono", *(f"{c}-X" for c in codes), *(f"X-{c}" for c in codes), *self.groups]
+                    raise ValueError(unknown("language or group", code, [*codes, *groups]))
+        return (value,)
+
+    def belongs(self, group: str, source: str, target: str) -> bool:
+        """Whether a cell belongs to a group of an exhibit, named by its target or by how its target relates to its source.
+
+        Raises:
+            ValueError: no such group.
+        """
+        trained = source.split("+")
+        known = {code for part in trained for code in parts(part)}
+        families = {language(code).family for code in known}
+        scripts = {language(code).script for code in known}
+        ends = parts(target)
+        relation = {
+            "all": True,
+            "in-language": target in trained,
+            "zero-shot": target not in trained,
+            "same-family": target not in trained and all(language(code).family in families for code in ends),
+            "other-family": any(language(code).family not in families for code in ends),
+            "same-script": target not in trained and all(language(code).script in scripts for code in ends),
+            "other-script": any(language(code).script not in scripts for code in ends),
+            "mono": len(ends) == 1,
+        }
+        if group in relation:
+            return relation[group]
+        if group in self.groups:
+            return target in self.groups[group]
+        if group.endswith("-X"):
+            return len(ends) == 2 and ends[0] == group[:-2]
+        if group.startswith("X-"):
+            return len(ends) == 2 and ends[1] == group[2:]
+        raise ValueError(unknown("group", group, [*relation, *self.groups]))
+
+    def languages_used(self) -> dict[str, Language]:
+        """Code -> language for every language of the study, in the study's order."""
+        return {code: language(code) for code in self.languages}
+
+    def recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
+        """The resolved recipe of one run: training entries that match are applied in order."""
+        identity = {"task": task, "encoder": encoder, "method": method, "source": source}
+        settings: dict[str, Any] = {}
+        for entry in self.training:
+            if all(identity[axis] in ([v] if isinstance(v, str) else v) for axis, v in entry.when.items()):
+                settings |= entry.set
+        return Recipe(
+            study=self.name,
+            kind=self.tasks[task].kind,
+            base=self.methods[method].base or method,
+            options=self.methods[method].options,
+            seed=seed,
+            training=Training(**settings),
+            **identity,
+        )
+
+
+def unknown(what: str, got: str, allowed: Any) -> str:
+    """A sentence for a name that does not exist: what was got, the nearest, what exists."""
+    names = sorted(map(str, allowed))
+    near = difflib.get_close_matches(got, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"unknown {what} {got!r}.{hint} There are: {', '.join(names)}"
+
+
+def load_study(path: str | Path) -> Study:
+    """Read a study file and what it extends.
+
+    Raises:
+        FileNotFoundError: no such study; names those that exist.
+        ValueError: the file is not a valid study; every problem with its file and line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        others = sorted(p.stem for p in path.parent.glob("*.yaml"))
+        raise FileNotFoundError(f"no study file {path}: {unknown('study', path.stem, others)}")
+    raw, lines = _read(path)
+    try:
+        return Study(**{**raw, "name": path.stem})
+    except ValidationError as error:
+        problems = [_explain(problem, lines, path) for problem in error.errors()]
+        raise ValueError("\n".join(problems)) from None
+
+
+def _read(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], dict[tuple[str, ...], tuple[Path, int]]]:
+    """The merged mapping of a study file and its parents, and where each key stands: location -> (file, line)."""
+    if path in seen:
+        raise ValueError(f"{path}: studies extend one another in a circle: {' -> '.join(p.name for p in (*seen, path))}")
+    if not path.is_file():
+        others = sorted(p.stem for p in path.parent.glob("*.yaml"))
+        raise FileNotFoundError(f"{seen[-1]}: extends a study that is not there: {unknown('study', path.stem, others)}")
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(raw, dict):
+        raise ValueError(f"{path}: a study is a mapping (title: ..., grids: ...), got {type(raw).__name__}")
+    lines: dict[tuple[str, ...], tuple[Path, int]] = {}
+    _locate(node, (), path, lines)
+    if "extends" in raw:
+        parent, above = _read(path.with_name(f"{raw['extends']}.yaml"), (*seen, path))
+        raw, lines = _merge(parent, raw), above | lines
+    return raw, lines
+
+
+def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Mappings merge key by key; anything else, lists too, is replaced; a null deletes."""
+    merged = dict(base)
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(base.get(key), dict):
+            merged[key] = _merge(base[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: dict[tuple[str, ...], tuple[Path, int]]) -> None:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*at, str(key.value))
+            if here in lines and lines[here][0] == path:
+                raise ValueError(f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here][1]})")
+            lines[here] = (path, key.start_mark.line + 1)
+            _locate(value, here, path, lines)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            lines[(*at, str(index))] = (path, item.start_mark.line + 1)
+            _locate(item, (*at, str(index)), path, lines)
+
+
+def _explain(problem: Any, lines: dict[tuple[str, ...], tuple[Path, int]], path: Path) -> str:
+    where = tuple(str(part) for part in problem["loc"])
+    text = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        text = unknown("key", where[-1], _keys(where[:-1]))
+    if not where:  # a problem of the whole study names its own places
+        return "\n".join(_placed(line, lines, path) for line in text.splitlines())
+    # a union adds the name of its member to the location: drop parts from the right, then those that are no keys
+    known = [part for i, part in enumerate(where) if _prefix(where, i, lines)]
+    file, line = lines.get(tuple(known), (path, 1))
+    return f"{file}:{line}: {'.'.join(known) or where[0]}: {text}"
+
+
+def _placed(text: str, lines: dict[tuple[str, ...], tuple[Path, int]], path: Path) -> str:
+    place = tuple(text.split(":")[0].split("."))
+    file, line = lines.get(place, (path, 1))
+    return f"{file}:{line}: {text}"
+
+
+def _prefix(where: tuple[str, ...], index: int, lines: dict[tuple[str, ...], tuple[Path, int]]) -> bool:
+    depth = sum(_prefix(where, i, lines) for i in range(index))
+    return any(len(key) > depth and key[depth] == where[index] for key in lines)
+
+
+def _keys(where: tuple[str, ...]) -> list[str]:
+    """The keys allowed at a location of the schema."""
+    annotation: Any = Study
+    allowed: set[str] = set(Study.model_fields)
+    for part in where:
+        models = [m for m in _models(annotation) if part in m.model_fields or part == m.__name__ or part in _kinds(m)]
+        if not models:
+            annotation = [a for a in get_args(annotation)]
+            models = [m for a in annotation for m in _models(a)]
+            allowed = {key for m in models for key in m.model_fields} or allowed
+            annotation = annotation or Study
+            continue
+        fields = [m.model_fields[part].annotation for m in models if part in m.model_fields]
+        annotation = fields[0] if fields else models[0]
+        allowed = {key for m in _models(annotation) for key in m.model_fields} or allowed
+    return sorted(allowed)
+
+
+def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
+    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, list):
+        return [m for a in annotation for m in _models(a)]
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for a in get_args(annotation) for m in _models(a)]

@@ -1,0 +1,109 @@
+"""Tasks: where their examples come from, the columns of their data, their labels, head and metric."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+from xlgrid.recipe import Strict
+from xlgrid.tasks import ruletaker, udpos, wikiann
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task.
+
+    A *meaning* is an example that no language has said yet: the same meaning is realised in every language, so data are
+    parallel. `examples(options, sizes)` makes sum(sizes) meanings, in the order train, dev, test; `group(options)` is how
+    many consecutive ones must share a split; `row(meaning, language, options)` says one in a language or pair;
+    `to_json` and `from_json` store a meaning as a line. `inputs` are the columns the encoder reads, `target` the one that
+    has the label: a name out of `labels` for the sequence head, a list of indices into `labels` for the token head.
+    """
+
+    name: str
+    head: Literal["sequence", "token"]
+    metric: Literal["accuracy", "f1"]
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    inputs: tuple[str, ...]
+    target: str
+    Options: type[Strict]
+    examples: Callable[..., list[Any]]
+    group: Callable[..., int]
+    row: Callable[..., dict[str, Any]]
+    to_json: Callable[..., str]
+    from_json: Callable[[str], Any]
+
+    def check(self, table: "pa.Table", where: str) -> None:
+        """Check columns and labels of a table that was read from `where`.
+
+        Raises:
+            ValueError: no rows, a missing column, an empty value or a label that does not exist; the message names
+                `where`, the column and the row, counted from 0.
+        """
+        if not table.num_rows:
+            raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
+        for column in self.columns:
+            if column not in table.column_names:
+                near = get_close_matches(column, table.column_names, n=1)
+                hint = f"; is {near[0]!r} meant? then rename it" if near else ""
+                raise ValueError(
+                    f"{where} has no column {column!r}, which {self.name} needs{hint} "
+                    f"(it has: {', '.join(table.column_names)})"
+                )
+        for column in (*self.inputs, self.target):
+            values = table[column]
+            if values.null_count:
+                raise ValueError(f"{where}, row {_first(values.is_null())}, column {column!r}: the value is missing")
+        if self.head == "sequence":
+            for i, label in enumerate(table[self.target].to_pylist()):
+                if label not in self.labels:
+                    raise ValueError(
+                        f"{where}, row {i}, column {self.target!r}: there is no label {label!r} "
+                        f"(there are: {', '.join(self.labels)})"
+                    )
+            return
+        pairs = zip(table[self.inputs[0]].to_pylist(), table[self.target].to_pylist(), strict=True)
+        for i, (tokens, tags) in enumerate(pairs):
+            if len(tokens) != len(tags):
+                raise ValueError(
+                    f"{where}, row {i}: {len(tokens)} values in {self.inputs[0]!r} but {len(tags)} in {self.target!r}"
+                )
+            for tag in tags:
+                if not isinstance(tag, int) or not 0 <= tag < len(self.labels):
+                    raise ValueError(
+                        f"{where}, row {i}, column {self.target!r}: the label {tag!r} is not a number from 0 to "
+                        f"{len(self.labels) - 1} ({', '.join(self.labels)})"
+                    )
+
+
+def _first(mask: "pa.ChunkedArray") -> int:
+    return int(mask.to_pylist().index(True))
+
+
+def _task(name: str, module: Any, head: Any, metric: Any, inputs: tuple[str, ...], target: str) -> Task:
+    made = (module.Options, module.examples, module.group, module.row, module.to_json, module.from_json)
+    return Task(name, head, metric, module.LABELS, module.COLUMNS, inputs, target, *made)
+
+
+TASKS: dict[str, Task] = {
+    "ruletaker": _task("ruletaker", ruletaker, "sequence", "accuracy", ("context", "question"), "label"),
+    "wikiann": _task("wikiann", wikiann, "token", "f1", ("tokens",), "ner_tags"),
+    "udpos": _task("udpos", udpos, "token", "f1", ("tokens",), "pos_tags"),
+}
+
+
+def task(kind: str) -> Task:
+    """The task of a name.
+
+    Raises:
+        ValueError: there is none; the message names the nearest.
+    """
+    if kind not in TASKS:
+        near = get_close_matches(kind, TASKS, n=1)
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"there is no task {kind!r}{hint} (there are: {', '.join(TASKS)})")
+    return TASKS[kind]

@@ -1,0 +1,93 @@
+"""RuleTaker: does a question follow from facts and rules (Clark et al. 2020; pairs: Foroutan et al. 2023, section 4)?"""
+
+from collections.abc import Sequence
+from functools import cache
+from random import Random
+from typing import Any, Literal
+
+from pydantic import Field, PositiveInt
+
+from xlgrid import theories
+from xlgrid.languages import natural
+from xlgrid.recipe import Strict
+from xlgrid.theories import Example, TheoryOptions, from_json, to_json
+
+__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "to_json"]
+
+LABELS = ("not entailment", "entailment")
+COLUMNS = ("context", "question", "label", "config")
+_DEFAULT = TheoryOptions()
+
+
+class Options(Strict):
+    """What RuleTaker examples are made of; sizes of theories are explained at `TheoryOptions`."""
+
+    n: PositiveInt = Field(100_000, description="examples in all three splits")
+    max_depth: int = Field(0, ge=0, le=theories.MAX_DEPTH, description="depths 0 to this are equally frequent")
+    seed: int = 0
+    question_form: Literal["statement", "interrogative"] = "statement"
+    persons: int = Field(len(_DEFAULT.persons), ge=0, le=8, description="the first so many of the concepts")
+    animals: int = Field(len(_DEFAULT.animals), ge=0, le=10)
+    attributes: int = Field(len(_DEFAULT.attributes), ge=0, le=16)
+    relations: int = Field(len(_DEFAULT.relations), ge=0, le=8)
+    facts: tuple[int, int] = _DEFAULT.facts
+    rules: tuple[int, int] = _DEFAULT.rules
+    conditions: int = _DEFAULT.conditions
+    entities: int = _DEFAULT.entities
+    relational: float = _DEFAULT.relational
+    negated_rules: bool = _DEFAULT.negated_rules
+    negated_questions: float = _DEFAULT.negated_questions
+    questions_per_theory: PositiveInt = _DEFAULT.questions_per_theory
+
+    def theory(self) -> TheoryOptions:
+        """The options of the generator.
+
+        Raises:
+            ValueError: sizes that do not go together.
+        """
+        known = natural.concepts()
+        words = {kind: getattr(known, kind)[: getattr(self, kind)] for kind in known._fields}
+        sizes = ("facts", "rules", "conditions", "entities", "relational", "negated_rules", "negated_questions")
+        rest: dict[str, Any] = {name: getattr(self, name) for name in sizes}
+        return TheoryOptions(**words, **rest, questions_per_theory=self.questions_per_theory)
+
+
+def group(options: Options) -> int:
+    """Consecutive examples that share a theory, which splits keep together."""
+    return options.questions_per_theory
+
+
+def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
+    """`sum(sizes)` examples; cut at multiples of `group`, no two splits share the theory of a draw."""
+    return list(theories.examples(sum(sizes), options.max_depth, options.seed, options.theory()))
+
+
+def row(example: Example, language: str, options: Options) -> dict[str, Any]:
+    """One line of data in a language (`fr`) or pair (`en-fr`: context in English, question in French).
+
+    The sentences of the context have one shuffled order, the same in every language. Besides COLUMNS there is `depth`,
+    the proof depth of the question, which data from the Hub lack.
+
+    Raises:
+        ValueError: no such language.
+    """
+    context, question = _languages(language)
+    sentences = [context.statement(fact) for fact in example.theory.facts]
+    sentences += [context.rule(rule) for rule in example.theory.rules]
+    Random(to_json(example)).shuffle(sentences)
+    ask = question.statement if options.question_form == "statement" else question.question
+    return {
+        "context": context.join(sentences),
+        "question": ask(example.question),
+        "label": LABELS[example.label],
+        "config": f"depth-{options.max_depth}",
+        "depth": example.depth,
+    }
+
+
+@cache
+def _languages(code: str) -> tuple[natural.Lexicon, natural.Lexicon]:
+    parts = code.split("-")
+    if len(parts) > 2:
+        raise ValueError(f"{code!r} is neither a language nor a pair: expected for instance en, or en-fr")
+    return natural.lexicon(parts[0]), natural.lexicon(parts[-1])

@@ -1,0 +1,28 @@
+"""Universal parts of speech (de Marneffe et al. 2021, as XTREME cuts it: Hu et al. 2020), told by artificial languages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from xlgrid.languages.artificial import UPOS, artificial
+from xlgrid.tasks.wikiann import Options, draw, from_json, group, to_json
+from xlgrid.world import Fact
+
+__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "to_json"]
+
+LABELS = UPOS
+COLUMNS = ("tokens", "pos_tags")
+
+
+def examples(options: Options, sizes: Sequence[int]) -> list[Fact]:
+    """Distinct facts, those of the training split first."""
+    return draw(options, sizes, named=False)
+
+
+def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
+    """One sentence; `pos_tags` index LABELS.
+
+    Raises:
+        ValueError: `language` is no artificial language.
+    """
+    tokens = artificial(language, options.overlap, options.loans, options.distance).realise(fact)
+    return {"tokens": [token.form for token in tokens], "pos_tags": [LABELS.index(token.upos) for token in tokens]}

@@ -1,0 +1,99 @@
+"""Plain text to pre-train encoders on; the same id means the same in all natural and in all artificial languages."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pydantic import Field
+
+from xlgrid import world
+from xlgrid.files import whole
+from xlgrid.languages import natural
+from xlgrid.languages.artificial import artificial, is_artificial
+from xlgrid.logic import VARIABLE, Literal, Rule
+from xlgrid.recipe import Strict
+
+
+class TextOptions(Strict):
+    """Words of the natural languages' texts: the first so many concepts of each kind, see `natural.concepts`."""
+
+    persons: int = Field(8, ge=0, le=8)
+    animals: int = Field(10, ge=0, le=10)
+    attributes: int = Field(16, ge=2, le=16)
+    relations: int = Field(8, ge=0, le=8)
+    relational: float = Field(0.5, ge=0, le=1, description="share of texts about animals and relations")
+    facts: tuple[int, int] = Field((2, 4), description="least and most facts before the statements about them")
+    statements: int = Field(1, ge=0, description="statements at the end that follow from the facts")
+    rules: float = Field(0.3, ge=0, le=1, description="share of texts that have a rule")
+
+
+def make_text(
+    language: str,
+    sentences: int,
+    seed: int,
+    out: str | Path,
+    dials: dict[str, float] | None = None,
+    options: dict[str, Any] | None = None,
+) -> None:
+    """Write a parquet file with the columns `id` (0, 1, ...) and `text`.
+
+    An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row: facts,
+    perhaps a rule, and statements that follow from the facts, some negated. Masked words of these can be looked up in
+    the facts, which is what reasoning over text needs most.
+
+    Args:
+        language: a code.
+        sentences: rows.
+        seed: the same seed, options and world give the same meanings.
+        out: where to write.
+        dials: `overlap`, `loans` and `distance` of artificial languages.
+        options: fields of `TextOptions`, for natural languages.
+
+    Raises:
+        ValueError: there is no such language, or an option is out of range.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if sentences < 1:
+        raise ValueError(f"sentences must be at least 1, got {sentences}")
+    if is_artificial(language):
+        speaker = artificial(language, **(dials or {}))
+        texts = [speaker.sentence(fact) for fact in world.facts(sentences, seed)]
+    else:
+        texts = list(_theories(natural.lexicon(language), sentences, seed, TextOptions(**(options or {}))))
+    with whole(out) as aside:
+        pq.write_table(pa.table({"id": pa.array(range(sentences), pa.int32()), "text": texts}), aside)
+
+
+def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions) -> Iterator[str]:
+    rng = Random(f"text {seed}")
+    known = natural.concepts()
+    persons, animals = known.persons[: options.persons], known.animals[: options.animals]
+    attributes, relations = known.attributes[: options.attributes], known.relations[: options.relations]
+    for _ in range(n):
+        relational = bool(relations) and len(animals) > 2 and (rng.random() < options.relational or len(persons) < 2)
+        words = animals if relational else persons
+        if len(words) < 2:
+            raise ValueError("texts take at least 2 persons, or 3 animals and a relation: raise one of these options")
+        names = rng.sample(words, min(len(words), rng.randint(2, 3)))
+        pool = [Literal(a, name) for a in rng.sample(attributes, 2) for name in names]
+        if relational:
+            pairs = [(a, b) for a in names for b in names if a != b]
+            relation = rng.choice(relations)
+            pool += [Literal(relation, a, b) for a, b in rng.sample(pairs, min(3, len(pairs)))]
+        rng.shuffle(pool)
+        n_facts = min(rng.randint(*options.facts), len(pool) - 1)
+        facts, others = pool[:n_facts], pool[n_facts:]
+        said = [lexicon.statement(fact) for fact in facts]
+        if rng.random() < options.rules:
+            before, after = rng.sample(attributes, 2)
+            conditions = (Literal(before, VARIABLE, positive=rng.random() < 0.8),)
+            said.append(lexicon.rule(Rule(conditions, Literal(after, VARIABLE))))
+        rng.shuffle(said)
+        for _ in range(options.statements):
+            true = rng.random() < 0.5
+            about = rng.choice(facts) if true else rng.choice(others)._replace(positive=False)
+            said.append(lexicon.statement(about))
+        yield lexicon.join(said)

@@ -1,0 +1,80 @@
+"""Cells and runs have one path each, and each path leads back."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xlgrid.grid import Cell, Run, cells, explain, parse, runs
+from xlgrid.study import Study
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
+seeds = st.integers(0, 10**9)
+
+
+@given(st.builds(Cell, names, names, names, names, names, names, seeds))
+def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
+    assert parse(cell.path) == cell
+
+
+@given(st.builds(Run, names, names, names, names, names, seeds), st.sampled_from(["", "/", "/run.json", "/delta.safetensors"]))
+def test_a_run_comes_back_from_its_folder_and_files(run: Run, rest: str) -> None:
+    assert parse(run.folder + rest) == run
+
+
+@given(st.text(string.printable, max_size=60))
+def test_any_other_path_is_refused_or_is_canonical(path: str) -> None:
+    try:
+        found = parse(path)
+    except ValueError:
+        return
+    assert path.startswith(found.path if isinstance(found, Cell) else found.folder)
+
+
+def small(**grid: object) -> Study:
+    axes = {
+        "task": ["ner"],
+        "encoder": ["mini"],
+        "method": ["full-ft", "bitfit"],
+        "source": ["en", "en+en-fr"],
+        "target": ["mono", "en-X", "X-en"],
+        "seed": [1, 2],
+    }
+    return Study(
+        name="small",
+        title="small",
+        languages=["en", "fr", "de"],
+        encoders={"mini": {"mini": {}}},
+        tasks={"ner": {"kind": "wikiann"}},
+        methods={"full-ft": {}, "bitfit": {}},
+        grids={"g": axes | grid},
+    )
+
+
+def test_groups_expand_to_languages_and_pairs() -> None:
+    targets = list(dict.fromkeys(cell.target for cell in cells(small())))
+    assert targets == ["en", "fr", "de", "en-fr", "en-de", "fr-en", "de-en"]
+
+
+def test_the_grid_is_the_product_of_its_axes() -> None:
+    assert len(cells(small())) == 2 * 2 * 7 * 2
+    assert len(runs(small())) == 2 * 2 * 2
+
+
+def test_a_cell_made_twice_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match=r"cells/ner/mini/full-ft/en/fr/seed1.json is made twice"):
+        cells(small(target=["fr", "mono"]))
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("results/small/cells/ner/mini/bitfut/en/fr/seed1.json", "Did you mean 'bitfit'"),
+        ("results/small/cells/ner/mini/bitfit/en/fr/seed9.json", "unknown seed '9'"),
+        ("results/other/cells/ner/mini/bitfit/en/fr/seed1.json", "--config study=other"),
+        ("results/small/exhibit/x.csv", "nothing makes"),
+    ],
+)
+def test_a_misspelt_target_is_explained(path: str, said: str) -> None:
+    assert said in explain(path, small())
