@@ -1,8 +1,8 @@
 """The report of a study: what the cells of `notebooks/report.ipynb` call, each returning HTML that needs no network.
 
-Frames are those of the exhibits. Cells have one row per *planned* cell: `task`, `encoder`, `method`, `source`, `target`, `seed`,
-`metric`, `score` (percent, NaN without a result), `n` (examples), `seconds` (evaluation). Curves have `task`, `encoder`,
-`method`, `source`, `seed`, `step`, `score`. Run records are the contents of the `run.json` files.
+Frames are those of the exhibits. Cells have one row per *planned* cell: `task`, `encoder`, `method`, `source`, `target`,
+`seed`, `metric`, `score` (percent, NaN without a result), `n` (examples), `seconds` (evaluation). Curves have `task`,
+`encoder`, `method`, `source`, `seed`, `step`, `score`. Run records are the contents of the `run.json` files.
 """
 
 import base64
@@ -177,9 +177,8 @@ def exhibits(planned: Mapping[str, Any], folder: str | Path) -> Html:
             if path.stem == name
         )
         files_line = f'<p class="files">{escape(name)}: {links}</p>' if links else ""
-        parts.append(
-            f'<h3 id="exhibit-{escape(name)}">{escape(exhibit.title)}</h3><figure class="exhibit">{body}{files_line}</figure>'
-        )
+        parts.append(f'<h3 id="exhibit-{escape(name)}">{escape(exhibit.title)}</h3>')
+        parts.append(f'<figure class="exhibit">{body}{files_line}</figure>')
     return Html("\n".join(parts) or '<p class="missing">This study asks for no exhibits.</p>')
 
 
@@ -193,7 +192,7 @@ def spread(cells: pd.DataFrame) -> Html:
 
 
 def seed_deviations(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells that have two seeds or more, with `deviation` (points) from the mean over the seeds of the same cell."""
+    """The cells with two seeds or more, and their `deviation` (points) from the mean over the seeds of the same cell."""
     scored = cells.dropna(subset="score")
     seeds = scored.groupby(ENTRY, sort=False)["score"]
     return scored.assign(deviation=scored["score"] - seeds.transform("mean"))[seeds.transform("size") > 1]
@@ -335,10 +334,9 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
 
 
 def summary(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row per task, encoder, method, source, target and metric: mean and standard deviation (percent) over seeds."""
+    """Mean and standard deviation (percent) over seeds of every task, encoder, method, source, target and metric."""
     scores = cells.groupby(ENTRY, sort=False)["score"]
-    columns = {"mean": "mean", "sd": "std", "n_seeds": "count", "n_seeds_expected": "size"}
-    return scores.agg(**columns).reset_index()
+    return scores.agg(mean="mean", sd="std", n_seeds="count", n_seeds_expected="size").reset_index()
 
 
 def duration(seconds: float) -> str:

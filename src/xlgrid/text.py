@@ -20,7 +20,7 @@ class TextOptions(Strict):
 
     persons: int = Field(8, ge=0, le=8)
     animals: int = Field(10, ge=0, le=10)
-    attributes: int = Field(16, ge=2, le=16)
+    attributes: int = Field(16, ge=3, le=16)
     relations: int = Field(8, ge=0, le=8)
     relational: float = Field(0.5, ge=0, le=1, description="share of texts about animals and relations")
     facts: tuple[int, int] = Field((2, 4), description="least and most facts before the statements about them")
@@ -88,7 +88,9 @@ def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions)
         facts, others = pool[:n_facts], pool[n_facts:]
         said = [lexicon.statement(fact) for fact in facts]
         if rng.random() < options.rules:
-            before, after = rng.sample(attributes, 2)
+            # It concludes nothing that the statements are about, so that these follow from the facts alone.
+            after = rng.choice([a for a in attributes if all(a != literal.predicate for literal in pool)])
+            before = rng.choice([a for a in attributes if a != after])
             conditions = (Literal(before, VARIABLE, positive=rng.random() < 0.8),)
             said.append(lexicon.rule(Rule(conditions, Literal(after, VARIABLE))))
         rng.shuffle(said)

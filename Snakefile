@@ -1,0 +1,27 @@
+"""Every source x target x method x seed cell is a file: data -> encoders -> train -> evaluate -> exhibits -> report."""
+
+from snakemake.utils import min_version
+
+min_version("9.20")
+
+
+configfile: "config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/encode.smk"
+include: "rules/train.smk"
+include: "rules/evaluate.smk"
+include: "rules/exhibits.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        f"results/{STUDY.name}/report.html",
+
+
+onerror:
+    shell(f"xlgrid partial {STUDY_FILE:q}")

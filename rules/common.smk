@@ -1,0 +1,50 @@
+"""The study, the wildcards that it allows, and the input functions of more than one rule file."""
+
+import json
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+from xlgrid.grid import Cell, Run, cells, constraint, explain, runs
+from xlgrid.study import HubEncoder, LocalEncoder, MiniEncoder, load_study, unknown
+
+STUDY_FILE = f"studies/{config['study']}.yaml"
+try:
+    STUDY = load_study(STUDY_FILE)
+    CELLS = cells(STUDY)
+except (ValueError, FileNotFoundError) as error:
+    raise WorkflowError(str(error)) from None
+RUNS = set(runs(STUDY))
+KNOWN = set(CELLS)
+
+
+def among(names):
+    """A wildcard's values; a wildcard without any matches nothing."""
+    return constraint(names) or "(?!)"
+
+
+def of_kind(entries, kind):
+    return among([name for name, entry in entries.items() if isinstance(entry, kind)])
+
+
+wildcard_constraints:
+    study=among([STUDY.name]),
+    task=among(STUDY.tasks),
+    encoder=among(STUDY.encoders),
+    method=among(STUDY.methods),
+    source=among(cell.source for cell in CELLS),
+    target=among(cell.target for cell in CELLS),
+    language=among({c for cell in CELLS for c in (cell.target, *cell.source.split("+"))} | set(STUDY.languages)),
+    split="train|dev|test",
+    seed=among(str(cell.seed) for cell in CELLS),
+    exhibit=among(STUDY.exhibits),
+
+
+def token_files(task, encoder, languages, split):
+    return [f"results/{STUDY.name}/tokens/{task}/{encoder}/{language}/{split}.arrow" for language in languages]
+
+
+def chosen(exhibit):
+    """The cells that an exhibit needs."""
+    select = {axis: [v] if isinstance(v, (str, int)) else v for axis, v in STUDY.exhibits[exhibit].select.items()}
+    return [cell for cell in CELLS if all(getattr(cell, axis) in values for axis, values in select.items() if axis != "metric")]

@@ -1,0 +1,88 @@
+"""Data of the tasks and text for the mini encoders.
+
+REQUIRED INPUTS: none (generated), or the Hub, or the study's own files
+OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet
+"""
+
+GENERATED = among(name for name, task in STUDY.tasks.items() if task.data is None)
+FETCHED = among(name for name, task in STUDY.tasks.items() if task.data is not None)
+
+
+rule meanings:
+    output:
+        "results/{study}/data/{task}/meanings.parquet",
+    log:
+        "results/{study}/logs/data/{task}/meanings.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        kind=lambda w: STUDY.tasks[w.task].kind,
+        options=lambda w: json.dumps(STUDY.tasks[w.task].options),
+    wildcard_constraints:
+        task=GENERATED,
+    shell:
+        "xlgrid meanings {params.kind:q} --options {params.options:q} --output {output:q} 2> {log:q}"
+
+
+rule data:
+    input:
+        "results/{study}/data/{task}/meanings.parquet",
+    output:
+        expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
+    log:
+        "results/{study}/logs/data/{task}/{language}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        kind=lambda w: STUDY.tasks[w.task].kind,
+        options=lambda w: json.dumps(STUDY.tasks[w.task].options),
+        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        task=GENERATED,
+    shell:
+        r"""
+        xlgrid data {params.kind:q} {wildcards.language:q} \
+            --options {params.options:q} \
+            --meanings {input:q} \
+            --output {params.folder:q} 2> {log:q}
+        """
+
+
+rule fetch_data:
+    output:
+        expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
+    log:
+        "results/{study}/logs/data/{task}/{language}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        kind=lambda w: STUDY.tasks[w.task].kind,
+        source=lambda w: STUDY.tasks[w.task].data.model_dump_json(exclude_none=True),
+        lock=config["hub_lock"],
+        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        task=FETCHED,
+    shell:
+        r"""
+        xlgrid fetch-data {params.kind:q} {wildcards.language:q} \
+            --source {params.source:q} \
+            --lock {params.lock:q} \
+            --output {params.folder:q} 2> {log:q}
+        """
+
+
+rule text:
+    output:
+        "results/{study}/text/{language}.parquet",
+    log:
+        "results/{study}/logs/text/{language}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        settings=json.dumps(STUDY.text),
+    shell:
+        "xlgrid text {wildcards.language:q} --settings {params.settings:q} --output {output:q} 2> {log:q}"
+
+
+localrules:
+    fetch_data,

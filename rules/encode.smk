@@ -1,0 +1,96 @@
+"""Encoders, in the ordinary Hugging Face layout wherever they come from, and the data in their tokens.
+
+REQUIRED INPUTS: results/{study}/text/{language}.parquet (mini encoders), results/{study}/data/...
+OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow
+"""
+
+LAYOUT = [
+    "results/{study}/encoders/{encoder}/config.json",
+    "results/{study}/encoders/{encoder}/model.safetensors",
+    "results/{study}/encoders/{encoder}/tokenizer.json",
+]
+
+
+rule mini_encoder:
+    input:
+        lambda w: expand("results/{{study}}/text/{language}.parquet", language=STUDY.encoders[w.encoder].mini["languages"]),
+    output:
+        LAYOUT,
+    log:
+        "results/{study}/logs/encoders/{encoder}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        spec=lambda w: json.dumps(STUDY.encoders[w.encoder].mini),
+        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        encoder=of_kind(STUDY.encoders, MiniEncoder),
+    shell:
+        "xlgrid mini-encoder {input:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
+
+
+rule hub_encoder:
+    output:
+        LAYOUT,
+    log:
+        "results/{study}/logs/encoders/{encoder}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        hub=lambda w: STUDY.encoders[w.encoder].hub,
+        revision=lambda w: STUDY.encoders[w.encoder].revision,
+        lock=config["hub_lock"],
+        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        encoder=of_kind(STUDY.encoders, HubEncoder),
+    shell:
+        r"""
+        xlgrid fetch-encoder {params.hub:q} \
+            --revision {params.revision:q} \
+            --lock {params.lock:q} \
+            --output {params.folder:q} 2> {log:q}
+        """
+
+
+rule local_encoder:
+    output:
+        LAYOUT,
+    log:
+        "results/{study}/logs/encoders/{encoder}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        path=lambda w: STUDY.encoders[w.encoder].path,
+        folder=subpath(output[0], parent=True),
+    wildcard_constraints:
+        encoder=of_kind(STUDY.encoders, LocalEncoder),
+    shell:
+        "xlgrid copy-encoder {params.path:q} --output {params.folder:q} 2> {log:q}"
+
+
+rule tokens:
+    input:
+        data="results/{study}/data/{task}/{language}/{split}.parquet",
+        tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
+    output:
+        "results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow",
+    log:
+        "results/{study}/logs/tokens/{task}/{encoder}/{language}/{split}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        kind=lambda w: STUDY.tasks[w.task].kind,
+        max_length=lambda w: STUDY.tasks[w.task].max_length,
+        encoder=subpath(input.tokenizer, parent=True),
+    shell:
+        r"""
+        xlgrid tokenize {params.kind:q} {input.data:q} \
+            --encoder {params.encoder:q} \
+            --max-length {params.max_length} \
+            --output {output:q} 2> {log:q}
+        """
+
+
+localrules:
+    hub_encoder,
+    local_encoder,

@@ -1,0 +1,59 @@
+"""Tables and figures from cells.
+
+REQUIRED INPUTS: the cells that the exhibit selects
+OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures)
+"""
+
+from xlgrid.exhibits import suffixes
+
+TABLES = [name for name, exhibit in STUDY.exhibits.items() if exhibit.kind == "table"]
+FIGURES = [name for name in STUDY.exhibits if name not in TABLES]
+
+
+rule table:
+    input:
+        lambda w: [cell.path for cell in chosen(w.exhibit)],
+        study=STUDY_FILE,
+    output:
+        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
+        report(
+            "results/{study}/exhibits/{exhibit}.html",
+            category="Tables",
+            labels={"exhibit": "{exhibit}"},
+            caption="../notebooks/captions/table.rst",
+        ),
+    log:
+        "results/{study}/logs/exhibits/{exhibit}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    wildcard_constraints:
+        exhibit=among(TABLES),
+    shell:
+        "xlgrid exhibit {input.study:q} {wildcards.exhibit:q} 2> {log:q}"
+
+
+rule figure:
+    input:
+        lambda w: [cell.path for cell in chosen(w.exhibit)],
+        study=STUDY_FILE,
+    output:
+        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png"),
+        report(
+            "results/{study}/exhibits/{exhibit}.svg",
+            category="Figures",
+            labels={"exhibit": "{exhibit}"},
+            caption="../notebooks/captions/figure.rst",
+        ),
+    log:
+        "results/{study}/logs/exhibits/{exhibit}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    wildcard_constraints:
+        exhibit=among(FIGURES),
+    shell:
+        "xlgrid exhibit {input.study:q} {wildcards.exhibit:q} 2> {log:q}"
+
+
+localrules:
+    table,
+    figure,

@@ -1,0 +1,47 @@
+"""The report of a study.
+
+REQUIRED INPUTS: every cell and exhibit of the study
+OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{study}/report.html
+"""
+
+
+rule report_notebook:
+    input:
+        cells=[cell.path for cell in CELLS],
+        exhibits=expand("results/{study}/exhibits/{exhibit}.csv", study=STUDY.name, exhibit=STUDY.exhibits),
+    output:
+        summary="results/{study}/summary.csv",
+    log:
+        notebook="results/{study}/report.ipynb",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        study=STUDY.name,
+        study_file=STUDY_FILE,
+        results=f"results/{STUDY.name}",
+    notebook:
+        "../notebooks/report.ipynb"
+
+
+rule report_html:
+    input:
+        "results/{study}/summary.csv",
+    output:
+        report("results/{study}/report.html", category="Report", caption="../notebooks/captions/report.rst"),
+    log:
+        "results/{study}/logs/report.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        notebook=subpath(input[0], parent=True),
+    shell:
+        r"""
+        jupyter-nbconvert {params.notebook:q}/report.ipynb --to html --no-input \
+            --template template --TemplateExporter.extra_template_basedirs=notebooks \
+            --output report.html 2> {log:q}
+        """
+
+
+localrules:
+    report_notebook,
+    report_html,

@@ -1,0 +1,39 @@
+"""Runs: one training each.
+
+REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts
+OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
+"""
+
+
+def recipe(wildcards):
+    run = Run(**{axis: getattr(wildcards, axis) for axis in Run._fields[:-1]}, seed=int(wildcards.seed))
+    if run not in RUNS:
+        raise WorkflowError(explain(run.folder, STUDY))
+    return STUDY.recipe(run.task, run.encoder, run.method, run.source, run.seed).model_dump_json(exclude_defaults=True)
+
+
+rule train:
+    input:
+        train=lambda w: token_files(w.task, w.encoder, w.source.split("+"), "train"),
+        dev=lambda w: token_files(w.task, w.encoder, w.source.split("+"), "dev"),
+        encoder="results/{study}/encoders/{encoder}/model.safetensors",
+    output:
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/curve.jsonl",
+    log:
+        "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        recipe=recipe,
+        encoder=subpath(input.encoder, parent=True),
+        folder=subpath(output[0], parent=True),
+    shell:
+        r"""
+        xlgrid train --recipe {params.recipe:q} \
+            --encoder {params.encoder:q} \
+            --train {input.train:q} \
+            --dev {input.dev:q} \
+            --output {params.folder:q} 2> {log:q}
+        """

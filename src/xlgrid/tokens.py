@@ -1,0 +1,140 @@
+"""Tokenised data: made once per task, language and tokenizer, memory-mapped by every run."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.data import read_table
+from xlgrid.encoders import check_encoder
+from xlgrid.files import whole
+from xlgrid.tasks import Task, task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_IGNORED = -100  # the label of tokens that are not scored
+_BATCH = 2000
+
+
+def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, out: str | Path) -> None:
+    """Tokenise one split of a task's data into an Arrow IPC file, one row per example, in the order of the data.
+
+    Columns: `input_ids` list<int32>, specials included; `context_length` int32, the tokens of the first segment with
+    the special before and the one after it (= len(input_ids) where there is one segment); `label` int64 for the sequence
+    head or `labels` list<int64> for the token head, -100 for specials and all but the first piece of a word; `depth`
+    int32 where the data have it. Inputs of more than `max_length` tokens lose the end of the context.
+
+    The metadata say how many inputs were cut (`truncated`) and how many words have no token (`lost_words`).
+
+    Raises:
+        FileNotFoundError: there are no data, or no encoder.
+        ValueError: either is damaged or not what the task needs, or `max_length` leaves no room for a question.
+    """
+    import pyarrow as pa
+    from transformers import AutoTokenizer
+
+    made = task(kind)
+    table = read_table(data)
+    made.check(table, str(data))
+    check_encoder(encoder)
+    tokenizer = AutoTokenizer.from_pretrained(str(encoder), use_fast=True)
+    if not tokenizer.is_fast:
+        raise ValueError(f"{encoder} has no tokenizer.json, which the alignment of words and tokens needs")
+    counts = {"truncated": 0, "lost_words": 0}
+    fields = [pa.field("input_ids", pa.list_(pa.int32())), pa.field("context_length", pa.int32())]
+    sequence = made.head == "sequence"
+    fields.append(pa.field("label", pa.int64()) if sequence else pa.field("labels", pa.list_(pa.int64())))
+    if "depth" in table.column_names:
+        fields.append(pa.field("depth", pa.int32()))
+    encode = _pairs if sequence else _words
+    batches = []
+    for start in range(0, table.num_rows, _BATCH):
+        columns = encode(tokenizer, made, table.slice(start, _BATCH), max_length, counts)
+        arrays = [pa.array(columns[field.name], field.type) for field in fields]
+        batches.append(pa.record_batch(arrays, schema=pa.schema(fields)))
+    if counts["truncated"]:
+        print(
+            f"{data}: {counts['truncated']} of {table.num_rows} inputs were cut to {max_length} tokens; "
+            "raise max_length to keep them whole",
+            file=sys.stderr,
+        )
+    meta = {
+        "task": kind,
+        "labels": list(made.labels),
+        "head": made.head,
+        "pad_id": tokenizer.pad_token_id,
+        "max_length": max_length,
+        "rows": table.num_rows,
+        **counts,
+    }
+    schema = pa.schema(fields, metadata={b"xlgrid": json.dumps(meta).encode()})
+    with whole(out) as aside, pa.ipc.new_file(str(aside), schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+
+
+def read_tokens(path: str | Path) -> tuple["pa.Table", dict[str, Any]]:
+    """Memory-map what `tokenize` wrote: the table, and the metadata as a dict.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty, cut short or not one of tokens.
+    """
+    import pyarrow as pa
+
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}: tokenise the data first")
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty: delete it and tokenise again")
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path} is damaged, perhaps cut short ({error}): delete it and tokenise again") from error
+    meta = (table.schema.metadata or {}).get(b"xlgrid")
+    if meta is None:
+        raise ValueError(f"{path} is an Arrow file but not one of tokens: delete it and tokenise again")
+    return table, json.loads(meta)
+
+
+def _pairs(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int]) -> dict[str, Any]:
+    """One or two segments and a label for all."""
+    segments = [table[column].to_pylist() for column in made.inputs]
+    try:
+        found = tokenizer(*segments, truncation="only_first", max_length=max_length)
+    except Exception as error:  # the tokenizers library raises bare Exceptions
+        raise ValueError(
+            f"max_length {max_length} leaves no room for a context beside the longest of {made.inputs[-1]}: raise it "
+            f"({error})"
+        ) from error
+    lengths = []
+    for one in found.encodings:
+        counts["truncated"] += bool(one.overflowing)
+        segment = one.sequence_ids
+        after = segment.index(1) if 1 in segment else len(segment)
+        # Between the segments BERT has one special token and XLM-R two; the first of them closes the context.
+        while after and after < len(segment) and segment[after - 1] is None:
+            after -= 1
+        lengths.append(after + 1 if after < len(segment) else after)
+    columns = {"input_ids": found["input_ids"], "context_length": lengths}
+    columns["label"] = [made.labels.index(label) for label in table[made.target].to_pylist()]
+    return columns | ({"depth": table["depth"].to_pylist()} if "depth" in table.column_names else {})
+
+
+def _words(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int]) -> dict[str, Any]:
+    """One segment, and a label for the first piece of each word."""
+    words = table[made.inputs[0]].to_pylist()
+    found = tokenizer(words, is_split_into_words=True, truncation=True, max_length=max_length)
+    labels = []
+    for one, tags in zip(found.encodings, table[made.target].to_pylist(), strict=True):
+        counts["truncated"] += bool(one.overflowing)
+        before, row = None, []
+        for word in one.word_ids:
+            row.append(_IGNORED if word is None or word == before else tags[word])
+            before = word
+        counts["lost_words"] += len(tags) - len({word for word in one.word_ids if word is not None})
+        labels.append(row)
+    ids = found["input_ids"]
+    columns = {"input_ids": ids, "context_length": [len(row) for row in ids], "labels": labels}
+    return columns | ({"depth": table["depth"].to_pylist()} if "depth" in table.column_names else {})
