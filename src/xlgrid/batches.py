@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,7 +45,7 @@ class Tokens:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    @property
+    @cached_property
     def lengths(self) -> Ints:
         """Tokens per example."""
         return np.diff(self.offsets)
@@ -65,7 +66,9 @@ class Tokens:
 
 
 def _flat(offsets: Ints, chosen: Ints) -> Ints:
-    return np.concatenate([np.arange(offsets[i], offsets[i + 1]) for i in chosen] or [np.zeros(0, np.int64)])
+    sizes = offsets[chosen + 1] - offsets[chosen]
+    before = np.cumsum(sizes) - sizes
+    return np.arange(sizes.sum()) + np.repeat(offsets[chosen] - before, sizes)
 
 
 def read(path: str | Path) -> Tokens:
@@ -83,12 +86,14 @@ def read(path: str | Path) -> Tokens:
         ids = _one(table, "input_ids")
         token_head = about["head"] == "token"
         labels = _one(table, "labels").flatten() if token_head else _one(table, "label")
+        offsets = _numbers(ids.offsets)
         return Tokens(
-            values=ids.flatten().to_numpy(),
-            offsets=ids.offsets.to_numpy().astype(np.int64) - ids.offsets[0].as_py(),
-            contexts=_one(table, "context_length").to_numpy().astype(np.int64),
-            labels=labels.to_numpy().astype(np.int64),
-            depths=_one(table, "depth").to_numpy().astype(np.int64) if "depth" in table.column_names else None,
+            # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
+            values=np.from_dlpack(ids.flatten()),
+            offsets=offsets - offsets[0],
+            contexts=_numbers(_one(table, "context_length")),
+            labels=_numbers(labels),
+            depths=_numbers(_one(table, "depth")) if "depth" in table.column_names else None,
             head=about["head"],
             names=tuple(about["labels"]),
             pad_id=about["pad_id"],
@@ -97,6 +102,10 @@ def read(path: str | Path) -> Tokens:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
     except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or is no tokens file ({error}): delete it and tokenize again") from error
+
+
+def _numbers(array: Any) -> Ints:
+    return np.from_dlpack(array).astype(np.int64)
 
 
 def _one(table: Any, name: str) -> Any:
@@ -118,11 +127,13 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
         return first
     if len({len(part) for part in parts}) > 1:
         raise ValueError(
-            f"the parts of a mix have {', '.join(str(len(part)) for part in parts)} examples: a mix needs the same examples "
-            "in each language, row by row; use parallel data, or name the sources one by one"
+            f"the parts of a mix have {', '.join(str(len(part)) for part in parts)} examples: a mix "
+            "needs the same examples in each language, row by row; use parallel data, or name the sources one by one"
         )
     if len({(part.names, part.head, part.pad_id) for part in parts}) > 1:
-        raise ValueError("the parts of a mix differ in labels or tokenizer: tokenize them again with one encoder and task")
+        raise ValueError(
+            "the parts of a mix differ in labels or tokenizer: tokenize them again with one encoder and task"
+        )
     order = np.random.default_rng([seed]).permutation(len(first))
     belongs = np.empty(len(first), np.int64)
     belongs[order] = np.arange(len(first)) % len(parts)
@@ -132,7 +143,9 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
         offsets=np.concatenate([[0], np.cumsum(np.concatenate([part.lengths for part in taken]))]).astype(np.int64),
         contexts=np.concatenate([part.contexts for part in taken]),
         labels=np.concatenate([part.labels for part in taken]),
-        depths=None if any(p.depths is None for p in taken) else np.concatenate([p.depths for p in taken if p.depths is not None]),
+        depths=None
+        if any(p.depths is None for p in taken)
+        else np.concatenate([p.depths for p in taken if p.depths is not None]),
         head=first.head,
         names=first.names,
         pad_id=first.pad_id,
@@ -157,13 +170,13 @@ def eligible(tokens: Tokens, phase: "Phase") -> Ints:
     if not keep.any():
         raise ValueError(
             f"no example passes the curriculum's phase (max_tokens {phase.max_tokens}, max_depth {phase.max_depth}); "
-            f"the shortest has {tokens.lengths.min(initial=0)} tokens: raise the limits, or drop the phase"
+            f"the shortest has {min(tokens.lengths.tolist(), default=0)} tokens: raise the limits, or drop the phase"
         )
     return np.flatnonzero(keep)
 
 
 def cut(lengths: Ints, chosen: Ints, budget: int) -> list[Ints]:
-    """Split `chosen`, sorted by length, into runs of at most `budget` tokens, padding included; one example always fits."""
+    """Split `chosen`, sorted by length, into runs of at most `budget` tokens with padding; one example always fits."""
     batches: list[Ints] = []
     start = 0
     for at in range(1, len(chosen) + 1):
@@ -196,7 +209,9 @@ def plan(tokens: Tokens, budget: int, seed: int, steps: int, curriculum: Sequenc
     if not len(tokens):
         raise ValueError("there are no training examples: look at the data and the tokens file")
     if (shares := sum(phase.share for phase in curriculum)) >= 1:
-        raise ValueError(f"the shares of the curriculum add up to {shares:g}: leave some for the end, where all examples are used")
+        raise ValueError(
+            f"the shares of the curriculum add up to {shares:g}: leave some for the end, where all examples are used"
+        )
     ends = np.cumsum([round(phase.share * steps) for phase in curriculum]).tolist()
     pools = [eligible(tokens, phase) for phase in curriculum]
     return _steps(tokens.lengths, [*pools, np.arange(len(tokens))], [*ends, steps], budget, seed)
@@ -212,7 +227,9 @@ def _steps(lengths: Ints, pools: list[Ints], ends: list[int], budget: int, seed:
             number += 1
 
 
-def collate(tokens: Tokens, chosen: Ints, segments: bool, device: "torch.device | str" = "cpu") -> dict[str, "torch.Tensor"]:
+def collate(
+    tokens: Tokens, chosen: Ints, segments: bool, device: "torch.device | str" = "cpu"
+) -> dict[str, "torch.Tensor"]:
     """Tensors of a batch (B × longest): input_ids, attention_mask, labels (B, or B × longest), and with `segments`
     token_type_ids (0 for the first segment, 1 for the second)."""
     import torch

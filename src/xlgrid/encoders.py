@@ -3,13 +3,17 @@
 All are ordinary transformers folders: config.json, model.safetensors, tokenizer.json, tokenizer_config.json.
 """
 
+import heapq
 import json
+import math
 import os
 import shutil
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -204,35 +208,100 @@ def _specials(spec: MiniEncoder) -> dict[str, str]:
 
 
 def _train_tokenizer(spec: MiniEncoder, texts: list[str]) -> "Tokenizer":
-    """BERT's WordPiece or XLM-R's Unigram, both cased and with accents; the specials have the ids they have there."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+    """A WordPiece tokenizer like BERT's or a Unigram one like XLM-R's, cased and with accents.
+
+    Both have the pieces that `_learn_pieces` finds; a piece's log-probability in Unigram is that of its use in `texts`.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     special = _specials(spec)
-    if spec.kind == "bert":
-        tokenizer = Tokenizer(models.WordPiece(unk_token=special["unk"]))
-        tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False)
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    bert = spec.kind == "bert"
+    normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False) if bert else normalizers.NFKC()
+    splitter = pre_tokenizers.BertPreTokenizer() if bert else pre_tokenizers.Metaspace()
+    # No piece mixes letters and punctuation: as SentencePiece, which XLM-R was trained with, has it.
+    words = pre_tokenizers.Sequence([splitter, pre_tokenizers.Punctuation()])
+    counts = Counter(word for text in texts for word, _ in words.pre_tokenize_str(normalizer.normalize_str(text)))
+    pieces = _learn_pieces(counts, spec.vocab - len(special), "##" if bert else "")
+    if bert:
+        vocab = {piece: i for i, piece in enumerate([*special.values(), *pieces])}
+        tokenizer = Tokenizer(models.WordPiece(vocab, unk_token=special["unk"]))
         tokenizer.decoder = decoders.WordPiece()
-        trainer = trainers.WordPieceTrainer(
-            vocab_size=spec.vocab, special_tokens=list(special.values()), show_progress=False
-        )
-        tokenizer.train_from_iterator(texts, trainer)
         single, pair = "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"
     else:
-        *first, mask = special.values()
-        tokenizer = Tokenizer(models.Unigram())
-        tokenizer.normalizer = normalizers.NFKC()
-        tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+        first = [(token, 0.0) for token in special.values() if token != special["mask"]]
+        total = sum(pieces.values())
+        # A piece that later merges used up is half a use short of one.
+        scored = [(piece, math.log(max(n, 0.5) / total)) for piece, n in pieces.items()]
+        tokenizer = Tokenizer(models.Unigram(first + scored, unk_id=3, byte_fallback=False))
         tokenizer.decoder = decoders.Metaspace()
-        unigram = trainers.UnigramTrainer(
-            vocab_size=spec.vocab - 1, special_tokens=first, unk_token=special["unk"], show_progress=False
-        )
-        tokenizer.train_from_iterator(texts, unigram)
-        tokenizer.add_special_tokens([AddedToken(mask, lstrip=True, special=True)])
         single, pair = "<s> $A </s>", "<s> $A </s> </s> $B </s>"
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.add_special_tokens([AddedToken(t, lstrip=t == "<mask>", special=True) for t in special.values()])
     ends = [(token, tokenizer.token_to_id(token)) for token in (special["cls"], special["sep"])]
     tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=ends)
     return tokenizer
+
+
+def _learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[str, int]:
+    """Up to `size` pieces by byte-pair encoding (Sennrich et al. 2016), with how often each is used in the end.
+
+    The trainers of the `tokenizers` library break ties differently in every process; this one does not. Pieces inside a
+    word begin with `continuing`. A piece is a merge of the most frequent pair, the alphabetically first of equals.
+    """
+    words = sorted(counts)
+    split = [[word[0], *(continuing + letter for letter in word[1:])] for word in words]
+    letters: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    places: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for i, parts in enumerate(split):
+        for part in parts:
+            letters[part] += counts[words[i]]
+            # Every letter can begin a word and go on in one, so that new words of known letters are never unknown.
+            letters[part.removeprefix(continuing)] += 0
+            letters[continuing + part.removeprefix(continuing)] += 0
+        for pair in pairwise(parts):
+            pairs[pair] += counts[words[i]]
+            places[pair].add(i)
+    pieces = dict.fromkeys(sorted(letters, key=lambda part: (-letters[part], part))[:size], 0)
+    heap = [(-n, pair) for pair, n in pairs.items()]
+    heapq.heapify(heap)
+    while heap and len(pieces) < size:
+        n, best = heapq.heappop(heap)
+        if -n != pairs[best]:
+            continue  # an older count of the pair
+        if -n < 2:
+            break
+        merged = best[0] + best[1].removeprefix(continuing)
+        pieces[merged] = 0
+        changed = set()
+        for i in sorted(places[best]):
+            for pair in pairwise(split[i]):
+                pairs[pair] -= counts[words[i]]
+                changed.add(pair)
+            split[i] = _merge(split[i], best, merged)
+            for pair in pairwise(split[i]):
+                pairs[pair] += counts[words[i]]
+                places[pair].add(i)
+                changed.add(pair)
+        for pair in changed - {best}:
+            if pairs[pair]:
+                heapq.heappush(heap, (-pairs[pair], pair))
+    for i, parts in enumerate(split):
+        for part in parts:
+            if part in pieces:
+                pieces[part] += counts[words[i]]
+    return pieces
+
+
+def _merge(parts: list[str], pair: tuple[str, str], merged: str) -> list[str]:
+    found: list[str] = []
+    for part in parts:
+        # What has just been merged is longer than the first of the pair.
+        if found and (found[-1], part) == pair:
+            found[-1] = merged
+        else:
+            found.append(part)
+    return found
 
 
 def _tokenizer_config(spec: MiniEncoder) -> dict[str, Any]:
@@ -266,7 +335,7 @@ def _new_model(spec: MiniEncoder, tokenizer: "Tokenizer") -> "PreTrainedModel":
     if spec.kind == "bert":
         return BertForMaskedLM(BertConfig(**sizes, max_position_embeddings=spec.max_length, pad_token_id=0))
     # XLM-R counts positions from the padding id + 1.
-    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    ids: dict[str, Any] = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     length = spec.max_length + 2
     return XLMRobertaForMaskedLM(
         XLMRobertaConfig(**sizes, max_position_embeddings=length, type_vocab_size=1, layer_norm_eps=1e-5, **ids)
@@ -335,8 +404,9 @@ def _masked(tokenizer: "Tokenizer", drawn: list[Any], rng: "np.random.Generator"
     chosen[0, 1] |= not chosen.any()  # a loss over nothing is not a number
     labels = np.where(chosen, ids, -100)
     dice = rng.random(shape)
+    mask_id: Any = tokenizer.token_to_id(_specials(spec)["mask"])
     random_ids = rng.integers(tokenizer.get_vocab_size(), size=shape)
-    ids = np.where(chosen & (dice < 0.8), tokenizer.token_to_id(_specials(spec)["mask"]), ids)
+    ids = np.where(chosen & (dice < 0.8), mask_id, ids)
     ids = np.where(chosen & (dice >= 0.9), random_ids, ids)
     inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
     if spec.kind == "bert":

@@ -1,7 +1,7 @@
 """One cell: a run's model on a target's tokens; and the model loading and prediction that training shares.
 
-Starting a process is most of a small cell's time, so nothing here imports pandas, datasets, seqeval or the Auto classes of
-transformers for the encoders of `FAMILIES`.
+Starting a process is most of a small cell's time, so nothing here imports pandas, datasets, seqeval, or, for the
+encoders of `FAMILIES`, the Auto classes of transformers.
 """
 
 import base64
@@ -55,11 +55,15 @@ def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | Non
         changes: dict[str, Any] = {"num_labels": len(tokens.names), "dtype": torch.float32}
         if dropout is not None:
             written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-            changes |= {rate: dropout for rate in rates if rate in written or (kind != "distilbert" and "_prob" in rate)}
+            changes |= {
+                rate: dropout for rate in rates if rate in written or (kind != "distilbert" and "_prob" in rate)
+            }
             changes["classifier_dropout"] = dropout
         return maker.from_pretrained(folder, local_files_only=True, **changes)
     except (OSError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again") from error
+        raise ValueError(
+            f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again"
+        ) from error
     except Exception as error:
         if type(error).__name__ != "SafetensorError":
             raise
@@ -231,13 +235,15 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
     try:
         with safe_open(path, framework="pt") as stored:
             of = (stored.metadata() or {}).get("digest")
-            delta: Mapping[str, torch.Tensor] = {name: stored.get_tensor(name) for name in stored.keys()}
+            delta: Mapping[str, torch.Tensor] = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: rerun training") from error
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
     if of != digest:
-        raise ValueError(f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training")
+        raise ValueError(
+            f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training"
+        )
     wrong = [
         name
         for name in sorted(expected.keys() | delta.keys())
@@ -245,8 +251,8 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
     ]
     if wrong:
         raise ValueError(
-            f"{path} does not fit the encoder: {len(wrong)} tensors are missing, unknown or of another shape, first {wrong[0]!r}; "
-            "check that this is the encoder the run was trained from, or rerun training"
+            f"{path} does not fit the encoder: {len(wrong)} tensors are missing, unknown or of another shape, "
+            f"first {wrong[0]!r}; check that this is the encoder the run was trained from, or rerun training"
         )
     with torch.no_grad():
         for name, tensor in delta.items():

@@ -13,7 +13,7 @@ _HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. Delete a l
 
 
 def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revision: str = "main") -> str:
-    """The commit, 40 hexadecimal digits, of a revision of a Hub repository: the locked one, else the Hub's, then locked.
+    """The commit, 40 hexadecimal digits, of a revision on the Hub: the locked one, else the Hub's, now locked.
 
     Raises:
         ValueError: the lock is not a lock, or the Hub cannot be asked or does not know the repository or revision.

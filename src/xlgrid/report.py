@@ -1,8 +1,8 @@
 """The report of a study: what the cells of `notebooks/report.ipynb` call, each returning HTML that needs no network.
 
-Frames are those of the exhibits. Cells have one row per *planned* cell: `task`, `encoder`, `method`, `source`, `target`,
-`seed`, `metric`, `score` (percent, NaN without a result), `n` (examples), `seconds` (evaluation). Curves have `task`,
-`encoder`, `method`, `source`, `seed`, `step`, `score`. Run records are the contents of the `run.json` files.
+Frames are those of the exhibits. Cells have one row per *planned* cell: `task`, `encoder`, `method`, `source`,
+`target`, `seed`, `metric`, `score` (percent, NaN without a result), `n` (examples), `seconds` (of evaluation).
+Curves have `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`. Run records are the contents of `run.json`.
 """
 
 import base64
@@ -39,6 +39,7 @@ class Report:
     """What a report is made of; `folder` is `results/{study}`."""
 
     name: str
+    title: str
     folder: Path
     exhibits: Mapping[str, Any]
     languages: Mapping[str, Any]
@@ -49,23 +50,28 @@ class Report:
 
 def load(study_file: str | Path, folder: str | Path) -> Report:
     """Read a study and whatever results it has in `folder` (`results/{study}`)."""
-    from xlgrid.records import read_cells, read_curves
+    from xlgrid import grid, records
+    from xlgrid.languages import language
     from xlgrid.study import load_study
 
     study = load_study(Path(study_file))
+    planned = grid.cells(study)
+    cells = records.read_cells((cell.path, cell._asdict()) for cell in planned)
+    made = (records.read_cell(cell.path) if Path(cell.path).exists() else {} for cell in planned)
     return Report(
         name=study.name,
+        title=study.title,
         folder=Path(folder),
         exhibits=study.exhibits,
-        languages=study.languages,
-        cells=read_cells(study, Path(folder)),
-        curves=read_curves(study, Path(folder)),
+        languages={code: language(code) for code in study.languages},
+        cells=cells.assign(seconds=[float(cell.get("seconds", "nan")) for cell in made]),
+        curves=records.read_curves(run.folder for run in grid.runs(study)),
         runs=read_runs(folder),
     )
 
 
 def read_runs(folder: str | Path) -> list[dict[str, Any]]:
-    """The contents of every `run.json` under `folder/runs`, in the order of their paths.
+    """The contents of every `run.json` under `folder/runs`, with the entries of its recipe, in the order of paths.
 
     Raises:
         ValueError: a file is not JSON; the message names it.
@@ -73,13 +79,14 @@ def read_runs(folder: str | Path) -> list[dict[str, Any]]:
     found = []
     for path in sorted(Path(folder).glob("runs/**/run.json")):
         try:
-            found.append(json.loads(path.read_text(encoding="utf-8")))
+            record = json.loads(path.read_text(encoding="utf-8"))
+            found.append({**record.get("recipe", {}), **record})
         except json.JSONDecodeError as error:
             raise ValueError(f"{path} is not JSON ({error}): delete it and run the same command again") from error
     return found
 
 
-def overview(name: str, cells: pd.DataFrame) -> Html:
+def overview(name: str, title: str, cells: pd.DataFrame) -> Html:
     """Title and box: how many cells and runs are done of those planned, and what the study varies."""
     runs = cells.assign(done=cells["score"].notna()).groupby(RUN, sort=False)["done"].all()
     counts = {
@@ -109,6 +116,7 @@ def overview(name: str, cells: pd.DataFrame) -> Html:
     )
     return Html(
         f'<header class="overview"><p class="kicker">xlgrid report</p><h1>{escape(name)}</h1>'
+        f'<p class="subtitle">{escape(title)}</p>'
         f'<div class="figures">{boxes}</div><p class="{"complete" if not left else "incomplete"} verdict">{note}</p>'
         f"<dl>{varied}</dl></header>"
     )
@@ -192,7 +200,7 @@ def spread(cells: pd.DataFrame) -> Html:
 
 
 def seed_deviations(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with two seeds or more, and their `deviation` (points) from the mean over the seeds of the same cell."""
+    """The cells with two seeds or more, and their `deviation` (points) from the mean over seeds of the same cell."""
     scored = cells.dropna(subset="score")
     seeds = scored.groupby(ENTRY, sort=False)["score"]
     return scored.assign(deviation=scored["score"] - seeds.transform("mean"))[seeds.transform("size") > 1]
@@ -327,7 +335,9 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
         return Html('<p class="missing">No run has recorded its environment yet.</p>')
     rows = []
     for what, values in found.items():
-        said = ", ".join(f"{value} ({n} runs)" if len(values) > 1 else value for value, n in values.most_common())
+        said = ", ".join(
+            f"{value} ({n} run{'s' * (n > 1)})" if len(values) > 1 else value for value, n in values.most_common()
+        )
         mixed = ' class="incomplete" title="the runs differ"' if len(values) > 1 else ""
         rows.append([f'<th scope="row">{escape(what)}</th>', f"<td{mixed}>{escape(said)}</td>"])
     return _table(["What", "Value"], rows)
@@ -358,7 +368,7 @@ def _state(done: int, planned: int) -> str:
 
 
 def _listed(values: "pd.Series[Any]") -> str:
-    return ", ".join(escape(str(value)) for value in dict.fromkeys(values))
+    return ", ".join(escape(str(value)) for value in dict.fromkeys(values) if value != "")
 
 
 def _codes(values: Iterable[Any]) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from xlgrid import world
 from xlgrid.files import whole
@@ -38,9 +38,9 @@ def make_text(
 ) -> None:
     """Write a parquet file with the columns `id` (0, 1, ...) and `text`.
 
-    An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row: facts,
-    perhaps a rule, and statements that follow from the facts, some negated. Masked words of these can be looked up in
-    the facts, which is what reasoning over text needs most.
+    An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
+    facts, perhaps a rule, and statements that follow from the facts, some negated. Masked words of these can be looked
+    up in the facts, which is what reasoning over text needs most.
 
     Args:
         language: a code.
@@ -62,9 +62,19 @@ def make_text(
         speaker = artificial(language, **(dials or {}))
         texts = [speaker.sentence(fact) for fact in world.facts(sentences, seed)]
     else:
-        texts = list(_theories(natural.lexicon(language), sentences, seed, TextOptions(**(options or {}))))
+        texts = list(_theories(natural.lexicon(language), sentences, seed, _options(options or {})))
     with whole(out) as aside:
         pq.write_table(pa.table({"id": pa.array(range(sentences), pa.int32()), "text": texts}), aside)
+
+
+def _options(options: dict[str, Any]) -> TextOptions:
+    try:
+        found = TextOptions(**options)
+    except ValidationError as error:
+        raise ValueError(f"options of the text: {error}") from error
+    if not 1 <= found.facts[0] <= found.facts[1]:
+        raise ValueError(f"facts must be (least, most) with 1 <= least <= most, got {found.facts}")
+    return found
 
 
 def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions) -> Iterator[str]:

@@ -21,9 +21,9 @@ def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, 
     """Tokenise one split of a task's data into an Arrow IPC file, one row per example, in the order of the data.
 
     Columns: `input_ids` list<int32>, specials included; `context_length` int32, the tokens of the first segment with
-    the special before and the one after it (= len(input_ids) where there is one segment); `label` int64 for the sequence
-    head or `labels` list<int64> for the token head, -100 for specials and all but the first piece of a word; `depth`
-    int32 where the data have it. Inputs of more than `max_length` tokens lose the end of the context.
+    the special before and the one after it (= len(input_ids) where there is one segment); `label` int64 for the
+    sequence head or `labels` list<int64> for the token head, -100 for specials and all but the first piece of a word;
+    `depth` int32 where the data have it. Inputs of more than `max_length` tokens lose the end of the context.
 
     The metadata say how many inputs were cut (`truncated`) and how many words have no token (`lost_words`).
 

@@ -62,7 +62,7 @@ def curves() -> pd.DataFrame:
 
 
 def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
-    html = report.overview("demo", cells)
+    html = report.overview("demo", "A title", cells)
     assert "<h1>demo</h1>" in html
     assert "3<small> / 6</small></b>cells" in html
     # Seed 0 of `full` has both its cells; every other run lacks one.
@@ -71,12 +71,12 @@ def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
 
 
 def test_overview_of_a_complete_study_says_so() -> None:
-    assert "All planned cells have a result." in report.overview("demo", frame(full__en=[1.0, 2.0]))
+    assert "All planned cells have a result." in report.overview("demo", "A title", frame(full__en=[1.0, 2.0]))
 
 
 def test_names_are_escaped(cells: pd.DataFrame) -> None:
     cells["method"] = "a<b"
-    html = report.overview("x & y", cells) + report.coverage(cells) + report.cost(cells, [])
+    html = report.overview("demo", "x & y", cells) + report.coverage(cells) + report.cost(cells, [])
     assert "a<b" not in html
     assert "x &amp; y" in html
 
@@ -143,7 +143,7 @@ def test_cost_adds_up_training_and_evaluation(cells: pd.DataFrame) -> None:
 
 def test_environment_marks_what_differs_between_runs() -> None:
     html = report.environment(RUNS)
-    assert '<td class="incomplete" title="the runs differ">cpu (1 runs), cuda (1 runs)</td>' in html
+    assert '<td class="incomplete" title="the runs differ">cpu (1 run), cuda (1 run)</td>' in html
     assert "<td>2.13</td>" in html
 
 
@@ -190,6 +190,23 @@ def test_a_broken_run_record_is_named(tmp_path: Path) -> None:
         report.read_runs(tmp_path)
 
 
+def test_run_records_carry_the_identity_of_their_recipe(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "logic" / "seed0" / "run.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"seconds": 3, "recipe": {"method": "full"}}')
+    (found,) = report.read_runs(tmp_path)
+    assert (found["method"], found["seconds"]) == ("full", 3)
+
+
+def test_a_study_without_any_result_still_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study = report.load(NOTEBOOKS.parent / "studies" / "demo.yaml", "results/demo")
+    assert len(study.cells) > 0
+    assert study.cells["score"].isna().all()
+    html = page(run_notebook(study, tmp_path / "summary.csv", monkeypatch))
+    assert f"Partial report: {len(study.cells)} planned cells have no result yet." in html
+
+
 def run_notebook(study: report.Report, summary: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The notebook with its outputs, its cells run here rather than in a kernel, which would take seconds."""
     monkeypatch.setattr(report, "load", lambda *_: study)
@@ -225,7 +242,7 @@ def rendered(
     tmp_path: Path, cells: pd.DataFrame, curves: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, Path]:
     exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="")}
-    study = report.Report("demo", tmp_path, exhibits, LANGUAGES, cells, curves, RUNS)
+    study = report.Report("demo", "A title", tmp_path, exhibits, LANGUAGES, cells, curves, RUNS)
     summary = tmp_path / "summary.csv"
     return page(run_notebook(study, summary, monkeypatch)), summary
 

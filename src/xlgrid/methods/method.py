@@ -11,19 +11,19 @@ if TYPE_CHECKING:
 class Method:
     """Full fine-tuning, and the base of every other method: override what differs; fields are the method's options.
 
-    A subclass keeps the contract that `tests/unit/test_methods.py` checks: installing leaves the outputs as they were, the
-    gradients are exactly where `trains` says, and `speak` can be taken back by speaking the earlier language again.
+    A subclass keeps the contract that `tests/unit/test_methods.py` checks: installing leaves the outputs as they were,
+    the gradients are exactly where `trains` says, and `speak` can be taken back by speaking the earlier language again.
     """
 
     def adaptations(self, source: str, target: str) -> tuple[str, ...]:
-        """Languages whose adaptations (adapters, subnetworks ...) must be made before `source` transfers to `target`."""
+        """Languages whose adaptations (adapters, subnetworks) must be made before `source` transfers to `target`."""
         return ()
 
     def install(self, model: "PreTrainedModel") -> None:
         """Add the method's modules to a loaded `model`, in place; new weights come from torch's seeded generator."""
 
     def trains(self, name: str) -> bool:
-        """Whether training on the task changes the parameter called `name` (as in `named_parameters` after `install`)."""
+        """Whether training on the task changes the parameter called `name` (in `named_parameters` after `install`)."""
         return True
 
     def speak(self, model: "PreTrainedModel", language: str) -> None:

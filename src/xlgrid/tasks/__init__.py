@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 class Task:
     """One task.
 
-    A *meaning* is an example that no language has said yet: the same meaning is realised in every language, so data are
-    parallel. `examples(options, sizes)` makes sum(sizes) meanings, in the order train, dev, test; `group(options)` is how
-    many consecutive ones must share a split; `row(meaning, language, options)` says one in a language or pair;
-    `to_json` and `from_json` store a meaning as a line. `inputs` are the columns the encoder reads, `target` the one that
-    has the label: a name out of `labels` for the sequence head, a list of indices into `labels` for the token head.
+    A *meaning* is an example that no language has said yet: the same one is realised in every language, so data are
+    parallel. `examples(options, sizes)` makes sum(sizes) meanings, in the order train, dev, test; `group(options)` is
+    how many consecutive ones must share a split; `row(meaning, language, options)` says one in a language or pair;
+    `to_json` and `from_json` store a meaning as a line. `inputs` are the columns the encoder reads, `target` the one
+    with the label: a name out of `labels` for the sequence head, a list of indices into `labels` for the token head.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""RuleTaker: does a question follow from facts and rules (Clark et al. 2020; pairs: Foroutan et al. 2023, section 4)?"""
+"""RuleTaker: does a question follow from facts and rules? (Clark et al. 2020; pairs: Foroutan et al. 2023)"""
 
 from collections.abc import Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Universal parts of speech (de Marneffe et al. 2021, as XTREME cuts it: Hu et al. 2020), told by artificial languages."""
+"""Universal parts of speech (de Marneffe et al. 2021; as in XTREME, Hu et al. 2020), told by artificial languages."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,0 +1,119 @@
+"""Reading results back: cells as JSON and as the data frame of the exhibits, learning curves, per-example outcomes."""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
+CURVE = ("task", "encoder", "method", "source", "seed", "step", "score")
+
+
+def read_cell(path: str | Path) -> dict[str, Any]:
+    """The cell in `path`.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is truncated, or no cell.
+    """
+    path = Path(path)
+    try:
+        cell = json.loads(path.read_text(encoding="utf-8"))
+        missing = sorted({*IDENTITY, "study", "scores", "metric", "n", "outcomes"} - set(cell))
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} does not exist: run the study to make this cell") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is truncated or is no cell ({error}): delete it and run the study again") from error
+    return cell
+
+
+def outcomes(cell: Mapping[str, Any]) -> list[Any]:
+    """The outcome of each example of a cell, in the order of its tokens file; see `xlgrid.metrics` for what one is.
+
+    Raises:
+        ValueError: they are damaged, or not as many as the cell's `n`.
+    """
+    try:
+        found = json.loads(zlib.decompress(base64.b64decode(cell["outcomes"], validate=True)))
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise ValueError(
+            f"the outcomes of {_name(cell)} are damaged ({error}): delete the cell, evaluate again"
+        ) from error
+    if len(found) != cell["n"]:
+        raise ValueError(f"{_name(cell)} has {len(found)} outcomes but n {cell['n']}: delete the cell, evaluate again")
+    return found
+
+
+def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.DataFrame":
+    """One row per expected cell: task, encoder, method, source, target, seed, any further columns, metric, score, n.
+
+    Args:
+        expected: path and identity of each cell: the six identity columns, numbers to plot against, if any, and
+            `metric` where it is known.
+
+    Returns:
+        `score` in percent; `score` and `n` are NaN where the file is missing, and `metric` is then as given or as in
+        the task's other cells ("" if it has none).
+
+    Raises:
+        ValueError: a cell is truncated, or is not the one expected at its path.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    metrics: dict[Any, str] = {}
+    for path, identity in expected:
+        row = {**{name: identity[name] for name in IDENTITY}, **identity, "score": float("nan"), "n": float("nan")}
+        if Path(path).exists():
+            cell = read_cell(path)
+            wrong = [name for name in IDENTITY if cell[name] != identity[name]]
+            if wrong:
+                got = ", ".join(f"{name} {cell[name]!r} instead of {identity[name]!r}" for name in wrong)
+                raise ValueError(f"{path} is another cell: {got}; delete it and run the study again")
+            metric = cell["metric"]["name"]
+            metrics.setdefault(row["task"], metric)
+            row |= {"metric": metric, "score": cell["scores"][metric], "n": float(cell["n"])}
+        rows.append(row)
+    for row in rows:
+        row.setdefault("metric", metrics.get(row["task"], ""))
+    extra = [name for row in rows for name in row if name not in {*IDENTITY, "metric", "score", "n"}]
+    return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), "metric", "score", "n"])
+
+
+def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
+    """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (percent, on dev).
+
+    Folders without a finished run are left out.
+
+    Raises:
+        ValueError: a file is damaged.
+    """
+    import pandas as pd
+
+    rows = []
+    for run in map(Path, runs):
+        if not (run / "run.json").exists() or not (run / "curve.jsonl").exists():
+            continue
+        try:
+            recipe = json.loads((run / "run.json").read_text(encoding="utf-8"))["recipe"]
+            identity = {name: recipe[name] for name in CURVE if name not in ("step", "score")}
+            for line in (run / "curve.jsonl").read_text(encoding="utf-8").splitlines():
+                point = json.loads(line)
+                rows.append({**identity, "step": point["step"], "score": point["score"]})
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun"
+            ) from error
+    return pd.DataFrame(rows, columns=list(CURVE))
+
+
+def _name(cell: Mapping[str, Any]) -> str:
+    return " ".join(str(cell.get(name)) for name in IDENTITY)

@@ -1,0 +1,321 @@
+"""Training: one loop for every task, encoder and method, which resumes after a kill as if nothing had happened.
+
+Two runs of one recipe on the CPU of one machine give the same bytes, whether or not they were interrupted: the batches
+are a function of the seed (`xlgrid.batches.plan`), dropout is seeded from (seed, step) at each step, and all else that
+a step changes is in the state file.
+"""
+
+import contextlib
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xlgrid import batches, evaluate, metrics
+from xlgrid.files import whole, write_text
+from xlgrid.methods import make
+from xlgrid.recipe import Recipe, Training
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+STATE = "state.pt"
+
+
+class Stopped(Exception):
+    """A signal asked the process to end."""
+
+
+def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path], folder: str | Path) -> None:
+    """Train one run; write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`.
+
+    Args:
+        encoder: folder of the pretrained encoder.
+        train, dev: tokens files of the source, one per part of a mix, in the same order.
+        folder: the run's folder; `state.pt` in it is where an interrupted run of the same recipe goes on.
+
+    Raises:
+        FileNotFoundError, ValueError: an input is missing, damaged or does not fit.
+        FloatingPointError: the loss or the gradient is not finite; no result is saved.
+        SystemExit: SIGTERM or SIGUSR2 came (status 128 + signal); the state is saved.
+    """
+    run = Run(recipe, Path(encoder), train, dev, Path(folder))
+    with _signals() as stop:
+        try:
+            run.go(stop)
+        except Stopped:
+            run.save()
+            _say(f"stopped by {stop[0].name} before step {run.step + 1} of {run.steps}; the same command goes on there")
+            raise SystemExit(128 + stop[0]) from None
+    run.finish()
+
+
+class Run:
+    """A run in progress: everything in `state` changes from step to step, everything else follows from the recipe."""
+
+    def __init__(self, recipe: Recipe, encoder: Path, train: list[Path], dev: list[Path], folder: Path) -> None:
+        import torch
+
+        self.began = time.monotonic()
+        self.recipe, self.settings, self.folder = recipe, recipe.training, folder
+        self.train = batches.mix([batches.read(path) for path in train], self.settings.mix_seed)
+        self.dev = batches.mix([batches.read(path) for path in dev], self.settings.mix_seed)
+        if not len(self.dev):
+            raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
+        self.device = evaluate.default_device()
+        if self.device.type == "cuda":
+            torch.use_deterministic_algorithms(True, warn_only=True)
+        self.bf16 = self.settings.precision == "bf16" and self.device.type == "cuda"
+        self.method = make(recipe.base, recipe.options)
+        random.seed(recipe.seed)
+        np.random.seed(recipe.seed % 2**32)
+        torch.manual_seed(recipe.seed)
+        self.model: PreTrainedModel = evaluate.load_model(encoder, self.train, self.settings.dropout)
+        self.method.install(self.model)
+        self.method.speak(self.model, recipe.source)
+        self.model.to(self.device)
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(self.method.trains(name))
+        self.weights = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        # The usual exception: biases and norms do not decay.
+        groups = [
+            {"params": [p for p in self.weights.values() if p.dim() > 1], "weight_decay": self.settings.weight_decay},
+            {"params": [p for p in self.weights.values() if p.dim() <= 1], "weight_decay": 0.0},
+        ]
+        self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=self.settings.lr, fused=True)
+        self.steps = total_steps(self.settings, self.train, recipe.seed)
+        self.step = 0
+        self.seconds = 0.0
+        self.losses: list[float] = []
+        self.curve: list[dict[str, float]] = []
+        self.best: dict[str, torch.Tensor] = {}
+        self.best_step = self.best_score = -1.0
+        self.resume()
+
+    def go(self, stop: list[signal.Signals]) -> None:
+        """Train to the end; `stop` receives signals.
+
+        Raises:
+            Stopped: a signal came.
+        """
+        count = min(self.settings.evaluations, self.steps)
+        due = {round(self.steps * (number + 1) / count) for number in range(count)}
+        plan = batches.plan(
+            self.train, self.settings.batch_tokens, self.recipe.seed, self.steps, self.settings.curriculum
+        )
+        ahead = islice(plan, self.step, None)
+        saved = time.monotonic()
+        self.model.train()
+
+        def check() -> None:
+            if stop:
+                raise Stopped
+
+        while True:
+            # Evaluated before a stop or save at this step is noted in the curve, so a resumed run does it exactly once.
+            if self.step in due and (not self.curve or self.curve[-1]["step"] < self.step):
+                self.evaluate(check)
+            if self.step == self.steps:
+                return
+            check()
+            if time.monotonic() - saved >= self.settings.checkpoint_seconds:
+                self.save()
+                saved = time.monotonic()
+            self.advance(next(ahead))
+
+    def advance(self, chosen: batches.Ints) -> None:
+        """One optimiser step on the examples `chosen`."""
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
+        rate = learning_rate(self.settings, self.step, self.steps)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.zero_grad(set_to_none=True)
+        segments = evaluate.has_segments(self.model)
+        parts = batches.cut(self.train.lengths, chosen, self.settings.micro_batch_tokens or sys.maxsize)
+        inputs = [batches.collate(self.train, part, segments) for part in parts]
+        # Over the whole batch, so that micro-batches change nothing but the order of sums.
+        labelled = max(1, sum(int((part["labels"] != -100).sum()) for part in inputs))
+        loss = 0.0
+        for part in inputs:
+            part = {name: tensor.to(self.device, non_blocking=True) for name, tensor in part.items()}
+            labels = part.pop("labels")
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+                logits = self.model(**part).logits
+            share = cross_entropy(logits.float().flatten(0, -2), labels.flatten(), reduction="sum") / labelled
+            share.backward()
+            loss += float(share.detach())
+        norm = float(torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip))
+        if not (np.isfinite(loss) and np.isfinite(norm)):
+            raise FloatingPointError(
+                f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
+                f"learning rate {rate:.3g}: nothing is saved; "
+                f"lower `lr`, lengthen `warmup`, or set `precision: fp32`, and run again"
+            )
+        self.optimiser.step()
+        self.losses.append(loss)
+        self.step += 1
+
+    def evaluate(self, check: Any) -> None:
+        """Score the dev set, add a line to the curve, keep the weights if they are the best so far."""
+        budget = self.settings.micro_batch_tokens or self.settings.batch_tokens
+        found = evaluate.outcomes_on(self.model, self.dev, budget, self.bf16, check)
+        line = {
+            "step": self.step,
+            "loss": sum(self.losses) / max(1, len(self.losses)),
+            "score": metrics.score(metrics.metric_of(self.dev.head, self.dev.names), found),
+            "lr": learning_rate(self.settings, self.step - 1, self.steps),
+            "seconds": round(self.elapsed(), 3),
+        }
+        self.curve.append(line)
+        self.losses = []
+        if line["score"] > self.best_score:
+            self.best_step, self.best_score = line["step"], line["score"]
+            self.best = {name: p.detach().cpu().clone() for name, p in evaluate.kept(self.model, self.method).items()}
+        _say(
+            f"step {self.step}/{self.steps}  loss {line['loss']:.4f}  dev {line['score']:.2f}  "
+            f"(best {self.best_score:.2f} at {self.best_step})  {line['seconds']:.0f} s"
+        )
+
+    def elapsed(self) -> float:
+        """Seconds of training, those before interruptions included."""
+        return self.seconds + time.monotonic() - self.began
+
+    def save(self) -> None:
+        """Write the state, atomically."""
+        import torch
+
+        state = {
+            "digest": self.recipe.digest(),
+            "step": self.step,
+            "seconds": self.elapsed(),
+            "losses": self.losses,
+            "curve": self.curve,
+            "weights": {name: parameter.detach() for name, parameter in self.weights.items()},
+            "optimiser": self.optimiser.state_dict(),
+            "best": self.best,
+            "best_step": self.best_step,
+            "best_score": self.best_score,
+        }
+        with whole(self.folder / STATE) as aside:
+            torch.save(state, aside)
+
+    def resume(self) -> None:
+        """Take up the state in the folder, if it is whole and of this recipe."""
+        import torch
+
+        path = self.folder / STATE
+        for left in self.folder.glob(f".{path.stem}.*{path.suffix}"):
+            # A process killed while writing leaves its file behind.
+            left.unlink(missing_ok=True)
+        if not path.exists():
+            return
+        try:
+            state = torch.load(path, map_location=self.device, weights_only=True)
+            digest = state["digest"]
+        except Exception as error:
+            _say(f"warning: {path} is truncated or damaged ({type(error).__name__}): training starts over")
+            return
+        if digest != self.recipe.digest():
+            _say(f"note: {path} belongs to another recipe ({digest}): training starts over")
+            return
+        with torch.no_grad():
+            for name, parameter in self.weights.items():
+                parameter.copy_(state["weights"][name])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.best = {name: tensor.cpu() for name, tensor in state["best"].items()}
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.losses, self.curve = state["losses"], state["curve"]
+        self.best_step, self.best_score = state["best_step"], state["best_score"]
+        _say(f"resumes after step {self.step} of {self.steps}")
+
+    def finish(self) -> None:
+        """Write the results and remove the state."""
+        from safetensors.torch import save_file
+
+        write_text(self.folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in self.curve))
+        parameters = dict(self.model.named_parameters())
+        record = {
+            "recipe": self.recipe.model_dump(mode="json"),
+            "digest": self.recipe.digest(),
+            "labels": list(self.train.names),
+            "best_step": self.best_step,
+            "dev_score": self.best_score,
+            "metric": metrics.metric_of(self.dev.head, self.dev.names),
+            "steps": self.steps,
+            "n_train": len(self.train),
+            "n_dev": len(self.dev),
+            "parameters": {
+                "trained": sum(p.numel() for p in self.weights.values()),
+                "total": sum(p.numel() for p in parameters.values()),
+            },
+            **evaluate.circumstances(self.device),
+            "seconds": round(self.elapsed(), 3),
+            "commit": _commit(),
+        }
+        write_text(self.folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+        with whole(self.folder / "delta.safetensors") as aside:
+            save_file(self.best, aside, metadata={"digest": self.recipe.digest()})
+        (self.folder / STATE).unlink(missing_ok=True)
+
+
+def total_steps(settings: Training, tokens: batches.Tokens, seed: int) -> int:
+    """Optimiser steps of a run: as set, or `epochs` times the batches of the first epoch over all examples."""
+    if settings.steps is not None or not len(tokens):
+        return settings.steps or 0
+    first = batches.epoch(tokens.lengths, np.arange(len(tokens)), settings.batch_tokens, seed, 0)
+    return max(1, round(settings.epochs * len(first)))
+
+
+def learning_rate(settings: Training, step: int, steps: int) -> float:
+    """The learning rate of `step` (from 0): linear up over the warm-up, linear down to 0 after the last."""
+    warm = round(settings.warmup * steps)
+    return settings.lr * ((step + 1) / (warm + 1) if step < warm else (steps - step) / (steps - warm))
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[signal.Signals]]:
+    """A list that receives SIGTERM and SIGUSR2 while the block runs (in the main thread; else it stays empty)."""
+    got: list[signal.Signals] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        got.append(signal.Signals(number))
+
+    if threading.current_thread() is not threading.main_thread():
+        yield got
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    try:
+        yield got
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _commit() -> str | None:
+    """The commit of this code, with `-dirty` where it was changed since; None outside a checkout."""
+    here = Path(__file__)
+    tracked = ["git", "ls-files", "--error-unmatch", here.name]
+    name = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        subprocess.run(tracked, cwd=here.parent, check=True, capture_output=True, timeout=10)
+        found = subprocess.run(name, cwd=here.parent, check=True, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()

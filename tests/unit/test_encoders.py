@@ -1,0 +1,121 @@
+"""Miniature encoders, and folders of encoders."""
+
+from collections import Counter
+
+import pytest
+
+from xlgrid.encoders import MiniEncoder, _learn_pieces, check_encoder, copy_encoder, fetch_encoder, make_mini
+from xlgrid.text import make_text
+
+TINY = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 3, "batch": 4}
+
+
+def mini(folder, kind, **more):
+    texts = {language: folder / f"{language}.parquet" for language in ("en", "fr")}
+    for language, path in texts.items():
+        make_text(language, 60, 0, path)
+    out = folder / kind
+    spec = MiniEncoder(kind=kind, languages=("en", "fr"), bitext=(("en", "fr"),), **(TINY | more))
+    make_mini(spec, texts, out, lambda line: None)
+    return out
+
+
+@pytest.fixture(scope="module", params=["bert", "xlmr"])
+def encoder(request, tmp_path_factory):
+    return mini(tmp_path_factory.mktemp("encoder"), request.param)
+
+
+def test_transformers_reads_it(encoder):
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    model = AutoModelForMaskedLM.from_pretrained(encoder)
+    assert model.config.model_type == ("bert" if encoder.name == "bert" else "xlm-roberta")
+    assert model.config.vocab_size == len(tokenizer) <= 300
+    assert model.config.pad_token_id == tokenizer.pad_token_id
+    logits = model(**tokenizer("Anne is big.", "Bob", return_tensors="pt")).logits
+    assert logits.shape[-1] == len(tokenizer)
+
+
+def test_special_tokens_stand_where_they_do_in_the_original(encoder):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    ids = [tokenizer.convert_tokens_to_ids(token) for token in ("<s>", "<pad>", "</s>", "<unk>", "<mask>")]
+    if encoder.name == "xlmr":
+        assert ids == [0, 1, 2, 3, len(tokenizer) - 1]
+    else:
+        assert tokenizer.pad_token_id == 0
+
+
+def test_case_and_accents_survive(encoder):
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    tokens = tokenizer.tokenize("Charlie est carré")
+    assert "é" in "".join(tokens) and "C" in "".join(tokens), tokens
+
+
+def test_training_again_gives_the_same_files(encoder, tmp_path):
+    again = mini(tmp_path, encoder.name)
+    for name in ("tokenizer.json", "model.safetensors"):
+        assert (again / name).read_bytes() == (encoder / name).read_bytes(), name
+
+
+def test_pieces_do_not_depend_on_the_order_of_words():
+    words = Counter({"abab": 3, "abc": 2, "bcbc": 2, "cab": 1})
+    found = _learn_pieces(words, 12, "##")
+    assert found == _learn_pieces(dict(reversed(words.items())), 12, "##")
+    assert {"ab", "a", "##b"} <= set(found)
+
+
+def test_a_language_without_text_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="no text in de"):
+        make_mini(MiniEncoder(languages=("de",)), {}, tmp_path / "e")
+
+
+def test_nothing_is_left_of_a_failed_attempt(tmp_path, monkeypatch):
+    from xlgrid import encoders
+
+    def fail(spec):
+        raise RuntimeError("stop")
+
+    monkeypatch.setattr(encoders, "_tokenizer_config", fail)
+    with pytest.raises(RuntimeError, match="stop"):
+        mini(tmp_path, "bert")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["en.parquet", "fr.parquet"]
+
+
+def test_a_copy_is_whole_and_says_where_it_is_from(encoder, tmp_path):
+    copy_encoder(encoder, tmp_path / "copy")
+    check_encoder(tmp_path / "copy")
+    assert str(encoder) in (tmp_path / "copy" / "encoder.json").read_text()
+
+
+def test_cut_weights_are_an_error(encoder, tmp_path):
+    copy_encoder(encoder, tmp_path / "cut")
+    weights = tmp_path / "cut" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged, perhaps cut short"):
+        check_encoder(tmp_path / "cut")
+
+
+def test_a_folder_without_weights_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no encoder"):
+        check_encoder(tmp_path / "nowhere")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(FileNotFoundError, match="has no weights"):
+        check_encoder(tmp_path)
+
+
+def test_the_hub_is_asked_for_the_locked_commit(encoder, tmp_path, monkeypatch):
+    import huggingface_hub
+
+    asked = {}
+    monkeypatch.setattr(
+        huggingface_hub, "snapshot_download", lambda hub, **more: asked.update(more, hub=hub) or str(encoder)
+    )
+    (tmp_path / "lock.yaml").write_text("model/some/encoder@main: " + "c" * 40)
+    fetch_encoder("some/encoder", "main", tmp_path / "fetched", tmp_path / "lock.yaml")
+    assert (asked["hub"], asked["revision"]) == ("some/encoder", "c" * 40)
+    assert "c" * 40 in (tmp_path / "fetched" / "encoder.json").read_text()

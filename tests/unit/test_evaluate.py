@@ -1,0 +1,115 @@
+"""A cell is what its run computes on its tokens, and a spoilt run says so."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_batches import write
+from transformers import XLMRobertaConfig, XLMRobertaModel
+
+from xlgrid import records
+from xlgrid.evaluate import evaluate
+from xlgrid.recipe import Recipe
+from xlgrid.train import train
+
+HEAVY = ("pandas", "datasets", "seqeval", "sklearn", "snakemake", "matplotlib")
+
+
+@pytest.fixture(scope="module", params=["sequence", "token"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp(request.param)
+    torch.manual_seed(1)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, pad_token_id=1, type_vocab_size=1, **size)
+    XLMRobertaModel(config).save_pretrained(folder / "encoder")
+    rng = np.random.default_rng(1)
+    ids = [rng.integers(5, 40, rng.integers(3, 20)).tolist() for _ in range(40)]
+    tokens = write(folder / "t.arrow", ids, request.param)
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 40, "batch_tokens": 128, "lr": 5e-3, "evaluations": 4}
+    recipe = Recipe.model_validate({**names, "base": "full-ft", "training": training})
+    train(recipe, folder / "encoder", [tokens], [tokens], folder / "run")
+    return {"run": folder / "run", "encoder": folder / "encoder", "tokens": tokens, "target": "fr"}
+
+
+def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], tmp_path: Path) -> None:
+    evaluate(**made, out=tmp_path / "cell.json")
+    cell = records.read_cell(tmp_path / "cell.json")
+    record = json.loads((made["run"] / "run.json").read_text())
+    assert cell["scores"] == {"accuracy": record["dev_score"]}
+    assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
+
+
+def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> None:
+    evaluate(**made, out=tmp_path / "cell.json")
+    cell = records.read_cell(tmp_path / "cell.json")
+    pairs = [outcome if isinstance(outcome, list) else [outcome, 1] for outcome in records.outcomes(cell)]
+    assert 100 * sum(a for a, _ in pairs) / sum(b for _, b in pairs) == pytest.approx(cell["scores"]["accuracy"])
+
+
+def spoil(run: Path, how: str) -> None:
+    if how == "no delta":
+        (run / "delta.safetensors").unlink()
+    elif how == "no record":
+        (run / "run.json").unlink()
+    elif how == "truncated delta":
+        (run / "delta.safetensors").write_bytes((run / "delta.safetensors").read_bytes()[:-10])
+    elif how == "truncated record":
+        (run / "run.json").write_text((run / "run.json").read_text()[:-10])
+    elif how == "another recipe":
+        record = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps({**record, "digest": "0" * 12}))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("no delta", r"delta\.safetensors does not exist: rerun training"),
+        ("no record", r"run\.json does not exist: rerun training"),
+        ("truncated delta", r"delta\.safetensors is truncated .* rerun training"),
+        ("truncated record", r"run\.json is damaged .* rerun training"),
+        ("another recipe", r"belongs to recipe .* rerun training"),
+    ],
+)
+def test_a_spoilt_run_names_its_file_and_writes_no_cell(
+    how: str, message: str, made: dict[str, Any], tmp_path: Path
+) -> None:
+    shutil.copytree(made["run"], tmp_path / "run")
+    spoil(tmp_path / "run", how)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        evaluate(**{**made, "run": tmp_path / "run"}, out=tmp_path / "cell.json")
+    assert not (tmp_path / "cell.json").exists()
+
+
+def test_another_encoder_is_noticed(made: dict[str, Any], tmp_path: Path) -> None:
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    XLMRobertaModel(XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained(tmp_path / "e")
+    with pytest.raises(ValueError, match="does not fit the encoder"):
+        evaluate(**{**made, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
+
+
+def test_a_damaged_encoder_is_named(made: dict[str, Any], tmp_path: Path) -> None:
+    shutil.copytree(made["encoder"], tmp_path / "e")
+    path = tmp_path / "e" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"damaged .* again"):
+        evaluate(**{**made, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
+
+
+def test_evaluating_imports_nothing_heavy(made: dict[str, Any], tmp_path: Path) -> None:
+    code = f"""
+import sys
+from xlgrid.evaluate import evaluate
+evaluate(*sys.argv[1:])
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    arguments = [*map(str, made.values()), str(tmp_path / "cell.json")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,119 @@
+"""The contract that every method keeps, on every kind of model."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    XLMRobertaConfig,
+    XLMRobertaForSequenceClassification,
+    XLMRobertaForTokenClassification,
+)
+
+from xlgrid.evaluate import kept
+from xlgrid.methods import METHODS, Method, make
+
+SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+MODELS = {
+    "bert-sequence": (BertConfig, BertForSequenceClassification),
+    "bert-token": (BertConfig, BertForTokenClassification),
+    "xlmr-sequence": (XLMRobertaConfig, XLMRobertaForSequenceClassification),
+    "xlmr-token": (XLMRobertaConfig, XLMRobertaForTokenClassification),
+}
+IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
+
+pytestmark = [pytest.mark.parametrize("base", METHODS), pytest.mark.parametrize("kind", MODELS)]
+
+
+def model_of(kind: str) -> Any:
+    config, maker = MODELS[kind]
+    torch.manual_seed(3)
+    model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=3)).eval()
+    with torch.no_grad():
+        # Fresh biases are zero, which would hide a method that drops them.
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return model
+
+
+def installed(base: str, kind: str) -> tuple[Any, Method]:
+    model, method = model_of(kind), make(base, {})
+    torch.manual_seed(4)
+    method.install(model)
+    return model.eval(), method
+
+
+@torch.no_grad()
+def logits(model: Any, ids: torch.Tensor = IDS) -> torch.Tensor:
+    return model(input_ids=ids, attention_mask=(ids != 1).long()).logits
+
+
+def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:
+    torch.testing.assert_close(logits(installed(base, kind)[0]), logits(model_of(kind)), atol=1e-6, rtol=0)
+
+
+def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
+    model, method = installed(base, kind)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(method.trains(name))
+    model(input_ids=IDS).logits.square().sum().backward()
+    got = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert got == {name for name, _ in model.named_parameters() if method.trains(name)}
+
+
+def test_a_saved_delta_gives_the_same_logits(base: str, kind: str, tmp_path: Path) -> None:
+    model, method = installed(base, kind)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if method.trains(name):
+                parameter.add_(torch.randn_like(parameter))
+    save_file({name: p.detach() for name, p in kept(model, method).items()}, tmp_path / "d.safetensors")
+    again, _ = installed(base, kind)
+    again.load_state_dict(load_file(tmp_path / "d.safetensors"), strict=False)
+    torch.testing.assert_close(logits(again), logits(model), atol=0, rtol=0)
+
+
+def test_speaking_the_first_language_again_undoes_the_second(base: str, kind: str) -> None:
+    model, method = installed(base, kind)
+    method.speak(model, "a")
+    before = copy.deepcopy(model.state_dict())
+    method.speak(model, "b")
+    method.speak(model, "a")
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_padding_never_changes_a_result(base: str, kind: str) -> None:
+    model, _ = installed(base, kind)
+    padded = logits(model, torch.cat([IDS, torch.ones(2, 5, dtype=torch.long)], 1))
+    padded = padded[:, : IDS.shape[1]] if kind.endswith("token") else padded
+    torch.testing.assert_close(padded, logits(model), atol=1e-5, rtol=0)
+
+
+def count(base: str, kind: str) -> int:
+    """Trainable parameters by arithmetic: h hidden, m intermediate, 2 layers, 3 labels."""
+    h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, 3
+    pooler = {"bert-sequence": h * h, "xlmr-sequence": h * h}.get(kind, 0)
+    head_weights = pooler + labels * h
+    biases = layers * (3 * h + h + h + m + h + h) + h + labels + (h if pooler else 0)
+    if base == "bitfit":
+        return biases + head_weights
+    embeddings = (SIZE["vocab_size"] + 32 + 2) * h
+    return biases + head_weights + embeddings + h + layers * (4 * h * h + 2 * h * m + 2 * h)
+
+
+def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> None:
+    model, method = installed(base, kind)
+    assert sum(p.numel() for name, p in model.named_parameters() if method.trains(name)) == count(base, kind)
+
+
+def test_a_misspelt_method_or_option_is_named(base: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=f"did you mean '{base}'"):
+        make(base[:-1] + "_", {})
+    with pytest.raises(ValueError, match="no option 'rnak'"):
+        make(base, {"rnak": 3})

@@ -1,0 +1,116 @@
+"""The contract of every task, and what is special about each."""
+
+import pyarrow as pa
+import pytest
+
+from xlgrid.languages.artificial import NER
+from xlgrid.tasks import TASKS, task
+from xlgrid.world import mentions
+
+LANGUAGES = {"ruletaker": ("en", "fr", "en-fr"), "wikiann": ("qa1", "qb2"), "udpos": ("qa1", "qb2")}
+
+
+def rows(kind, language, n=20, **options):
+    made = task(kind)
+    chosen = made.Options(n=n, **options)
+    return [made.row(meaning, language, chosen) for meaning in made.examples(chosen, (n, 0, 0))]
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_rows_pass_the_check_and_have_the_columns(kind):
+    for language in LANGUAGES[kind]:
+        table = pa.Table.from_pylist(rows(kind, language))
+        task(kind).check(table, "here")
+        extra = {"depth"} if kind == "ruletaker" else set()
+        assert set(table.column_names) - extra == set(task(kind).columns)
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_meanings_survive_json(kind):
+    made = task(kind)
+    for meaning in made.examples(made.Options(n=20), (14, 2, 4)):
+        assert made.from_json(made.to_json(meaning)) == meaning
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_missing_column_names_the_nearest(kind):
+    made = task(kind)
+    table = pa.Table.from_pylist(rows(kind, LANGUAGES[kind][0]))
+    column = made.columns[1]
+    wrong = table.rename_columns([column[:-1] if name == column else name for name in table.column_names])
+    with pytest.raises(ValueError, match=rf"no column '{column}'.*is '{column[:-1]}' meant"):
+        made.check(wrong, "here")
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_a_wrong_label_names_its_row(kind):
+    made = task(kind)
+    found = rows(kind, LANGUAGES[kind][0])
+    found[7] = found[7] | {made.target: "maybe" if made.head == "sequence" else [99] * len(found[7]["tokens"])}
+    with pytest.raises(ValueError, match=rf"here, row 7, column '{made.target}'.*(maybe|99)"):
+        made.check(pa.Table.from_pylist(found), "here")
+
+
+def test_unequal_numbers_of_tokens_and_tags_are_an_error():
+    found = rows("udpos", "qa1")
+    found[3]["pos_tags"].append(0)
+    with pytest.raises(ValueError, match="row 3"):
+        task("udpos").check(pa.Table.from_pylist(found), "here")
+
+
+def test_an_empty_table_is_an_error():
+    table = pa.Table.from_pylist(rows("udpos", "qa1")).slice(0, 0)
+    with pytest.raises(ValueError, match="no rows"):
+        task("udpos").check(table, "here")
+
+
+def test_a_misspelt_task_names_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'ruletaker'"):
+        task("ruletakr")
+
+
+def test_a_pair_takes_context_and_question_from_its_languages():
+    english, french, pair = (rows("ruletaker", code) for code in ("en", "fr", "en-fr"))
+    assert [row["context"] for row in pair] == [row["context"] for row in english]
+    assert [row["question"] for row in pair] == [row["question"] for row in french]
+    assert english[0]["context"] != french[0]["context"]
+
+
+def test_three_languages_are_an_error():
+    with pytest.raises(ValueError, match="neither a language nor a pair"):
+        rows("ruletaker", "en-fr-de")
+
+
+def test_labels_are_balanced_and_config_names_the_depth():
+    found = rows("ruletaker", "en", n=60, max_depth=2)
+    assert sum(row["label"] == "entailment" for row in found) == 30
+    assert {row["config"] for row in found} == {"depth-2"}
+    assert {row["depth"] for row in found} == {0, 1, 2}
+
+
+def test_questions_can_be_interrogative():
+    assert all(row["question"].endswith("?") for row in rows("ruletaker", "en", question_form="interrogative"))
+    assert all(row["question"].endswith(".") for row in rows("ruletaker", "en"))
+
+
+def test_fewer_concepts_are_the_first_ones():
+    chosen = task("ruletaker").Options(persons=3, animals=3, attributes=5, relations=1).theory()
+    assert chosen.persons == ("anne", "bob", "charlie")
+    assert (len(chosen.animals), len(chosen.attributes)) == (3, 5)
+    assert len(chosen.relations) == 1
+
+
+def test_spans_agree_with_tags():
+    for row in rows("wikiann", "qa1", n=50):
+        starts = sum(NER[tag].startswith("B-") for tag in row["ner_tags"])
+        assert starts == len(row["spans"]) > 0
+        words = " ".join(word for word, tag in zip(row["tokens"], row["ner_tags"], strict=True) if tag)
+        assert words == " ".join(span.split(": ", 1)[1] for span in row["spans"])
+
+
+def test_held_out_entities_are_not_in_training():
+    made = task("wikiann")
+    found = made.examples(made.Options(n=100, held_out_entities=True), (70, 10, 20))
+    train, rest = ({name for fact in part for name in mentions(fact)} for part in (found[:70], found[70:]))
+    assert len(found) == 100 and len(set(found)) == 100
+    assert not train & rest

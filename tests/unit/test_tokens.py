@@ -1,0 +1,105 @@
+"""Tokenised data."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from xlgrid.data import make_data, make_meanings, read_table
+from xlgrid.encoders import MiniEncoder, make_mini
+from xlgrid.text import make_text
+from xlgrid.tokens import read_tokens, tokenize
+
+TINY = {"vocab": 400, "hidden": 8, "layers": 1, "heads": 1, "intermediate": 8, "steps": 1, "batch": 2}
+
+
+@pytest.fixture(scope="module", params=["bert", "xlmr"])
+def world(request, tmp_path_factory):
+    """A folder with an encoder and small data of every head."""
+    folder = tmp_path_factory.mktemp("tokens")
+    texts = {language: folder / f"{language}.parquet" for language in ("en", "qa1")}
+    for language, path in texts.items():
+        make_text(language, 100, 0, path)
+    make_mini(MiniEncoder(kind=request.param, languages=("en", "qa1"), **TINY), texts, folder / "encoder", print)
+    for kind, language in (("ruletaker", "en"), ("wikiann", "qa1")):
+        make_meanings(kind, {"n": 40}, folder / f"{kind}.parquet")
+        make_data(kind, {"n": 40}, language, folder / f"{kind}.parquet", folder / kind)
+    return folder
+
+
+def tokens(world, kind, max_length=512):
+    out = world / f"{kind}-{max_length}.arrow"
+    tokenize(world / kind / "train.parquet", world / "encoder", kind, max_length, out)
+    return read_tokens(out)
+
+
+def tokenizer(world):
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(world / "encoder")
+
+
+def test_the_context_is_cut_off_where_its_length_says(world):
+    found, meta = tokens(world, "ruletaker")
+    reader, data = tokenizer(world), read_table(world / "ruletaker" / "train.parquet").to_pylist()
+    assert meta["truncated"] == 0 and meta["pad_id"] == reader.pad_token_id
+    for row, said in zip(found.to_pylist(), data, strict=True):
+        ids, n = row["input_ids"], row["context_length"]
+        assert ids == reader(said["context"], said["question"])["input_ids"]
+        assert ids[:n] == reader(said["context"])["input_ids"]
+        assert meta["labels"][row["label"]] == said["label"] and row["depth"] == said["depth"]
+
+
+def test_long_inputs_lose_the_end_of_the_context(world):
+    found, meta = tokens(world, "ruletaker", 40)
+    whole, _ = tokens(world, "ruletaker")
+    assert meta["truncated"] == sum(len(ids) > 40 for ids in whole["input_ids"].to_pylist()) > 0
+    for cut, full in zip(found.to_pylist(), whole.to_pylist(), strict=True):
+        assert len(cut["input_ids"]) == min(40, len(full["input_ids"]))
+        question = full["input_ids"][full["context_length"] :]
+        assert cut["input_ids"][cut["context_length"] :] == question
+
+
+def test_no_room_for_the_question_is_an_error(world):
+    with pytest.raises(ValueError, match="max_length 6 leaves no room"):
+        tokens(world, "ruletaker", 6)
+
+
+def test_the_first_piece_of_each_word_has_its_label(world):
+    found, meta = tokens(world, "wikiann")
+    data = read_table(world / "wikiann" / "train.parquet").to_pylist()
+    assert meta["lost_words"] == 0 and meta["head"] == "token"
+    for row, said in zip(found.to_pylist(), data, strict=True):
+        assert [label for label in row["labels"] if label != -100] == said["ner_tags"]
+        assert len(row["labels"]) == len(row["input_ids"]) == row["context_length"]
+        assert row["labels"][0] == row["labels"][-1] == -100
+
+
+def test_words_beyond_the_length_are_counted(world):
+    _, meta = tokens(world, "wikiann", 6)
+    assert meta["truncated"] > 0 and meta["lost_words"] > 0
+
+
+def test_types_are_those_that_training_reads(world):
+    found, _ = tokens(world, "ruletaker")
+    assert found.schema.field("input_ids").type == pa.list_(pa.int32())
+    assert found.schema.field("label").type == pa.int64()
+    assert found.schema.field("context_length").type == found.schema.field("depth").type == pa.int32()
+
+
+def test_missing_empty_and_cut_files_are_told_apart(world, tmp_path):
+    tokens(world, "wikiann")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_tokens(tmp_path / "nowhere.arrow")
+    path = tmp_path / "t.arrow"
+    path.touch()
+    with pytest.raises(ValueError, match="is empty"):
+        read_tokens(path)
+    path.write_bytes((world / "wikiann-512.arrow").read_bytes()[:-50])
+    with pytest.raises(ValueError, match="is damaged"):
+        read_tokens(path)
+
+
+def test_data_of_another_task_are_an_error(world, tmp_path):
+    pq.write_table(pa.table({"words": [["a"]]}), tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match="no column 'tokens'"):
+        tokenize(tmp_path / "d.parquet", world / "encoder", "udpos", 16, tmp_path / "out.arrow")

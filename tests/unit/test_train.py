@@ -1,0 +1,194 @@
+"""Training repeats to the bit, and a killed run ends as an uninterrupted one."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from test_batches import write
+from transformers import BertConfig, BertModel
+
+from xlgrid.recipe import Recipe, Training
+from xlgrid.train import learning_rate, train
+
+RESULTS = ("delta.safetensors", "run.json", "curve.jsonl")
+# Trains in a process that kills itself at given optimiser steps, as a node that dies would.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from xlgrid import train as module
+from xlgrid.recipe import Recipe
+recipe, encoder, tokens, folder, at, number = sys.argv[1:]
+advance = module.Run.advance
+def doomed(self, chosen):
+    if self.step == int(at):
+        os.kill(os.getpid(), int(number))
+    advance(self, chosen)
+module.Run.advance = doomed
+module.train(Recipe.model_validate_json(recipe), Path(encoder), [Path(tokens)], [Path(tokens)], Path(folder))
+"""
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("encoder")
+    torch.manual_seed(1)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(1)
+    ids = [[2, *rng.integers(5, 40, rng.integers(3, 20)).tolist(), 3] for _ in range(60)]
+    ids = [[2 + row[1] % 2, *row] for row in ids]
+    return write(tmp_path_factory.mktemp("tokens") / "t.arrow", ids)
+
+
+def recipe(base: str = "full-ft", **training: Any) -> Recipe:
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    settings = {"steps": 30, "batch_tokens": 128, "lr": 5e-3, "evaluations": 5, "checkpoint_seconds": 1e-9, **training}
+    return Recipe.model_validate({**names, "base": base, "training": Training.model_validate(settings)})
+
+
+def result(folder: Path) -> tuple[bytes, list[Any]]:
+    lines = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
+    return (folder / "delta.safetensors").read_bytes(), [
+        [v for k, v in line.items() if k != "seconds"] for line in lines
+    ]
+
+
+def killed(
+    at: int, number: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path
+) -> subprocess.CompletedProcess:
+    arguments = [asked.model_dump_json(), encoder, tokens, folder, at, int(number)]
+    return subprocess.run(
+        [sys.executable, "-c", KILLED, *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(encoder: Path, tokens: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plain")
+    train(recipe(), encoder, [tokens], [tokens], folder)
+    return folder
+
+
+def test_two_runs_are_identical(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    torch.rand(5)  # What ran before in the process must not matter.
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
+
+
+def test_it_learns(plain: Path) -> None:
+    losses = [json.loads(line)["loss"] for line in (plain / "curve.jsonl").read_text().splitlines()]
+    assert losses[-1] < 0.8 * losses[0], losses
+
+
+def test_only_results_are_left(plain: Path) -> None:
+    assert sorted(path.name for path in plain.iterdir()) == sorted(RESULTS)
+
+
+def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    steps = sorted(random.Random("steps to die at").sample(range(2, 30), 2))
+    for at in steps:
+        died = killed(at, signal.SIGKILL, recipe(), encoder, tokens, tmp_path)
+        assert died.returncode == -signal.SIGKILL, died.stderr
+        assert not [name for name in RESULTS if (tmp_path / name).exists()]
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
+
+
+def test_a_run_told_to_stop_saves_says_so_and_resumes(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    patient = recipe(checkpoint_seconds=3600)
+    died = killed(17, signal.SIGTERM, patient, encoder, tokens, tmp_path)
+    assert died.returncode == 128 + signal.SIGTERM, died.stderr
+    assert "stopped by SIGTERM before step 19 of 30" in died.stderr
+    train(patient, encoder, [tokens], [tokens], tmp_path)
+    assert "resumes after step 18 of 30" in capfd.readouterr().err
+    weights = [load_file(folder / "delta.safetensors") for folder in (tmp_path, plain)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-200]), "truncated or damaged"),
+        (lambda path: torch.save({"digest": "another"}, path), "another recipe"),
+    ],
+)
+def test_a_useless_state_starts_over(
+    spoil: Any,
+    message: str,
+    plain: Path,
+    encoder: Path,
+    tokens: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    from xlgrid.train import Run
+
+    Run(recipe(), encoder, [tokens], [tokens], tmp_path).save()
+    spoil(tmp_path / "state.pt")
+    (tmp_path / ".state.1.pt").write_bytes(b"half")
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert message in capfd.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(RESULTS)
+    assert result(tmp_path) == result(plain)
+
+
+def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    for name, more in {"whole": {}, "cut": {"micro_batch_tokens": 40}}.items():
+        settings = {"dropout": 0.0, "steps": 4, "evaluations": 1, **more}
+        train(recipe(**settings), encoder, [tokens], [tokens], tmp_path / name)
+    found = [load_file(tmp_path / name / "delta.safetensors") for name in ("whole", "cut")]
+    for name, tensor in found[0].items():
+        if "key.bias" not in name:  # Its gradient is zero in theory and noise in practice, which Adam scales up.
+            torch.testing.assert_close(tensor, found[1][name], atol=2e-4, rtol=0)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    with pytest.raises(FloatingPointError, match=r"at step \d+ of 30, learning rate .*lower `lr`"):
+        train(recipe(lr=1e30, clip=1e30), encoder, [tokens], [tokens], tmp_path)
+    assert not [name for name in RESULTS if (tmp_path / name).exists()]
+
+
+def test_bitfit_saves_only_what_it_trains(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    train(recipe("bitfit", steps=3, evaluations=1), encoder, [tokens], [tokens], tmp_path)
+    names = load_file(tmp_path / "delta.safetensors")
+    assert names and all(".bias" in name or "pooler" in name or "classifier" in name for name in names)
+    counts = json.loads((tmp_path / "run.json").read_text())["parameters"]
+    assert counts["trained"] == sum(tensor.numel() for tensor in names.values()) < counts["total"]
+
+
+def test_the_best_checkpoint_is_the_earliest_of_the_highest(plain: Path) -> None:
+    record = json.loads((plain / "run.json").read_text())
+    lines = [json.loads(line) for line in (plain / "curve.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [6, 12, 18, 24, 30]
+    best = max(line["score"] for line in lines)
+    assert (record["dev_score"], record["best_step"]) == (
+        best,
+        next(line["step"] for line in lines if line["score"] == best),
+    )
+
+
+def test_the_learning_rate_rises_and_falls_linearly() -> None:
+    settings = Training(lr=1.0, warmup=0.2)
+    rates = [learning_rate(settings, step, 10) for step in range(10)]
+    assert rates == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
+
+
+def test_a_missing_encoder_is_named(tokens: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"config\.json does not exist"):
+        train(recipe(), tmp_path / "nowhere", [tokens], [tokens], tmp_path)
