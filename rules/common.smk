@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from xlgrid.grid import Cell, Run, cells, constraint, explain, runs
-from xlgrid.study import HubEncoder, LocalEncoder, MiniEncoder, load_study, unknown
+from xlgrid.study import HubEncoder, LocalEncoder, OwnEncoder, load_study, unknown
 
 STUDY_FILE = f"studies/{config['study']}.yaml"
 try:
@@ -38,6 +38,10 @@ wildcard_constraints:
     split="train|dev|test",
     seed=among(str(cell.seed) for cell in CELLS),
     exhibit=among(STUDY.exhibits),
+
+
+def misspelt(path):
+    raise WorkflowError(explain(path, STUDY))
 
 
 def token_files(task, encoder, languages, split):

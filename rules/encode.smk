@@ -13,7 +13,7 @@ LAYOUT = [
 
 rule mini_encoder:
     input:
-        lambda w: expand("results/{{study}}/text/{language}.parquet", language=STUDY.encoders[w.encoder].mini["languages"]),
+        lambda w: expand("results/{{study}}/text/{language}.parquet", language=STUDY.encoders[w.encoder].mini.languages),
     output:
         LAYOUT,
     log:
@@ -21,10 +21,10 @@ rule mini_encoder:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        spec=lambda w: json.dumps(STUDY.encoders[w.encoder].mini),
+        spec=lambda w: STUDY.encoders[w.encoder].mini.model_dump_json(exclude_defaults=True),
         folder=subpath(output[0], parent=True),
     wildcard_constraints:
-        encoder=of_kind(STUDY.encoders, MiniEncoder),
+        encoder=of_kind(STUDY.encoders, OwnEncoder),
     shell:
         "xlgrid mini-encoder {input:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
 

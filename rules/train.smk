@@ -29,11 +29,13 @@ rule train:
         recipe=recipe,
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
+        train=lambda w, input: [f"--train={path}" for path in input.train],
+        dev=lambda w, input: [f"--dev={path}" for path in input.dev],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} \
             --encoder {params.encoder:q} \
-            --train {input.train:q} \
-            --dev {input.dev:q} \
+            {params.train:q} \
+            {params.dev:q} \
             --output {params.folder:q} 2> {log:q}
         """

@@ -80,7 +80,9 @@ def make_mini(
     if spec.hidden % spec.heads:
         raise ValueError(f"hidden ({spec.hidden}) must be a multiple of heads ({spec.heads})")
     corpus = {language: _read_text(texts[language]) for language in sorted(known)}
-    tokenizer = _train_tokenizer(spec, [text for by_id in corpus.values() for text in by_id.values()])
+    tokenizer = _train_tokenizer(
+        spec, [line for by_id in corpus.values() for text in by_id.values() for line in text.splitlines()]
+    )
     say(f"tokenizer: {tokenizer.get_vocab_size()} entries")
     with torch.random.fork_rng():
         torch.manual_seed(spec.seed)
@@ -355,9 +357,16 @@ def _pretrain(
 
     rng = np.random.default_rng([spec.seed, 1])
     tokenizer.enable_truncation(spec.max_length)
-    singles = [text for language in spec.languages for text in corpus[language].values()]
+    # What follows a line break is the second segment, as a question is after its context.
+    singles: list[Any] = [
+        tuple(text.split("\n", 1)) if "\n" in text else text
+        for language in spec.languages
+        for text in corpus[language].values()
+    ]
     aligned = [
-        (corpus[a][i], corpus[b][i]) for a, b in spec.bitext for i in sorted(corpus[a].keys() & corpus[b].keys())
+        tuple(corpus[code][i].replace("\n", " ") for code in (a, b))
+        for a, b in spec.bitext
+        for i in sorted(corpus[a].keys() & corpus[b].keys())
     ]
     if spec.bitext and not aligned:
         raise ValueError(f"the texts of {spec.bitext} share no id: make them with one seed")

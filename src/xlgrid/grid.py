@@ -4,7 +4,8 @@ Only identity stands in a path, so a path says what it holds and nothing else ha
 """
 
 import difflib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable
 from itertools import product
 from typing import NamedTuple
 
@@ -118,8 +119,6 @@ def explain(path: str, study: Study) -> str:
     return f"{path}: each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
 
 
-def constraint(values: Iterator[str] | list[str]) -> str:
+def constraint(values: Iterable[str]) -> str:
     """A regular expression that matches exactly these wildcard values."""
-    import re
-
     return "|".join(re.escape(value) for value in sorted(set(values), key=lambda v: (-len(v), v)))

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, get_args
 import yaml
 from pydantic import AfterValidator, BaseModel, Field, PositiveInt, ValidationError, model_validator
 
+from xlgrid.data import HubData, LocalData
+from xlgrid.encoders import MiniEncoder
 from xlgrid.exhibits import Exhibit
 from xlgrid.languages import Language, language, parts
 from xlgrid.recipe import Recipe, Strict, Training
@@ -25,22 +27,6 @@ def _name(value: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name)]
-
-
-class HubData(Strict):
-    """A data set on the Hugging Face Hub. `{language}` in `name` stands for the language's code."""
-
-    hub: str
-    name: str | None = None
-    revision: str = "main"
-    splits: dict[Literal["train", "dev", "test"], str] = {"train": "train", "dev": "validation", "test": "test"}
-    where: dict[str, str] = Field({}, description="keep the rows whose column has this value")
-
-
-class LocalData(Strict):
-    """Files of one's own, in the task's columns: parquet, jsonl or csv; `{language}` and `{split}` stand in the path."""
-
-    path: str
 
 
 class TaskEntry(Strict):
@@ -65,10 +51,10 @@ class LocalEncoder(Strict):
     path: str
 
 
-class MiniEncoder(Strict):
-    """A tiny encoder pre-trained here by MLM, and TLM on bitext; see encoders.py for the settings."""
+class OwnEncoder(Strict):
+    """A tiny encoder pre-trained here by MLM, and TLM on bitext."""
 
-    mini: dict[str, Any]
+    mini: MiniEncoder
 
 
 class MethodEntry(Strict):
@@ -106,7 +92,7 @@ class Study(Strict):
     languages: list[str]
     groups: dict[Name, list[str]] = Field({}, description="named lists of languages or pairs, beside the built-in groups")
     text: dict[str, Any] = Field({}, description="settings of the text for mini encoders; see text.py")
-    encoders: dict[Name, HubEncoder | LocalEncoder | MiniEncoder]
+    encoders: dict[Name, HubEncoder | LocalEncoder | OwnEncoder]
     tasks: dict[Name, TaskEntry]
     methods: dict[Name, MethodEntry]
     training: list[TrainingEntry] = []

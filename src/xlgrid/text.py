@@ -39,7 +39,7 @@ def make_text(
     """Write a parquet file with the columns `id` (0, 1, ...) and `text`.
 
     An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
-    facts, perhaps a rule, and statements that follow from the facts, some negated. Masked words of these can be looked
+    facts, perhaps a rule, and on a line of their own statements that follow from the facts, some negated. Masked words of these can be looked
     up in the facts, which is what reasoning over text needs most.
 
     Args:
@@ -104,8 +104,9 @@ def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions)
             conditions = (Literal(before, VARIABLE, positive=rng.random() < 0.8),)
             said.append(lexicon.rule(Rule(conditions, Literal(after, VARIABLE))))
         rng.shuffle(said)
+        about_facts = []
         for _ in range(options.statements):
             true = rng.random() < 0.5
             about = rng.choice(facts) if true else rng.choice(others)._replace(positive=False)
-            said.append(lexicon.statement(about))
-        yield lexicon.join(said)
+            about_facts.append(lexicon.statement(about))
+        yield "\n".join(lexicon.join(paragraph) for paragraph in (said, about_facts) if paragraph)

@@ -45,7 +45,7 @@ def small(**grid: object) -> Study:
         name="small",
         title="small",
         languages=["en", "fr", "de"],
-        encoders={"mini": {"mini": {}}},
+        encoders={"mini": {"mini": {"languages": ["en"]}}},
         tasks={"ner": {"kind": "wikiann"}},
         methods={"full-ft": {}, "bitfit": {}},
         grids={"g": axes | grid},

@@ -44,7 +44,7 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
 )
 def test_a_misspelling_names_the_line_and_the_neighbour(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
     assert old in TEXT
-    path = write(tmp_path, TEXT.replace(old, new))
+    path = write(tmp_path, TEXT.replace(old, new, 1))
     with pytest.raises(ValueError) as error:
         load_study(path)
     assert f"s.yaml:{line}:" in str(error.value)

@@ -1,0 +1,150 @@
+"""`xlgrid ...`: what the rules call and people can paste. Each command imports only what it needs."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Grids of cross-lingual transfer."
+)
+Output = Annotated[Path, typer.Option(help="what to write")]
+
+
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Errors that a person can act on, without a traceback; the last line of a log says what went wrong."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    try:
+        yield
+    except (ValueError, OSError, FloatingPointError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+
+
+@app.command()
+def meanings(kind: str, output: Output, options: str = "{}") -> None:
+    """Make the meanings of a generated task, which every language then says."""
+    from xlgrid.data import make_meanings
+
+    with _plainly():
+        make_meanings(kind, json.loads(options), output)
+
+
+@app.command()
+def data(kind: str, language: str, meanings: Path, output: Output, options: str = "{}") -> None:
+    """Say the meanings of a generated task in a language or pair."""
+    from xlgrid.data import make_data
+
+    with _plainly():
+        make_data(kind, json.loads(options), language, meanings, output)
+
+
+@app.command()
+def fetch_data(kind: str, language: str, source: str, lock: Path, output: Output) -> None:
+    """Fetch a task's data in a language from the Hub or from files."""
+    from xlgrid.data import fetch_data
+
+    with _plainly():
+        fetch_data(kind, json.loads(source), language, output, lock)
+
+
+@app.command()
+def text(language: str, output: Output, settings: str = "{}") -> None:
+    """Make text in a language for mini encoders; row i means the same in every language of a world."""
+    from xlgrid.text import make_text
+
+    with _plainly():
+        make_text(language, out=output, **{"sentences": 6000, "seed": 0, **json.loads(settings)})
+
+
+@app.command()
+def mini_encoder(texts: list[Path], spec: str, output: Output) -> None:
+    """Pre-train a tiny encoder on texts named {language}.parquet."""
+    from xlgrid.encoders import MiniEncoder, make_mini
+
+    with _plainly():
+        make_mini(MiniEncoder.model_validate_json(spec), {path.stem: path for path in texts}, output)
+
+
+@app.command()
+def fetch_encoder(hub: str, lock: Path, output: Output, revision: str = "main") -> None:
+    """Fetch an encoder from the Hub at the commit that the lock file fixes."""
+    from xlgrid.encoders import fetch_encoder
+
+    with _plainly():
+        fetch_encoder(hub, revision, output, lock)
+
+
+@app.command()
+def copy_encoder(path: Path, output: Output) -> None:
+    """Take over an encoder from a folder in the ordinary Hugging Face layout."""
+    from xlgrid.encoders import copy_encoder
+
+    with _plainly():
+        copy_encoder(path, output)
+
+
+@app.command()
+def tokenize(kind: str, data: Path, encoder: Path, max_length: int, output: Output) -> None:
+    """Turn a file of data into an encoder's tokens."""
+    from xlgrid.tokens import tokenize
+
+    with _plainly():
+        tokenize(data, encoder, kind, max_length, output)
+
+
+@app.command()
+def train(recipe: str, encoder: Path, train: list[Path], dev: list[Path], output: Output) -> None:
+    """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
+    from xlgrid.recipe import Recipe
+    from xlgrid.train import train as train_run
+
+    with _plainly():
+        train_run(Recipe.model_validate_json(recipe), encoder, train, dev, output)
+
+
+@app.command()
+def evaluate(run: Path, target: str, encoder: Path, tokens: Path, output: Output) -> None:
+    """Evaluate a run on a target: one cell."""
+    from xlgrid.evaluate import evaluate
+
+    with _plainly():
+        evaluate(run, encoder, tokens, target, output)
+
+
+@app.command()
+def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+    """Render a table or figure from whatever cells exist."""
+    from xlgrid.render import render_exhibit
+
+    with _plainly():
+        render_exhibit(study_file, name, output)
+
+
+@app.command()
+def status(study_file: Path) -> None:
+    """Show a study as source x target matrices: done, failed, missing; each failure with reason, log and command."""
+    from xlgrid.status import show
+
+    with _plainly():
+        show(study_file)
+
+
+@app.command()
+def partial(study_file: Path) -> None:
+    """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
+    from xlgrid.render import render_exhibit
+    from xlgrid.status import show
+    from xlgrid.study import load_study
+
+    with _plainly():
+        study = load_study(study_file)
+        for name in study.exhibits:
+            render_exhibit(study_file, name, Path(f"results/{study.name}/partial"))
+        show(study_file, Path(f"results/{study.name}/partial/failed.txt"))
