@@ -24,4 +24,4 @@ rule all:
 
 
 onerror:
-    shell(f"xlgrid partial {STUDY_FILE:q}")
+    shell("xlgrid partial {STUDY_FILE:q}")

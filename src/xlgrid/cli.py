@@ -14,6 +14,8 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Grids of cross-lingual transfer."
 )
 Output = Annotated[Path, typer.Option(help="what to write")]
+File = Annotated[Path, typer.Option(help="a file or folder that an earlier step made")]
+Json = Annotated[str, typer.Option(help="settings as JSON")]
 
 
 @contextmanager
@@ -28,7 +30,7 @@ def _plainly() -> Iterator[None]:
 
 
 @app.command()
-def meanings(kind: str, output: Output, options: str = "{}") -> None:
+def meanings(kind: str, output: Output, options: Json = "{}") -> None:
     """Make the meanings of a generated task, which every language then says."""
     from xlgrid.data import make_meanings
 
@@ -37,7 +39,7 @@ def meanings(kind: str, output: Output, options: str = "{}") -> None:
 
 
 @app.command()
-def data(kind: str, language: str, meanings: Path, output: Output, options: str = "{}") -> None:
+def data(kind: str, language: str, meanings: File, output: Output, options: Json = "{}") -> None:
     """Say the meanings of a generated task in a language or pair."""
     from xlgrid.data import make_data
 
@@ -46,7 +48,7 @@ def data(kind: str, language: str, meanings: Path, output: Output, options: str 
 
 
 @app.command()
-def fetch_data(kind: str, language: str, source: str, lock: Path, output: Output) -> None:
+def fetch_data(kind: str, language: str, source: Json, lock: File, output: Output) -> None:
     """Fetch a task's data in a language from the Hub or from files."""
     from xlgrid.data import fetch_data
 
@@ -55,7 +57,7 @@ def fetch_data(kind: str, language: str, source: str, lock: Path, output: Output
 
 
 @app.command()
-def text(language: str, output: Output, settings: str = "{}") -> None:
+def text(language: str, output: Output, settings: Json = "{}") -> None:
     """Make text in a language for mini encoders; row i means the same in every language of a world."""
     from xlgrid.text import make_text
 
@@ -64,7 +66,7 @@ def text(language: str, output: Output, settings: str = "{}") -> None:
 
 
 @app.command()
-def mini_encoder(texts: list[Path], spec: str, output: Output) -> None:
+def mini_encoder(texts: list[Path], spec: Json, output: Output) -> None:
     """Pre-train a tiny encoder on texts named {language}.parquet."""
     from xlgrid.encoders import MiniEncoder, make_mini
 
@@ -73,7 +75,7 @@ def mini_encoder(texts: list[Path], spec: str, output: Output) -> None:
 
 
 @app.command()
-def fetch_encoder(hub: str, lock: Path, output: Output, revision: str = "main") -> None:
+def fetch_encoder(hub: str, lock: File, output: Output, revision: Annotated[str, typer.Option()] = "main") -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.encoders import fetch_encoder
 
@@ -91,7 +93,9 @@ def copy_encoder(path: Path, output: Output) -> None:
 
 
 @app.command()
-def tokenize(kind: str, data: Path, encoder: Path, max_length: int, output: Output) -> None:
+def tokenize(
+    kind: str, data: Path, encoder: File, max_length: Annotated[int, typer.Option(help="tokens")], output: Output
+) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.tokens import tokenize
 
@@ -100,7 +104,13 @@ def tokenize(kind: str, data: Path, encoder: Path, max_length: int, output: Outp
 
 
 @app.command()
-def train(recipe: str, encoder: Path, train: list[Path], dev: list[Path], output: Output) -> None:
+def train(
+    recipe: Json,
+    encoder: File,
+    train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
+    dev: Annotated[list[Path], typer.Option(help="likewise, for selection")],
+    output: Output,
+) -> None:
     """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
     from xlgrid.recipe import Recipe
     from xlgrid.train import train as train_run
@@ -110,7 +120,7 @@ def train(recipe: str, encoder: Path, train: list[Path], dev: list[Path], output
 
 
 @app.command()
-def evaluate(run: Path, target: str, encoder: Path, tokens: Path, output: Output) -> None:
+def evaluate(run: Path, target: str, encoder: File, tokens: File, output: Output) -> None:
     """Evaluate a run on a target: one cell."""
     from xlgrid.evaluate import evaluate
 

@@ -29,7 +29,9 @@ def reason_of(log: Path) -> str | None:
     if not log.exists():
         return None
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))]
+    errors = [
+        line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))
+    ]
     return errors[-1].removeprefix("error: ") if errors else None
 
 

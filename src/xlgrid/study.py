@@ -90,7 +90,9 @@ class Study(Strict):
     title: str
     description: str = ""
     languages: list[str]
-    groups: dict[Name, list[str]] = Field({}, description="named lists of languages or pairs, beside the built-in groups")
+    groups: dict[Name, list[str]] = Field(
+        {}, description="named lists of languages or pairs, beside the built-in groups"
+    )
     text: dict[str, Any] = Field({}, description="settings of the text for mini encoders; see text.py")
     encoders: dict[Name, HubEncoder | LocalEncoder | OwnEncoder]
     tasks: dict[Name, TaskEntry]
@@ -113,7 +115,9 @@ class Study(Strict):
         known = {"task": self.tasks, "encoder": self.encoders, "method": self.methods}
         for name, grid in self.grids.items():
             for axis, entries in known.items():
-                problems += [f"grids.{name}.{axis}: {unknown(axis, v, entries)}" for v in getattr(grid, axis) if v not in entries]
+                problems += [
+                    f"grids.{name}.{axis}: {unknown(axis, v, entries)}" for v in getattr(grid, axis) if v not in entries
+                ]
             for axis in ("source", "target"):
                 for value in getattr(grid, axis):
                     try:
@@ -125,7 +129,9 @@ class Study(Strict):
                 if axis in known:
                     listed = [values] if isinstance(values, str) else values
                     problems += [
-                        f"training.{index}.when.{axis}: {unknown(axis, v, known[axis])}" for v in listed if v not in known[axis]
+                        f"training.{index}.when.{axis}: {unknown(axis, v, known[axis])}"
+                        for v in listed
+                        if v not in known[axis]
                     ]
             problems += [
                 f"training.{index}.set: {unknown('setting', key, Training.model_fields)}"
@@ -237,7 +243,9 @@ def load_study(path: str | Path) -> Study:
 def _read(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], dict[tuple[str, ...], tuple[Path, int]]]:
     """The merged mapping of a study file and its parents, and where each key stands: location -> (file, line)."""
     if path in seen:
-        raise ValueError(f"{path}: studies extend one another in a circle: {' -> '.join(p.name for p in (*seen, path))}")
+        raise ValueError(
+            f"{path}: studies extend one another in a circle: {' -> '.join(p.name for p in (*seen, path))}"
+        )
     if not path.is_file():
         others = sorted(p.stem for p in path.parent.glob("*.yaml"))
         raise FileNotFoundError(f"{seen[-1]}: extends a study that is not there: {unknown('study', path.stem, others)}")
@@ -269,12 +277,16 @@ def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: dict[tuple[str, ...], tuple[Path, int]]) -> None:
+def _locate(
+    node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: dict[tuple[str, ...], tuple[Path, int]]
+) -> None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             here = (*at, str(key.value))
             if here in lines and lines[here][0] == path:
-                raise ValueError(f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here][1]})")
+                raise ValueError(
+                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here][1]})"
+                )
             lines[here] = (path, key.start_mark.line + 1)
             _locate(value, here, path, lines)
     elif isinstance(node, yaml.SequenceNode):

@@ -39,8 +39,8 @@ def make_text(
     """Write a parquet file with the columns `id` (0, 1, ...) and `text`.
 
     An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
-    facts, perhaps a rule, and on a line of their own statements that follow from the facts, some negated. Masked words of these can be looked
-    up in the facts, which is what reasoning over text needs most.
+    facts, perhaps a rule, and on a line of their own statements that follow from the facts, some negated. Masked words
+    of these can be looked up in the facts, which is what reasoning over text needs most.
 
     Args:
         language: a code.

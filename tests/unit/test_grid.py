@@ -18,7 +18,10 @@ def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
     assert parse(cell.path) == cell
 
 
-@given(st.builds(Run, names, names, names, names, names, seeds), st.sampled_from(["", "/", "/run.json", "/delta.safetensors"]))
+@given(
+    st.builds(Run, names, names, names, names, names, seeds),
+    st.sampled_from(["", "/", "/run.json", "/delta.safetensors"]),
+)
 def test_a_run_comes_back_from_its_folder_and_files(run: Run, rest: str) -> None:
     assert parse(run.folder + rest) == run
 

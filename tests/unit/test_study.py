@@ -10,7 +10,7 @@ TEXT = """\
 title: a study
 languages: [en, fr]
 encoders:
-  mini: {mini: {kind: bert}}
+  mini: {mini: {kind: bert, languages: [en]}}
 tasks:
   rt: {kind: ruletaker, options: {n: 100}}
 methods:
@@ -42,7 +42,9 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("source: [en]", "source: [de]", 14, "en"),
     ],
 )
-def test_a_misspelling_names_the_line_and_the_neighbour(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+def test_a_misspelling_names_the_line_and_the_neighbour(
+    tmp_path: Path, old: str, new: str, line: int, said: str
+) -> None:
     assert old in TEXT
     path = write(tmp_path, TEXT.replace(old, new, 1))
     with pytest.raises(ValueError) as error:
