@@ -51,4 +51,22 @@ def token_files(task, encoder, languages, split):
 def chosen(exhibit):
     """The cells that an exhibit needs."""
     select = {axis: [v] if isinstance(v, (str, int)) else v for axis, v in STUDY.exhibits[exhibit].select.items()}
-    return [cell for cell in CELLS if all(getattr(cell, axis) in values for axis, values in select.items() if axis != "metric")]
+    return [
+        cell
+        for cell in CELLS
+        if all(getattr(cell, axis) in values for axis, values in select.items() if axis != "metric")
+    ]
+
+
+def recipe(wildcards):
+    run = Run(**{axis: getattr(wildcards, axis) for axis in Run._fields[:-1]}, seed=int(wildcards.seed))
+    if run not in RUNS:
+        raise WorkflowError(explain(run.folder, STUDY))
+    return STUDY.recipe(run.task, run.encoder, run.method, run.source, run.seed).model_dump_json(exclude_defaults=True)
+
+
+def test_tokens(wildcards):
+    cell = Cell(**{axis: getattr(wildcards, axis) for axis in Cell._fields[:-1]}, seed=int(wildcards.seed))
+    if cell not in KNOWN:
+        raise WorkflowError(explain(cell.path, STUDY))
+    return token_files(cell.task, cell.encoder, [cell.target], "test")

@@ -13,13 +13,13 @@ rule meanings:
         "results/{study}/data/{task}/meanings.parquet",
     log:
         "results/{study}/logs/data/{task}/meanings.log",
+    wildcard_constraints:
+        task=GENERATED,
     conda:
         "../envs/xlgrid.yaml"
     params:
         kind=lambda w: STUDY.tasks[w.task].kind,
         options=lambda w: json.dumps(STUDY.tasks[w.task].options),
-    wildcard_constraints:
-        task=GENERATED,
     shell:
         "xlgrid meanings {params.kind:q} --options {params.options:q} --output {output:q} 2> {log:q}"
 
@@ -31,20 +31,20 @@ rule data:
         expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
     log:
         "results/{study}/logs/data/{task}/{language}.log",
+    wildcard_constraints:
+        task=GENERATED,
     conda:
         "../envs/xlgrid.yaml"
     params:
         kind=lambda w: STUDY.tasks[w.task].kind,
         options=lambda w: json.dumps(STUDY.tasks[w.task].options),
         folder=subpath(output[0], parent=True),
-    wildcard_constraints:
-        task=GENERATED,
     shell:
         r"""
         xlgrid data {params.kind:q} {wildcards.language:q} \
             --options {params.options:q} \
             --meanings {input:q} \
-            --output {params.folder:q} 2> {log:q}
+            --output {params.folder:q} 2>{log:q}
         """
 
 
@@ -53,6 +53,8 @@ rule fetch_data:
         expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
     log:
         "results/{study}/logs/data/{task}/{language}.log",
+    wildcard_constraints:
+        task=FETCHED,
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -60,14 +62,12 @@ rule fetch_data:
         source=lambda w: STUDY.tasks[w.task].data.model_dump_json(exclude_none=True),
         lock=config["hub_lock"],
         folder=subpath(output[0], parent=True),
-    wildcard_constraints:
-        task=FETCHED,
     shell:
         r"""
         xlgrid fetch-data {params.kind:q} {wildcards.language:q} \
             --source {params.source:q} \
             --lock {params.lock:q} \
-            --output {params.folder:q} 2> {log:q}
+            --output {params.folder:q} 2>{log:q}
         """
 
 

@@ -18,13 +18,13 @@ rule mini_encoder:
         LAYOUT,
     log:
         "results/{study}/logs/encoders/{encoder}.log",
+    wildcard_constraints:
+        encoder=of_kind(STUDY.encoders, OwnEncoder),
     conda:
         "../envs/xlgrid.yaml"
     params:
         spec=lambda w: STUDY.encoders[w.encoder].mini.model_dump_json(exclude_defaults=True),
         folder=subpath(output[0], parent=True),
-    wildcard_constraints:
-        encoder=of_kind(STUDY.encoders, OwnEncoder),
     shell:
         "xlgrid mini-encoder {input:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
 
@@ -34,6 +34,8 @@ rule hub_encoder:
         LAYOUT,
     log:
         "results/{study}/logs/encoders/{encoder}.log",
+    wildcard_constraints:
+        encoder=of_kind(STUDY.encoders, HubEncoder),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -41,14 +43,12 @@ rule hub_encoder:
         revision=lambda w: STUDY.encoders[w.encoder].revision,
         lock=config["hub_lock"],
         folder=subpath(output[0], parent=True),
-    wildcard_constraints:
-        encoder=of_kind(STUDY.encoders, HubEncoder),
     shell:
         r"""
         xlgrid fetch-encoder {params.hub:q} \
             --revision {params.revision:q} \
             --lock {params.lock:q} \
-            --output {params.folder:q} 2> {log:q}
+            --output {params.folder:q} 2>{log:q}
         """
 
 
@@ -57,13 +57,13 @@ rule local_encoder:
         LAYOUT,
     log:
         "results/{study}/logs/encoders/{encoder}.log",
+    wildcard_constraints:
+        encoder=of_kind(STUDY.encoders, LocalEncoder),
     conda:
         "../envs/xlgrid.yaml"
     params:
         path=lambda w: STUDY.encoders[w.encoder].path,
         folder=subpath(output[0], parent=True),
-    wildcard_constraints:
-        encoder=of_kind(STUDY.encoders, LocalEncoder),
     shell:
         "xlgrid copy-encoder {params.path:q} --output {params.folder:q} 2> {log:q}"
 
@@ -87,7 +87,7 @@ rule tokens:
         xlgrid tokenize {params.kind:q} {input.data:q} \
             --encoder {params.encoder:q} \
             --max-length {params.max_length} \
-            --output {output:q} 2> {log:q}
+            --output {output:q} 2>{log:q}
         """
 
 

@@ -24,10 +24,10 @@ rule table:
         ),
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
-    conda:
-        "../envs/xlgrid.yaml"
     wildcard_constraints:
         exhibit=among(TABLES),
+    conda:
+        "../envs/xlgrid.yaml"
     shell:
         "xlgrid exhibit {input.study:q} {wildcards.exhibit:q} 2> {log:q}"
 
@@ -46,10 +46,10 @@ rule figure:
         ),
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
-    conda:
-        "../envs/xlgrid.yaml"
     wildcard_constraints:
         exhibit=among(FIGURES),
+    conda:
+        "../envs/xlgrid.yaml"
     shell:
         "xlgrid exhibit {input.study:q} {wildcards.exhibit:q} 2> {log:q}"
 

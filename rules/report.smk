@@ -18,7 +18,7 @@ rule report_notebook:
     params:
         study=STUDY.name,
         study_file=STUDY_FILE,
-        results=f"results/{STUDY.name}",
+        results=subpath(output.summary, parent=True),
     notebook:
         "../notebooks/report.ipynb"
 
@@ -38,7 +38,7 @@ rule report_html:
         r"""
         jupyter-nbconvert {params.notebook:q}/report.ipynb --to html --no-input \
             --template template --TemplateExporter.extra_template_basedirs=notebooks \
-            --output report.html 2> {log:q}
+            --output report.html 2>{log:q}
         """
 
 

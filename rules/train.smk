@@ -5,13 +5,6 @@ OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{del
 """
 
 
-def recipe(wildcards):
-    run = Run(**{axis: getattr(wildcards, axis) for axis in Run._fields[:-1]}, seed=int(wildcards.seed))
-    if run not in RUNS:
-        raise WorkflowError(explain(run.folder, STUDY))
-    return STUDY.recipe(run.task, run.encoder, run.method, run.source, run.seed).model_dump_json(exclude_defaults=True)
-
-
 rule train:
     input:
         train=lambda w: token_files(w.task, w.encoder, w.source.split("+"), "train"),
@@ -37,5 +30,5 @@ rule train:
             --encoder {params.encoder:q} \
             {params.train:q} \
             {params.dev:q} \
-            --output {params.folder:q} 2> {log:q}
+            --output {params.folder:q} 2>{log:q}
         """

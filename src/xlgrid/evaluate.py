@@ -67,8 +67,8 @@ def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | Non
     except Exception as error:
         if type(error).__name__ != "SafetensorError":
             raise
-        name = folder / "model.safetensors"
-        raise ValueError(f"{name} is damaged ({error}): delete it and make or fetch the encoder again") from error
+        weights = folder / "model.safetensors"
+        raise ValueError(f"{weights} is damaged ({error}): delete it and make or fetch the encoder again") from error
 
 
 def is_head(name: str) -> bool:
@@ -173,7 +173,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     load_delta(Path(run) / "delta.safetensors", model, method, record["digest"])
     method.speak(model, target)
     device = default_device()
-    model.to(device)
+    model.to(device)  # type: ignore[arg-type]
     budget = recipe.training.micro_batch_tokens or recipe.training.batch_tokens
     found = outcomes_on(model, data, budget, recipe.training.precision == "bf16" and device.type == "cuda")
     metric = metrics.metric_of(data.head, data.names)

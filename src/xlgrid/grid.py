@@ -86,9 +86,11 @@ def parse(path: str) -> Run | Cell:
         if kind == "cells" and len(rest) == 6 and rest[-1].startswith("seed") and rest[-1].endswith(".json"):
             seed = rest.pop().removeprefix("seed").removesuffix(".json")
             if _is_seed(seed):
-                return Cell(study, *rest, int(seed))
+                task, encoder, method, source, target = rest
+                return Cell(study, task, encoder, method, source, target, int(seed))
         if kind == "runs" and len(rest) in (5, 6) and rest[4].startswith("seed") and _is_seed(rest[4][4:]):
-            return Run(study, *rest[:4], int(rest[4][4:]))
+            task, encoder, method, source, seed = rest[:5]
+            return Run(study, task, encoder, method, source, int(seed[4:]))
     raise ValueError(
         f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json "
         "or results/STUDY/runs/TASK/ENCODER/METHOD/SOURCE/seedN/"

@@ -112,7 +112,7 @@ class Study(Strict):
                 problems.append(f"languages: {error}")
         if problems:
             raise ValueError("\n".join(problems))
-        known = {"task": self.tasks, "encoder": self.encoders, "method": self.methods}
+        known: dict[str, list[str]] = {"task": [*self.tasks], "encoder": [*self.encoders], "method": [*self.methods]}
         for name, grid in self.grids.items():
             for axis, entries in known.items():
                 problems += [

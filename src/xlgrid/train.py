@@ -83,7 +83,7 @@ class Run:
         self.model: PreTrainedModel = evaluate.load_model(encoder, self.train, self.settings.dropout)
         self.method.install(self.model)
         self.method.speak(self.model, recipe.source)
-        self.model.to(self.device)
+        self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
         self.weights = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
