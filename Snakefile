@@ -21,6 +21,9 @@ rule all:
     default_target: True
     input:
         f"results/{STUDY.name}/report.html",
+        # Named here too, because Snakemake leaves a deleted file alone while what was made from it still stands.
+        [cell.path for cell in CELLS],
+        [f"{run.folder}/delta.safetensors" for run in sorted(RUNS)],
 
 
 onerror:
