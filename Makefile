@@ -1,6 +1,8 @@
 # Two commands do all the set-up: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+# The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo test lint format clean
 
 demo: .venv/installed
