@@ -89,7 +89,7 @@ def read(path: str | Path) -> Tokens:
         offsets = _numbers(ids.offsets)
         return Tokens(
             # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
-            values=np.from_dlpack(ids.flatten()).astype(np.int32, copy=False),
+            values=np.asarray(np.from_dlpack(ids.flatten()), np.int32).astype(np.int32, copy=False),
             offsets=offsets - offsets[0],
             contexts=_numbers(_one(table, "context_length")),
             labels=_numbers(labels),
