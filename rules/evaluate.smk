@@ -28,10 +28,10 @@ rule evaluate:
         """
 
 
+# Says what exists when a target is misspelt, before any job starts.
 rule nothing_makes_this:
     input:
         lambda w: misspelt(f"results/{w.path}"),
-    """Says what exists when a target is misspelt, before any job starts."""
     output:
         "results/{path}",
     log:
