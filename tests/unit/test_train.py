@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,17 @@ def doomed(self, chosen):
 module.Run.advance = doomed
 module.train(Recipe.model_validate_json(recipe), Path(encoder), [Path(tokens)], [Path(tokens)], Path(folder))
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models this small wait for each other's threads on a busy machine; subprocesses must sum in the same order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
