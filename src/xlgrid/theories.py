@@ -72,6 +72,9 @@ class TheoryOptions:
     """Whether half of the theories have rules with negative conditions; otherwise none does."""
     negated_questions: float = 0.5
     """Share of negative questions, whatever their label and depth."""
+    unmentioned: float = 0.0
+    """Share of the failing literals at depth 0 whose attribute the theory does not mention ("random" questions of Clark
+    et al. 2020). The others differ from one that holds in nothing but the entity, and no single word gives them away."""
     questions_per_theory: int = 4
     """Consecutive examples that share a theory, at least 1. Cut splits at multiples of it and no theory is in two."""
 
@@ -91,7 +94,7 @@ class TheoryOptions:
                 raise ValueError(f"{field} must be (least, most) with {least} <= least <= most, got {(low, high)}")
         if not 1 <= self.conditions <= 3:
             raise ValueError(f"conditions must be 1, 2 or 3, got {self.conditions}")
-        for field in ("relational", "negated_questions"):
+        for field in ("relational", "negated_questions", "unmentioned"):
             if not 0 <= getattr(self, field) <= 1:
                 raise ValueError(f"{field} is a share between 0 and 1, got {getattr(self, field)}")
         if self.entities < 2 + (self.relational > 0):
@@ -187,7 +190,7 @@ def _sequence(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[E
         demands = list(islice(wanted, options.questions_per_theory))
         for _ in range(_ATTEMPTS):
             theory = _theory(max_depth, rng, options)
-            if theory and (questions := _questions(theory, demands, rng)):
+            if theory and (questions := _questions(theory, demands, rng, options)):
                 break
         else:
             raise ValueError(
@@ -212,7 +215,9 @@ def _wanted(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[tup
             yield *kind, not negative
 
 
-def _questions(theory: Theory, demands: list[tuple[int, bool, bool]], rng: Random) -> list[Literal] | None:
+def _questions(
+    theory: Theory, demands: list[tuple[int, bool, bool]], rng: Random, options: TheoryOptions
+) -> list[Literal] | None:
     """A question for each demand, or None if the theory lacks one."""
     solution = solve(theory, named(theory))
     found: dict[tuple[int, bool], list[Literal]] = {}
@@ -241,6 +246,9 @@ def _questions(theory: Theory, demands: list[tuple[int, bool, bool]], rng: Rando
         ]
         for depth in {depth for depth, _, _ in demands}
     }
+    mentioned = {literal.predicate for rule in theory.rules for literal in (*rule.conditions, rule.conclusion)}
+    mentioned |= {fact.predicate for fact in theory.facts}
+    elsewhere = [Literal(a, name) for a in options.attributes if a not in mentioned for name in sorted(subjects)]
     questions: list[Literal] = []
     for depth, label, positive in demands:
         holds = label == positive
@@ -248,6 +256,8 @@ def _questions(theory: Theory, demands: list[tuple[int, bool, bool]], rng: Rando
         unpaired = list(found[depth, holds])
         rng.shuffle(unpaired)
         literals = [pair[holds] for pair in sorted(pairs[depth], key=unlike)] + unpaired
+        if elsewhere and not holds and not depth and rng.random() < options.unmentioned:
+            literals = rng.sample(elsewhere, len(elsewhere))
         choices = [literal._replace(positive=positive) for literal in literals]
         questions.append(next((choice for choice in choices if choice not in questions), choices[0]))
     return questions

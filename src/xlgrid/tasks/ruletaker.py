@@ -37,6 +37,7 @@ class Options(Strict):
     relational: float = _DEFAULT.relational
     negated_rules: bool = _DEFAULT.negated_rules
     negated_questions: float = _DEFAULT.negated_questions
+    unmentioned: float = _DEFAULT.unmentioned
     questions_per_theory: PositiveInt = _DEFAULT.questions_per_theory
 
     def theory(self) -> TheoryOptions:
@@ -47,7 +48,16 @@ class Options(Strict):
         """
         known = natural.concepts()
         words = {kind: getattr(known, kind)[: getattr(self, kind)] for kind in known._fields}
-        sizes = ("facts", "rules", "conditions", "entities", "relational", "negated_rules", "negated_questions")
+        sizes = (
+            "facts",
+            "rules",
+            "conditions",
+            "entities",
+            "relational",
+            "negated_rules",
+            "negated_questions",
+            "unmentioned",
+        )
         rest: dict[str, Any] = {name: getattr(self, name) for name in sizes}
         return TheoryOptions(**words, **rest, questions_per_theory=self.questions_per_theory)
 
