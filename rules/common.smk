@@ -6,7 +6,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from xlgrid.grid import Cell, Run, cells, constraint, explain, runs
-from xlgrid.study import HubEncoder, LocalEncoder, OwnEncoder, load_study, unknown
+from xlgrid.study import load_study
 
 STUDY_FILE = f"studies/{config['study']}.yaml"
 try:
@@ -23,8 +23,8 @@ def among(names):
     return constraint(names) or "(?!)"
 
 
-def of_kind(entries, kind):
-    return among([name for name, entry in entries.items() if isinstance(entry, kind)])
+def from_origin(origin):
+    return among(name for name, encoder in STUDY.encoders.items() if getattr(encoder, origin) is not None)
 
 
 wildcard_constraints:

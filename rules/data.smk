@@ -79,7 +79,7 @@ rule text:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        settings=json.dumps(STUDY.text),
+        settings=STUDY.text.model_dump_json(exclude_defaults=True),
     shell:
         "xlgrid text {wildcards.language:q} --settings {params.settings:q} --output {output:q} 2> {log:q}"
 

@@ -19,7 +19,7 @@ rule mini_encoder:
     log:
         "results/{study}/logs/encoders/{encoder}.log",
     wildcard_constraints:
-        encoder=of_kind(STUDY.encoders, OwnEncoder),
+        encoder=from_origin("mini"),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -35,7 +35,7 @@ rule hub_encoder:
     log:
         "results/{study}/logs/encoders/{encoder}.log",
     wildcard_constraints:
-        encoder=of_kind(STUDY.encoders, HubEncoder),
+        encoder=from_origin("hub"),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -58,7 +58,7 @@ rule local_encoder:
     log:
         "results/{study}/logs/encoders/{encoder}.log",
     wildcard_constraints:
-        encoder=of_kind(STUDY.encoders, LocalEncoder),
+        encoder=from_origin("path"),
     conda:
         "../envs/xlgrid.yaml"
     params:

@@ -59,10 +59,10 @@ def fetch_data(kind: str, language: str, source: Json, lock: File, output: Outpu
 @app.command()
 def text(language: str, output: Output, settings: Json = "{}") -> None:
     """Make text in a language for mini encoders; row i means the same in every language of a world."""
-    from xlgrid.text import make_text
+    from xlgrid.text import TextSettings, make_text
 
     with _plainly():
-        make_text(language, out=output, **{"sentences": 6000, "seed": 0, **json.loads(settings)})
+        make_text(language, output, TextSettings.model_validate_json(settings))
 
 
 @app.command()

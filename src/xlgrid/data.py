@@ -1,13 +1,13 @@
 """Data of a task in a language: three parquet files, made from meanings or fetched from the Hub or from local files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from xlgrid import lock as locks
 from xlgrid.files import whole
-from xlgrid.recipe import Strict
+from xlgrid.recipe import Strict, plainly
 from xlgrid.tasks import task
 
 if TYPE_CHECKING:
@@ -17,26 +17,24 @@ SPLITS = ("train", "dev", "test")
 _SHARES = (0.7, 0.1, 0.2)
 
 
-class _Source(Strict):
+class DataSource(Strict):
+    """Where data come from that are not generated: the Hub, at a commit that the lock file fixes, or one's own files."""
+
+    hub: str | None = Field(None, description="owner/name")
+    name: str | None = Field(None, description="configuration on the Hub; {language} stands for the language")
+    names: dict[str, str] = Field({}, description="configuration of a language; wins over name")
+    revision: str = "main"
+    splits: dict[str, str] = Field({"train": "train", "dev": "validation", "test": "test"}, description="ours: theirs")
+    local: str | None = Field(None, description="path with {language} and {split}, ending in .parquet, .jsonl or .csv")
     where: dict[str, str | int | float | bool] = Field({}, description="keep rows with these values, column: value")
     rename: dict[str, str] = Field({}, description="columns to rename, theirs: ours")
     limit: int | None = Field(None, gt=0, description="keep at most so many rows of a split, the first ones")
 
-
-class HubData(_Source):
-    """Data on the Hub, at a commit that the lock file fixes."""
-
-    hub: str = Field(description="owner/name")
-    name: str | None = Field(None, description="configuration; {language} stands for the language")
-    names: dict[str, str] = Field({}, description="configuration of a language; wins over name")
-    revision: str = "main"
-    splits: dict[str, str] = Field({"train": "train", "dev": "validation", "test": "test"}, description="ours: theirs")
-
-
-class LocalData(_Source):
-    """Data in files of one's own."""
-
-    local: str = Field(description="path with {language} and {split}, ending in .parquet, .jsonl or .csv")
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.hub is None) == (self.local is None):
+            raise ValueError("data come from either `hub` or `local`: give exactly one")
+        return self
 
 
 def sizes(n: int, group: int = 1) -> tuple[int, int, int]:
@@ -98,7 +96,7 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, folder: str | P
 
     Args:
         kind: key of `xlgrid.tasks.TASKS`.
-        source: fields of `HubData` or of `LocalData`.
+        source: fields of a `DataSource`.
         language: a language or pair.
         folder: where to write.
         lock: the lock file, see `xlgrid.lock`.
@@ -109,13 +107,16 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, folder: str | P
             needs.
     """
     made = task(kind)
-    wanted = _source(source)
+    try:
+        wanted = DataSource(**source)
+    except ValidationError as error:
+        raise ValueError(f"source of data: {plainly(error)}") from error
     for split in SPLITS:
-        if isinstance(wanted, LocalData):
-            where = wanted.local.replace("{language}", language).replace("{split}", split)
-            table = read_table(where)
+        if wanted.hub:
+            table, where = _from_hub(wanted.hub, wanted, language, split, Path(lock))
         else:
-            table, where = _from_hub(wanted, language, split, Path(lock))
+            where = str(wanted.local).replace("{language}", language).replace("{split}", split)
+            table = read_table(where)
         table = _selected(table, wanted, where)
         _write(table, made.name, Path(folder) / f"{split}.parquet", where)
 
@@ -156,50 +157,25 @@ def _options(kind: str, options: dict[str, Any]) -> Any:
     try:
         return task(kind).Options(**options)
     except ValidationError as error:
-        raise ValueError(f"options of {kind}: {_plain(error, list(task(kind).Options.model_fields))}") from error
+        raise ValueError(f"options of {kind}: {plainly(error)}") from error
 
 
-def _source(source: dict[str, Any]) -> HubData | LocalData:
-    if ("hub" in source) == ("local" in source):
-        raise ValueError(f"a source of data has either `hub` or `local`, got the fields {', '.join(source) or 'none'}")
-    model = HubData if "hub" in source else LocalData
-    try:
-        return TypeAdapter[HubData | LocalData](model).validate_python(source)
-    except ValidationError as error:
-        raise ValueError(f"source of data: {_plain(error, list(model.model_fields))}") from error
-
-
-def _plain(error: ValidationError, fields: list[str]) -> str:
-    from difflib import get_close_matches
-
-    lines = []
-    for problem in error.errors():
-        name = ".".join(map(str, problem["loc"]))
-        if problem["type"] == "extra_forbidden":
-            near = get_close_matches(name, fields, n=1)
-            hint = f", did you mean {near[0]!r}?" if near else ""
-            lines.append(f"there is no {name!r}{hint} (there are: {', '.join(fields)})")
-        else:
-            lines.append(f"{name}: {problem['msg']}, got {problem['input']!r}")
-    return "; ".join(lines)
-
-
-def _from_hub(source: HubData, language: str, split: str, lock: Path) -> tuple["pa.Table", str]:
+def _from_hub(hub: str, source: DataSource, language: str, split: str, lock: Path) -> tuple["pa.Table", str]:
     from datasets import load_dataset
 
-    commit = locks.commit(lock, "dataset", source.hub, source.revision)
+    commit = locks.commit(lock, "dataset", hub, source.revision)
     name = source.names.get(language) or (source.name and source.name.replace("{language}", language))
     if split not in source.splits:
-        raise ValueError(f"`splits` of {source.hub} says nothing about {split}: expected {split}: <their name>")
-    where = f"{source.hub} ({name or 'default'}, {source.splits[split]}, {commit[:7]})"
+        raise ValueError(f"`splits` of {hub} says nothing about {split}: expected {split}: <their name>")
+    where = f"{hub} ({name or 'default'}, {source.splits[split]}, {commit[:7]})"
     try:
-        found = load_dataset(source.hub, name, split=source.splits[split], revision=commit)
+        found = load_dataset(hub, name, split=source.splits[split], revision=commit)
     except Exception as error:  # of whatever the Hub, the network or a file format raise, say what was being fetched
         raise ValueError(f"cannot fetch {where}: {type(error).__name__}: {error}") from error
     return found.with_format("arrow")[:], where
 
 
-def _selected(table: "pa.Table", source: HubData | LocalData, where: str) -> "pa.Table":
+def _selected(table: "pa.Table", source: DataSource, where: str) -> "pa.Table":
     import pyarrow.compute as pc
 
     for column, value in source.where.items():

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.files import write_text
+from xlgrid.recipe import Strict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +34,7 @@ Value = Annotated[str | int, BeforeValidator(_not_a_truth_value)]
 Values = Annotated[tuple[Value, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
 
 
-class _Exhibit(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Exhibit(Strict):
     title: str
     caption: str = ""
     select: dict[Identity, Values] = {}

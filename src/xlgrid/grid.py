@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from itertools import product
 from typing import NamedTuple
 
-from xlgrid.study import Study, unknown
+from xlgrid.names import unknown
+from xlgrid.study import Study
 
 
 class Run(NamedTuple):

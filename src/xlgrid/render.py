@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from xlgrid import grid
-from xlgrid.study import load_study, unknown
+from xlgrid.names import unknown
+from xlgrid.study import load_study
 
 
 def render_exhibit(study_file: Path, name: str, folder: Path | None = None) -> list[Path]:

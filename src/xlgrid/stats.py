@@ -5,11 +5,12 @@ the cells of one group, in two steps: the mean over the group's cells within eac
 seeds. A seed enters only if all of its cells have a result, so a mean never runs over whatever happens to exist.
 """
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+
+from xlgrid.names import unknown
 
 # An entry may average over languages, never over these: such a number would mean nothing.
 FIXED = ("task", "encoder", "method", "metric")
@@ -126,11 +127,7 @@ def select(frame: pd.DataFrame, where: Where, what: str = "cells") -> pd.DataFra
         known = list(dict.fromkeys(frame[column]))
         for value in values:
             if value not in known:
-                near = difflib.get_close_matches(str(value), [str(one) for one in known], n=1, cutoff=0.5)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise ValueError(
-                    f"select: no {what} with {column} {value!r}{hint}. The {column}s of this study: {_some(known)}"
-                )
+                raise ValueError(f"select: no {what} with {column} {value!r}: {unknown(column, value, known)}")
         kept = chosen[chosen[column].isin(list(values))]
         if kept.empty:
             raise ValueError(
@@ -180,9 +177,7 @@ def with_x(cells: pd.DataFrame, x: str) -> pd.DataFrame:
     """
     numeric = [str(name) for name in cells.select_dtypes("number") if name not in ("score", "seed", "n")]
     if x not in numeric:
-        near = difflib.get_close_matches(x, [*numeric, "step"], n=1, cutoff=0.5)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"x: {x!r} is no numeric column{hint}. Choose one of: {_some([*numeric, 'step'])}")
+        raise ValueError(f"x: {unknown('numeric column', x, [*numeric, 'step'])}")
     kept = cells[cells[x].notna()]
     if kept.empty:
         raise ValueError(f"x: none of the {len(cells)} selected cells has a {x}: select others, or another x")

@@ -3,19 +3,25 @@
 Strict: an unknown or misspelt key is an error that names the file, the line and the nearest key that exists.
 """
 
-import difflib
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BaseModel, Field, PositiveInt, ValidationError, model_validator
+from pydantic import AfterValidator, Field, PositiveInt, ValidationError, model_validator
 
-from xlgrid.data import HubData, LocalData
+from xlgrid import methods
+from xlgrid.data import DataSource
 from xlgrid.encoders import MiniEncoder
 from xlgrid.exhibits import Exhibit
 from xlgrid.languages import Language, language, parts
-from xlgrid.recipe import Recipe, Strict, Training
+from xlgrid.names import unknown
+from xlgrid.recipe import Recipe, Strict, Training, plainly
+from xlgrid.tasks import task
+from xlgrid.text import TextSettings
+
+# Where each key of a study stands: location -> (file, line).
+Lines = dict[tuple[str, ...], tuple[Path, int]]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -34,27 +40,32 @@ class TaskEntry(Strict):
 
     kind: str = Field(description="key of xlgrid.tasks.TASKS")
     options: dict[str, Any] = {}
-    data: HubData | LocalData | None = Field(None, description="absent: generated")
+    data: DataSource | None = Field(None, description="absent: generated")
     max_length: PositiveInt = 512
 
-
-class HubEncoder(Strict):
-    """An encoder on the Hugging Face Hub; the revision is resolved to a commit at first fetch and kept in hub.lock.yaml."""
-
-    hub: str
-    revision: str = "main"
-
-
-class LocalEncoder(Strict):
-    """A folder in the ordinary Hugging Face layout."""
-
-    path: str
+    @model_validator(mode="after")
+    def _options_exist(self) -> Self:
+        try:
+            task(self.kind).Options(**self.options)
+        except ValidationError as error:
+            raise ValueError(f"options: {plainly(error)}") from None
+        return self
 
 
-class OwnEncoder(Strict):
-    """A tiny encoder pre-trained here by MLM, and TLM on bitext."""
+class EncoderEntry(Strict):
+    """An encoder: from the Hugging Face Hub, from a folder in its ordinary layout, or a tiny one pre-trained here."""
 
-    mini: MiniEncoder
+    hub: str | None = Field(None, description="owner/name")
+    revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
+    path: str | None = None
+    mini: MiniEncoder | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        given = [name for name in ("hub", "path", "mini") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"an encoder has one of hub, path and mini, got {' and '.join(given) or 'none'}")
+        return self
 
 
 class MethodEntry(Strict):
@@ -93,8 +104,8 @@ class Study(Strict):
     groups: dict[Name, list[str]] = Field(
         {}, description="named lists of languages or pairs, beside the built-in groups"
     )
-    text: dict[str, Any] = Field({}, description="settings of the text for mini encoders; see text.py")
-    encoders: dict[Name, HubEncoder | LocalEncoder | OwnEncoder]
+    text: TextSettings = Field(TextSettings(), description="what mini encoders are pre-trained on")
+    encoders: dict[Name, EncoderEntry]
     tasks: dict[Name, TaskEntry]
     methods: dict[Name, MethodEntry]
     training: list[TrainingEntry] = []
@@ -112,6 +123,11 @@ class Study(Strict):
                 problems.append(f"languages: {error}")
         if problems:
             raise ValueError("\n".join(problems))
+        for name, method in self.methods.items():
+            try:
+                methods.make(method.base or name, method.options)
+            except ValueError as error:
+                problems.append(f"methods.{name}: {error}")
         known: dict[str, list[str]] = {"task": [*self.tasks], "encoder": [*self.encoders], "method": [*self.methods]}
         for name, grid in self.grids.items():
             for axis, entries in known.items():
@@ -213,14 +229,6 @@ class Study(Strict):
         )
 
 
-def unknown(what: str, got: str, allowed: Any) -> str:
-    """A sentence for a name that does not exist: what was got, the nearest, what exists."""
-    names = sorted(map(str, allowed))
-    near = difflib.get_close_matches(got, names, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {got!r}.{hint} There are: {', '.join(names)}"
-
-
 def load_study(path: str | Path) -> Study:
     """Read a study file and what it extends.
 
@@ -236,11 +244,11 @@ def load_study(path: str | Path) -> Study:
     try:
         return Study(**{**raw, "name": path.stem})
     except ValidationError as error:
-        problems = [_explain(problem, lines, path) for problem in error.errors()]
+        problems = [line for problem in error.errors() for line in _explain(problem, lines, path)]
         raise ValueError("\n".join(problems)) from None
 
 
-def _read(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], dict[tuple[str, ...], tuple[Path, int]]]:
+def _read(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], Lines]:
     """The merged mapping of a study file and its parents, and where each key stands: location -> (file, line)."""
     if path in seen:
         raise ValueError(
@@ -256,7 +264,7 @@ def _read(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], dict
         raise ValueError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(raw, dict):
         raise ValueError(f"{path}: a study is a mapping (title: ..., grids: ...), got {type(raw).__name__}")
-    lines: dict[tuple[str, ...], tuple[Path, int]] = {}
+    lines: Lines = {}
     _locate(node, (), path, lines)
     if "extends" in raw:
         parent, above = _read(path.with_name(f"{raw['extends']}.yaml"), (*seen, path))
@@ -277,9 +285,7 @@ def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _locate(
-    node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: dict[tuple[str, ...], tuple[Path, int]]
-) -> None:
+def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Lines) -> None:
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             here = (*at, str(key.value))
@@ -295,55 +301,24 @@ def _locate(
             _locate(item, (*at, str(index)), path, lines)
 
 
-def _explain(problem: Any, lines: dict[tuple[str, ...], tuple[Path, int]], path: Path) -> str:
-    where = tuple(str(part) for part in problem["loc"])
+def _explain(problem: Any, lines: Lines, path: Path) -> list[str]:
+    """One line per mistake, with file and line."""
+    place: tuple[str, ...] = ()
+    for part in map(str, problem["loc"]):
+        # Pydantic adds the kind of an exhibit or of data, which is no key of the file.
+        if (*place, part) in lines:
+            place = (*place, part)
     text = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "extra_forbidden":
-        text = unknown("key", where[-1], _keys(where[:-1]))
-    if not where:  # a problem of the whole study names its own places
-        return "\n".join(_placed(line, lines, path) for line in text.splitlines())
-    # a union adds the name of its member to the location: drop parts from the right, then those that are no keys
-    known = [part for i, part in enumerate(where) if _prefix(where, i, lines)]
-    file, line = lines.get(tuple(known), (path, 1))
-    return f"{file}:{line}: {'.'.join(known) or where[0]}: {text}"
+    if problem["type"] == "unknown_keys":
+        return [_placed((*place, key), told, lines, path) for key, told in problem["ctx"]["keys"].items()]
+    if problem["type"] == "missing":
+        return [_placed(place, f"`{problem['loc'][-1]}` is missing", lines, path)]
+    if not place:  # a problem of the whole study names its own places
+        return [_placed(tuple(line.split(":")[0].split(".")), line, lines, path) for line in text.splitlines()]
+    return [_placed(place, text, lines, path)]
 
 
-def _placed(text: str, lines: dict[tuple[str, ...], tuple[Path, int]], path: Path) -> str:
-    place = tuple(text.split(":")[0].split("."))
+def _placed(place: tuple[str, ...], text: str, lines: Lines, path: Path) -> str:
     file, line = lines.get(place, (path, 1))
-    return f"{file}:{line}: {text}"
-
-
-def _prefix(where: tuple[str, ...], index: int, lines: dict[tuple[str, ...], tuple[Path, int]]) -> bool:
-    depth = sum(_prefix(where, i, lines) for i in range(index))
-    return any(len(key) > depth and key[depth] == where[index] for key in lines)
-
-
-def _keys(where: tuple[str, ...]) -> list[str]:
-    """The keys allowed at a location of the schema."""
-    annotation: Any = Study
-    allowed: set[str] = set(Study.model_fields)
-    for part in where:
-        models = [m for m in _models(annotation) if part in m.model_fields or part == m.__name__ or part in _kinds(m)]
-        if not models:
-            annotation = [a for a in get_args(annotation)]
-            models = [m for a in annotation for m in _models(a)]
-            allowed = {key for m in models for key in m.model_fields} or allowed
-            annotation = annotation or Study
-            continue
-        fields = [m.model_fields[part].annotation for m in models if part in m.model_fields]
-        annotation = fields[0] if fields else models[0]
-        allowed = {key for m in _models(annotation) for key in m.model_fields} or allowed
-    return sorted(allowed)
-
-
-def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
-    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, list):
-        return [m for a in annotation for m in _models(a)]
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [m for a in get_args(annotation) for m in _models(a)]
+    where = ".".join(place)
+    return f"{file}:{line}: {text if text.startswith(where) else f'{where}: {text}'}"

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Literal as OneOf
+from typing import Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid import world
 from xlgrid.files import whole
@@ -18,24 +19,32 @@ from xlgrid.recipe import Strict
 class TextOptions(Strict):
     """Words of the natural languages' texts: the first so many concepts of each kind, see `natural.concepts`."""
 
-    persons: int = Field(8, ge=0, le=8)
-    animals: int = Field(10, ge=0, le=10)
-    attributes: int = Field(16, ge=3, le=16)
-    relations: int = Field(8, ge=0, le=8)
-    relational: float = Field(0.5, ge=0, le=1, description="share of texts about animals and relations")
-    facts: tuple[int, int] = Field((2, 4), description="least and most facts before the statements about them")
-    statements: int = Field(1, ge=0, description="statements at the end that follow from the facts")
-    rules: float = Field(0.3, ge=0, le=1, description="share of texts that have a rule")
+    persons: int = Field(default=8, ge=0, le=8)
+    animals: int = Field(default=10, ge=0, le=10)
+    attributes: int = Field(default=16, ge=3, le=16)
+    relations: int = Field(default=8, ge=0, le=8)
+    relational: float = Field(default=0.5, ge=0, le=1, description="share of texts about animals and relations")
+    facts: tuple[int, int] = Field(default=(2, 4), description="least and most facts before the statements about them")
+    statements: int = Field(default=1, ge=0, description="statements at the end that follow from the facts")
+    rules: float = Field(default=0.3, ge=0, le=1, description="share of texts that have a rule")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if not 1 <= self.facts[0] <= self.facts[1]:
+            raise ValueError(f"facts must be (least, most) with 1 <= least <= most, got {self.facts}")
+        return self
 
 
-def make_text(
-    language: str,
-    sentences: int,
-    seed: int,
-    out: str | Path,
-    dials: dict[str, float] | None = None,
-    options: dict[str, Any] | None = None,
-) -> None:
+class TextSettings(Strict):
+    """Text in every language of a study: the same settings give the same meanings in all of one kind."""
+
+    sentences: PositiveInt = Field(default=6000, description="rows")
+    seed: int = 0
+    dials: dict[OneOf["overlap", "loans", "distance"], float] = Field(default={}, description="of artificial languages")
+    options: TextOptions = Field(default=TextOptions(), description="of natural languages")
+
+
+def make_text(language: str, out: str | Path, settings: TextSettings | None = None) -> None:
     """Write a parquet file with the columns `id` (0, 1, ...) and `text`.
 
     An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
@@ -44,37 +53,24 @@ def make_text(
 
     Args:
         language: a code.
-        sentences: rows.
-        seed: the same seed, options and world give the same meanings.
         out: where to write.
-        dials: `overlap`, `loans` and `distance` of artificial languages.
-        options: fields of `TextOptions`, for natural languages.
+        settings: None for the defaults.
 
     Raises:
-        ValueError: there is no such language, or an option is out of range.
+        ValueError: there is no such language, or a dial is out of range.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if sentences < 1:
-        raise ValueError(f"sentences must be at least 1, got {sentences}")
+    settings = settings or TextSettings()
     if is_artificial(language):
-        speaker = artificial(language, **(dials or {}))
-        texts = [speaker.sentence(fact) for fact in world.facts(sentences, seed)]
+        speaker = artificial(language, **settings.dials)
+        texts = [speaker.sentence(fact) for fact in world.facts(settings.sentences, settings.seed)]
     else:
-        texts = list(_theories(natural.lexicon(language), sentences, seed, _options(options or {})))
+        lexicon = natural.lexicon(language)
+        texts = list(_theories(lexicon, settings.sentences, settings.seed, settings.options))
     with whole(out) as aside:
-        pq.write_table(pa.table({"id": pa.array(range(sentences), pa.int32()), "text": texts}), aside)
-
-
-def _options(options: dict[str, Any]) -> TextOptions:
-    try:
-        found = TextOptions(**options)
-    except ValidationError as error:
-        raise ValueError(f"options of the text: {error}") from error
-    if not 1 <= found.facts[0] <= found.facts[1]:
-        raise ValueError(f"facts must be (least, most) with 1 <= least <= most, got {found.facts}")
-    return found
+        pq.write_table(pa.table({"id": pa.array(range(len(texts)), pa.int32()), "text": texts}), aside)
 
 
 def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions) -> Iterator[str]:

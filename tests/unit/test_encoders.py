@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from xlgrid.encoders import MiniEncoder, _learn_pieces, check_encoder, copy_encoder, fetch_encoder, make_mini
-from xlgrid.text import make_text
+from xlgrid.text import TextSettings, make_text
 
 TINY = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 3, "batch": 4}
 
@@ -13,7 +13,7 @@ TINY = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16,
 def mini(folder, kind, **more):
     texts = {language: folder / f"{language}.parquet" for language in ("en", "fr")}
     for language, path in texts.items():
-        make_text(language, 60, 0, path)
+        make_text(language, path, TextSettings(sentences=60))
     out = folder / kind
     spec = MiniEncoder(kind=kind, languages=("en", "fr"), bitext=(("en", "fr"),), **(TINY | more))
     make_mini(spec, texts, out, lambda line: None)

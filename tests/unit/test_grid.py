@@ -73,7 +73,7 @@ def test_a_cell_made_twice_is_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("results/small/cells/ner/mini/bitfut/en/fr/seed1.json", "Did you mean 'bitfit'"),
+        ("results/small/cells/ner/mini/bitfut/en/fr/seed1.json", "did you mean 'bitfit'"),
         ("results/small/cells/ner/mini/bitfit/en/fr/seed9.json", "unknown seed '9'"),
         ("results/other/cells/ner/mini/bitfit/en/fr/seed1.json", "--config study=other"),
         ("results/small/exhibit/x.csv", "nothing makes"),

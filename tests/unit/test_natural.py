@@ -90,7 +90,8 @@ GOLDEN = {
         "chase cat dog": "El gato persigue al perro.",
         "not bite dog cow": "El perro no muerde a la vaca.",
         "eat lion anne": "El león se come a Anne.",
-        "big anne ??": "¿Es Anne grande?",
+        "big anne ??": "¿Es grande Anne?",
+        "not red cat ??": "¿No es rojo el gato?",
         "not eat bear mouse ??": "¿No se come el oso al ratón?",
         "big ?, not red ? -> kind ?": "Si alguien es grande y no es rojo, entonces es amable.",
         "see ? dog, red dog -> red ?": "Si alguien ve al perro y el perro es rojo, entonces esa persona es roja.",
@@ -104,6 +105,7 @@ GOLDEN = {
         "not like bob fiona ??": "Bob non ama Fiona?",
         "not big ?, green ? -> kind ?": "Se qualcuno non è grande ed è verde, allora è gentile.",
         "big anne, big erin -> nice erin": "Se Anne è grande ed Erin è grande, allora Erin è simpatica.",
+        "big cat, green ? -> red ?": "Se il gatto è grande e qualcuno è verde, allora quella persona è rossa.",
         "see ? dog, red dog -> not red ?": (
             "Se qualcuno vede il cane e il cane è rosso, allora quella persona non è rossa."
         ),
@@ -121,6 +123,7 @@ GOLDEN = {
         "like ? anne, big anne -> find ? fiona": (
             "Если кто-то любит Анну и Анна большая, то этот человек находит Фиону."
         ),
+        "big ?, not green ?, white ? -> kind ?": "Если кто-то большой, и он не зелёный, и он белый, то он добрый.",
     },
     "zh": {
         "big anne": "安妮很大。",
@@ -141,11 +144,11 @@ GOLDEN = {
         "not like dog bob": "سگ باب را دوست ندارد.",
         "big anne ??": "آیا آنا بزرگ است؟",
         "not chase cat dog ??": "آیا گربه سگ را دنبال نمی‌کند؟",
-        "big ?, not green ? -> kind ?": "اگر کسی بزرگ باشد و سبز نباشد، آنگاه او مهربان است.",
+        "big ?, not green ? -> kind ?": "اگر شخصی بزرگ باشد و سبز نباشد، آنگاه او مهربان است.",
         "like ? cat, not eat ? dog -> bite ? bob": (
-            "اگر کسی گربه را دوست داشته باشد و سگ را نخورد، آنگاه او باب را گاز می‌گیرد."
+            "اگر شخصی گربه را دوست داشته باشد و سگ را نخورد، آنگاه او باب را گاز می‌گیرد."
         ),
-        "see ? cat, not big cat -> not kind ?": "اگر کسی گربه را ببیند و گربه بزرگ نباشد، آنگاه آن شخص مهربان نیست.",
+        "see ? cat, not big cat -> not kind ?": "اگر شخصی گربه را ببیند و گربه بزرگ نباشد، آنگاه آن شخص مهربان نیست.",
     },
     "ar": {
         "big cow": "البقرة كبيرة.",
@@ -373,6 +376,7 @@ HOLES = [
     ("en", put("relations", value="chases"), ["relations is 'chases', but should be a mapping"]),
     ("en", put("templates", "question", value={"attribute": "{s}"}), ["templates.question.attribute is '{s}'"]),
     ("en", put("direction", value="lttr"), ["'lttr', did you mean 'ltr'?"]),
+    ("ru", put("serial", value=True), ["serial is True", "quotes"]),
     ("en", put("rewrites", value={"(": "x"}), ["'(' to 'x' is no substitution"]),
     ("en", put("variable", "again", value={"sg": "it", "pl": "they"}), ["variable.again needs one agreement class"]),
 ]

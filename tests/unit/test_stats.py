@@ -139,7 +139,7 @@ def test_select_keeps_the_asked_values_in_the_asked_order() -> None:
 
 
 def test_select_names_the_value_that_matches_nothing_and_its_neighbour() -> None:
-    with pytest.raises(ValueError, match=r"no cells with method 'ful-ft'; did you mean 'full-ft'\?"):
+    with pytest.raises(ValueError, match=r"no cells with method 'ful-ft': .*did you mean 'full-ft'\?"):
         stats.select(cells(FULL), {"target": ["fr"], "method": ["ful-ft"]})
 
 
@@ -158,7 +158,7 @@ def test_select_from_nothing_is_an_error() -> None:
 
 def test_x_must_be_a_numeric_column_with_values() -> None:
     frame = cells(FULL).assign(distance=NAN, depth=1)
-    with pytest.raises(ValueError, match=r"'detph' is no numeric column; did you mean 'depth'\?"):
+    with pytest.raises(ValueError, match=r"unknown numeric column 'detph', did you mean 'depth'\?"):
         stats.with_x(frame, "detph")
     with pytest.raises(ValueError, match="none of the 4 selected cells has a distance"):
         stats.with_x(frame, "distance")

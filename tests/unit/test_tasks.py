@@ -38,7 +38,7 @@ def test_a_missing_column_names_the_nearest(kind):
     table = pa.Table.from_pylist(rows(kind, LANGUAGES[kind][0]))
     column = made.columns[1]
     wrong = table.rename_columns([column[:-1] if name == column else name for name in table.column_names])
-    with pytest.raises(ValueError, match=rf"no column '{column}'.*is '{column[:-1]}' meant"):
+    with pytest.raises(ValueError, match=rf"no column '{column}'.*did you mean '{column[:-1]}'"):
         made.check(wrong, "here")
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from xlgrid.data import read_table
-from xlgrid.text import make_text
+from xlgrid.text import TextSettings, make_text
 
 
 def texts(path, language, n=30, seed=0, **more):
-    make_text(language, n, seed, path / f"{language}.parquet", **more)
+    make_text(language, path / f"{language}.parquet", TextSettings(sentences=n, seed=seed, **more))
     return read_table(path / f"{language}.parquet")
 
 

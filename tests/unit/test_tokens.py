@@ -6,7 +6,7 @@ import pytest
 
 from xlgrid.data import make_data, make_meanings, read_table
 from xlgrid.encoders import MiniEncoder, make_mini
-from xlgrid.text import make_text
+from xlgrid.text import TextSettings, make_text
 from xlgrid.tokens import read_tokens, tokenize
 
 TINY = {"vocab": 400, "hidden": 8, "layers": 1, "heads": 1, "intermediate": 8, "steps": 1, "batch": 2}
@@ -18,7 +18,7 @@ def world(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokens")
     texts = {language: folder / f"{language}.parquet" for language in ("en", "qa1")}
     for language, path in texts.items():
-        make_text(language, 100, 0, path)
+        make_text(language, path, TextSettings(sentences=100))
     make_mini(MiniEncoder(kind=request.param, languages=("en", "qa1"), **TINY), texts, folder / "encoder", print)
     for kind, language in (("ruletaker", "en"), ("wikiann", "qa1")):
         make_meanings(kind, {"n": 40}, folder / f"{kind}.parquet")

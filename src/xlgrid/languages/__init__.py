@@ -5,10 +5,11 @@ language such as `qa1` (`artificial.py`).
 """
 
 import csv
-import difflib
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
+
+from xlgrid.names import unknown
 
 
 class Language(NamedTuple):
@@ -45,11 +46,9 @@ def language(code: str) -> Language:
     if code in natural_codes():
         told = lexicon(code)
         return Language(told.code, told.english, told.family, told.script, told.direction)
-    near = difflib.get_close_matches(code, [*_table(), *natural_codes()], n=3, cutoff=0.4)
-    hint = f"; nearest: {', '.join(near)}" if near else ""
     raise ValueError(
-        f"unknown language {code!r}{hint}. Known: the ISO 639 codes in src/xlgrid/languages/table.csv (add a row for another) "
-        "and artificial languages such as qa1 (qa to qt, then a number from 1)"
+        f"{unknown('language', code, dict.fromkeys([*natural_codes(), *_table()]))}; a row in "
+        "src/xlgrid/languages/table.csv adds one; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
     )
 
 

@@ -4,12 +4,12 @@ The fragment is that of Clark et al. (2020), "Transformers as soft reasoners ove
 rules ("If someone is big and they are not green then they are kind.") and questions. `lexicons/<code>.yaml` holds:
 
 - `name` (endonym), `english`, `family`, `script` (ISO 15924), `direction` (ltr or rtl), `between` (what stands between
-  two sentences; a space unless given);
+  two sentences; a space unless given), `serial` (what precedes each `and` of three conditions; nothing unless given);
 - `entities`, grouped by agreement class (gender, number, whatever the language's predicates agree with), `attributes`
   and `relations`: one entry for every concept of `concepts.yaml`. An entry is a string, which is then all its own
   forms, or a mapping of form names, of agreement classes, or of form names to mappings of agreement classes;
 - `variable`: how a rule names the one it is about, `first` ("someone"), `again` ("they"; empty in a pro-drop language)
-  and `resumed` (once another subject came between, so that a pronoun would be misread), each under its class;
+  and `resumed` (once the rule named another subject, which a pronoun might mean), each under its class;
 - `words`: other words that agree with the subject (copula, auxiliaries);
 - `templates`: statement, question, condition, conclusion x attribute, relation x positive, negative. `{s}` is the
   subject, `{o}` the object, `{a}` the attribute, `{v}` the relation, any other name one of `words`; `{o.acc}` asks for
@@ -45,9 +45,9 @@ _SHAPES = {
     "templates": (3, False),
     "frames": (1, False),
     "rewrites": (1, False),
-    **dict.fromkeys((*_TEXTS, "between"), (0, False)),
+    **dict.fromkeys((*_TEXTS, "between", "serial"), (0, False)),
 }
-_OPTIONAL: dict[str, Any] = {"words": {}, "rewrites": {}, "between": " "}
+_OPTIONAL: dict[str, Any] = {"words": {}, "rewrites": {}, "between": " ", "serial": ""}
 _FILLERS = {"attribute": ("s", "a"), "relation": ("s", "o", "v")}
 _CLAUSES = {
     "statement": "statement",
@@ -120,6 +120,7 @@ class Lexicon:
         self.script: str = entries["script"]
         self.direction: str = entries["direction"]
         self._between: str = entries["between"]
+        self._serial: str = entries["serial"]
         self._entities: dict[str, Forms] = {}
         self._classes: dict[str, str] = {}
         for agreement, members in entries["entities"].items():
@@ -148,15 +149,18 @@ class Lexicon:
         Raises:
             ValueError: also where the conclusion is about everyone (VARIABLE) but no condition is.
         """
-        parts = []
-        frame, mention = "if", "first"
+        parts: list[str] = []
+        frame, mention, later = "if", "first", "again"
         for literal in rule.conditions:
+            if parts and len(rule.conditions) > 2:
+                parts.append(self._serial)
             if literal.subject == VARIABLE:
                 parts.append(self._part(frame, mention, literal))
-                mention = "again" if mention == "first" else mention
+                mention = later
             else:
                 parts.append(self._part(frame, "", literal))
-                mention = "first" if mention == "first" else "resumed"
+                later = "resumed"
+                mention = "first" if mention == "first" else later
             frame = "and"
         if rule.conclusion.subject != VARIABLE:
             mention = ""

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
+from xlgrid.names import unknown
 from xlgrid.recipe import Strict
 from xlgrid.tasks import ruletaker, udpos, wikiann
 
@@ -48,11 +48,9 @@ class Task:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
         for column in self.columns:
             if column not in table.column_names:
-                near = get_close_matches(column, table.column_names, n=1)
-                hint = f"; is {near[0]!r} meant? then rename it" if near else ""
                 raise ValueError(
-                    f"{where} has no column {column!r}, which {self.name} needs{hint} "
-                    f"(it has: {', '.join(table.column_names)})"
+                    f"{where} has no column {column!r}, which {self.name} needs: {unknown('column', column, table.column_names)}; "
+                    "`rename` in the study gives a column another name"
                 )
         for column in (*self.inputs, self.target):
             values = table[column]
@@ -103,7 +101,5 @@ def task(kind: str) -> Task:
         ValueError: there is none; the message names the nearest.
     """
     if kind not in TASKS:
-        near = get_close_matches(kind, TASKS, n=1)
-        hint = f", did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"there is no task {kind!r}{hint} (there are: {', '.join(TASKS)})")
+        raise ValueError(unknown("kind of task", kind, TASKS))
     return TASKS[kind]
