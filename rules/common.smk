@@ -40,8 +40,15 @@ wildcard_constraints:
     exhibit=among(STUDY.exhibits),
 
 
+MADE = {cell.path for cell in CELLS}
+MADE |= {f"{run.folder}/{name}" for run in RUNS for name in ("delta.safetensors", "run.json", "curve.jsonl")}
+
+
 def misspelt(path):
-    raise WorkflowError(explain(path, STUDY))
+    # Asked about every path; one that the study makes is left to the rule that makes it.
+    if path not in MADE:
+        raise WorkflowError(explain(path, STUDY))
+    return []
 
 
 def token_files(task, encoder, languages, split):

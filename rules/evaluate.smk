@@ -28,6 +28,10 @@ rule evaluate:
         """
 
 
+ruleorder: evaluate > nothing_makes_this
+ruleorder: train > nothing_makes_this
+
+
 # Says what exists when a target is misspelt, before any job starts.
 rule nothing_makes_this:
     input:

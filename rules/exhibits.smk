@@ -13,7 +13,6 @@ FIGURES = [name for name in STUDY.exhibits if name not in TABLES]
 rule table:
     input:
         lambda w: [cell.path for cell in chosen(w.exhibit)],
-        study=STUDY_FILE,
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
         report(
@@ -28,14 +27,17 @@ rule table:
         exhibit=among(TABLES),
     conda:
         "../envs/xlgrid.yaml"
+    params:
+        study=STUDY_FILE,
+        # Not for the command, but so that a change of the exhibit renders it again.
+        exhibit=lambda w: STUDY.exhibits[w.exhibit].model_dump_json(),
     shell:
-        "xlgrid exhibit {input.study:q} {wildcards.exhibit:q} 2> {log:q}"
+        "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 
 
 rule figure:
     input:
         lambda w: [cell.path for cell in chosen(w.exhibit)],
-        study=STUDY_FILE,
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png"),
         report(
@@ -50,8 +52,12 @@ rule figure:
         exhibit=among(FIGURES),
     conda:
         "../envs/xlgrid.yaml"
+    params:
+        study=STUDY_FILE,
+        # Not for the command, but so that a change of the exhibit renders it again.
+        exhibit=lambda w: STUDY.exhibits[w.exhibit].model_dump_json(),
     shell:
-        "xlgrid exhibit {input.study:q} {wildcards.exhibit:q} 2> {log:q}"
+        "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 
 
 localrules:

@@ -81,6 +81,8 @@ def read(path: str | Path) -> Tokens:
     import pyarrow as pa
 
     try:
+        if not Path(path).stat().st_size:
+            raise ValueError("it is empty")
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         about = json.loads(table.schema.metadata[b"xlgrid"])
         ids = _one(table, "input_ids")
@@ -89,7 +91,7 @@ def read(path: str | Path) -> Tokens:
         offsets = _numbers(ids.offsets)
         return Tokens(
             # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
-            values=np.asarray(np.from_dlpack(ids.flatten()), np.int32).astype(np.int32, copy=False),
+            values=np.from_dlpack(ids.flatten()).astype(np.int32, copy=False),
             offsets=offsets - offsets[0],
             contexts=_numbers(_one(table, "context_length")),
             labels=_numbers(labels),

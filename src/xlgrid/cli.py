@@ -131,30 +131,32 @@ def evaluate(run: Path, target: str, encoder: File, tokens: File, output: Output
 @app.command()
 def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
-    from xlgrid.render import render_exhibit
+    from xlgrid.render import render_exhibits
+    from xlgrid.study import load_study
 
     with _plainly():
-        render_exhibit(study_file, name, output)
+        study = load_study(study_file)
+        render_exhibits(study, [name], output or f"results/{study.name}/exhibits")
 
 
 @app.command()
 def status(study_file: Path) -> None:
     """Show a study as source x target matrices: done, failed, missing; each failure with reason, log and command."""
     from xlgrid.status import show
+    from xlgrid.study import load_study
 
     with _plainly():
-        show(study_file)
+        show(load_study(study_file))
 
 
 @app.command()
 def partial(study_file: Path) -> None:
     """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
-    from xlgrid.render import render_exhibit
+    from xlgrid.render import render_exhibits
     from xlgrid.status import show
     from xlgrid.study import load_study
 
     with _plainly():
         study = load_study(study_file)
-        for name in study.exhibits:
-            render_exhibit(study_file, name, Path(f"results/{study.name}/partial"))
-        show(study_file, Path(f"results/{study.name}/partial/failed.txt"))
+        show(study, Path(f"results/{study.name}/partial/failed.txt"))
+        render_exhibits(study, study.exhibits, f"results/{study.name}/partial")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
+MEASURED = ("score", "n", "seconds")
 CURVE = ("task", "encoder", "method", "source", "seed", "step", "score")
 
 
@@ -53,15 +54,15 @@ def outcomes(cell: Mapping[str, Any]) -> list[Any]:
 
 
 def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.DataFrame":
-    """One row per expected cell: task, encoder, method, source, target, seed, any further columns, metric, score, n.
+    """One row per expected cell: task, encoder, method, source, target, seed, any further columns, metric, score, n, seconds.
 
     Args:
         expected: path and identity of each cell: the six identity columns, numbers to plot against, if any, and
             `metric` where it is known.
 
     Returns:
-        `score` in percent; `score` and `n` are NaN where the file is missing, and `metric` is then as given or as in
-        the task's other cells ("" if it has none).
+        `score` in percent; `n` examples; `seconds` of evaluation. All three are NaN where the file is missing, and
+        `metric` is then as given or as in the task's other cells ("" if it has none).
 
     Raises:
         ValueError: a cell is truncated, or is not the one expected at its path.
@@ -71,7 +72,7 @@ def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.
     rows: list[dict[str, Any]] = []
     metrics: dict[Any, str] = {}
     for path, identity in expected:
-        row = {**{name: identity[name] for name in IDENTITY}, **identity, "score": float("nan"), "n": float("nan")}
+        row = {**{name: identity[name] for name in IDENTITY}, **identity, **dict.fromkeys(MEASURED, float("nan"))}
         if Path(path).exists():
             cell = read_cell(path)
             wrong = [name for name in IDENTITY if cell[name] != identity[name]]
@@ -81,11 +82,12 @@ def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.
             metric = cell["metric"]["name"]
             metrics.setdefault(row["task"], metric)
             row |= {"metric": metric, "score": cell["scores"][metric], "n": float(cell["n"])}
+            row["seconds"] = float(cell.get("seconds", "nan"))
         rows.append(row)
     for row in rows:
         row.setdefault("metric", metrics.get(row["task"], ""))
-    extra = [name for row in rows for name in row if name not in {*IDENTITY, "metric", "score", "n"}]
-    return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), "metric", "score", "n"])
+    extra = [name for row in rows for name in row if name not in {*IDENTITY, "metric", *MEASURED}]
+    return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), "metric", *MEASURED])
 
 
 def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":

@@ -51,20 +51,16 @@ class Report:
 def load(study_file: str | Path, folder: str | Path) -> Report:
     """Read a study and whatever results it has in `folder` (`results/{study}`)."""
     from xlgrid import grid, records
-    from xlgrid.languages import language
     from xlgrid.study import load_study
 
     study = load_study(Path(study_file))
-    planned = grid.cells(study)
-    cells = records.read_cells((cell.path, cell._asdict()) for cell in planned)
-    made = (records.read_cell(cell.path) if Path(cell.path).exists() else {} for cell in planned)
     return Report(
         name=study.name,
         title=study.title,
         folder=Path(folder),
         exhibits=study.exhibits,
-        languages={code: language(code) for code in study.languages},
-        cells=cells.assign(seconds=[float(cell.get("seconds", "nan")) for cell in made]),
+        languages=study.languages_used(),
+        cells=records.read_cells((cell.path, cell._asdict()) for cell in grid.cells(study)),
         curves=records.read_curves(run.folder for run in grid.runs(study)),
         runs=read_runs(folder),
     )

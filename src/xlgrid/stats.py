@@ -175,7 +175,7 @@ def with_x(cells: pd.DataFrame, x: str) -> pd.DataFrame:
     Raises:
         ValueError: there is no such column, or none of the cells has a value in it.
     """
-    numeric = [str(name) for name in cells.select_dtypes("number") if name not in ("score", "seed", "n")]
+    numeric = [str(name) for name in cells.select_dtypes("number") if name not in ("score", "seed", "n", "seconds")]
     if x not in numeric:
         raise ValueError(f"x: {unknown('numeric column', x, [*numeric, 'step'])}")
     kept = cells[cells[x].notna()]

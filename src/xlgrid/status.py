@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from xlgrid.files import write_text
 from xlgrid.grid import Cell, Run, cells
-from xlgrid.study import load_study
+from xlgrid.study import Study
 
 
 class Failure(NamedTuple):
@@ -51,12 +51,11 @@ def failures(planned: list[Cell]) -> list[Failure]:
     return list(found.values())
 
 
-def show(study_file: Path, report: Path | None = None) -> None:
+def show(study: Study, report: Path | None = None) -> None:
     """Print the matrices and the failures; write the failures to `report` too, if given."""
     from rich.console import Console
     from rich.table import Table
 
-    study = load_study(study_file)
     planned = cells(study)
     failed = failures(planned)
     broken = {failure.what for failure in failed}

@@ -18,7 +18,7 @@ _BATCH = 2000
 
 
 def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, out: str | Path) -> None:
-    """Tokenise one split of a task's data into an Arrow IPC file, one row per example, in the order of the data.
+    """Tokenise one split of a task's data into an Arrow IPC file (`xlgrid.batches.read` opens it), one row per example, in the order of the data.
 
     Columns: `input_ids` list<int32>, specials included; `context_length` int32, the tokens of the first segment with
     the special before and the one after it (= len(input_ids) where there is one segment); `label` int64 for the
@@ -72,30 +72,6 @@ def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, 
     with whole(out) as aside, pa.ipc.new_file(str(aside), schema) as writer:
         for batch in batches:
             writer.write_batch(batch.replace_schema_metadata(schema.metadata))
-
-
-def read_tokens(path: str | Path) -> tuple["pa.Table", dict[str, Any]]:
-    """Memory-map what `tokenize` wrote: the table, and the metadata as a dict.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is empty, cut short or not one of tokens.
-    """
-    import pyarrow as pa
-
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}: tokenise the data first")
-    if not path.stat().st_size:
-        raise ValueError(f"{path} is empty: delete it and tokenise again")
-    try:
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is damaged, perhaps cut short ({error}): delete it and tokenise again") from error
-    meta = (table.schema.metadata or {}).get(b"xlgrid")
-    if meta is None:
-        raise ValueError(f"{path} is an Arrow file but not one of tokens: delete it and tokenise again")
-    return table, json.loads(meta)
 
 
 def _pairs(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int]) -> dict[str, Any]:
