@@ -1,7 +1,9 @@
 """`xlgrid ...`: what the rules call and people can paste. Each command imports only what it needs."""
 
+import gc
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,23 @@ app = typer.Typer(
 Output = Annotated[Path, typer.Option(help="what to write")]
 File = Annotated[Path, typer.Option(help="a file or folder that an earlier step made")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
+
+
+def main() -> None:
+    """Run a command and end the process.
+
+    A grid is thousands of short processes, so these count: collecting garbage among the thousands of modules that
+    torch and transformers import takes half a second, and so does taking them down one by one at the end.
+    """
+    gc.set_threshold(200_000)
+    code: str | int | None = 0
+    try:
+        app()
+    except SystemExit as end:
+        code = end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
 @contextmanager

@@ -28,11 +28,10 @@ def whole(path: str | Path) -> Iterator[Path]:
         advice = {
             errno.ENOSPC: "the disk is full: free some space",
             errno.EDQUOT: "the disk quota is used up: free some space",
+            errno.EFBIG: "the file is larger than this process may write: raise `ulimit -f`",
             errno.EROFS: "the file system is read-only: choose another folder",
             errno.EACCES: "permission denied: check who owns the folder",
-        }.get(error.errno or 0)
-        if advice is None:
-            raise
+        }.get(error.errno or 0, error.strerror or error)
         raise OSError(error.errno, f"cannot write {path}: {advice}, then run the same command again") from error
     finally:
         aside.unlink(missing_ok=True)

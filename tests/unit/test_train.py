@@ -2,10 +2,10 @@
 
 import json
 import random
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +37,7 @@ module.train(Recipe.model_validate_json(recipe), Path(encoder), [Path(tokens)], 
 """
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Models this small wait for each other's threads on a busy machine; subprocesses must sum in the same order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +111,19 @@ def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, token
     assert result(tmp_path) == result(plain)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_run_told_to_stop_saves_says_so_and_resumes(
-    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    number: signal.Signals,
+    plain: Path,
+    encoder: Path,
+    tokens: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     patient = recipe(checkpoint_seconds=3600)
-    died = killed(17, signal.SIGTERM, patient, encoder, tokens, tmp_path)
-    assert died.returncode == 128 + signal.SIGTERM, died.stderr
-    assert "stopped by SIGTERM before step 19 of 30" in died.stderr
+    died = killed(17, number, patient, encoder, tokens, tmp_path)
+    assert died.returncode == 128 + number, died.stderr
+    assert f"stopped by {number.name} before step 19 of 30" in died.stderr
     train(patient, encoder, [tokens], [tokens], tmp_path)
     assert "resumes after step 18 of 30" in capfd.readouterr().err
     weights = [load_file(folder / "delta.safetensors") for folder in (tmp_path, plain)]
@@ -174,6 +172,22 @@ def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, 
     with pytest.raises(FloatingPointError, match=r"at step \d+ of 30, learning rate .*lower `lr`"):
         train(recipe(lr=1e30, clip=1e30), encoder, [tokens], [tokens], tmp_path)
     assert not [name for name in RESULTS if (tmp_path / name).exists()]
+
+
+def test_a_full_disk_is_told_and_leaves_what_stood_there(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    """No file of the process may grow beyond 20 kB, less than a state: to the writer that is a disk that is full."""
+    files = ["--encoder", encoder, "--train", tokens, "--dev", tokens, "--output", tmp_path]
+    limited = f"ulimit -f 20; exec {shlex.join(map(str, [Path(sys.executable).parent / 'xlgrid', 'train', *files]))}"
+    command = ["bash", "-c", limited + ' --recipe "$1"', "bash", recipe().model_dump_json()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and f"cannot write {tmp_path / 'state.pt'}" in last, done.stderr
+    assert list(tmp_path.iterdir()) == []
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
 
 
 def test_bitfit_saves_only_what_it_trains(encoder: Path, tokens: Path, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> N
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("results/s/cells/ner/tiny/bitfut/qa1/qb1/seed1.json", "Did you mean 'bitfit'"),
+        ("results/s/cells/ner/tiny/bitfut/qa1/qb1/seed1.json", "did you mean 'bitfit'"),
         ("results/s/cells/ner/tiny/bitfit/qa1/qb1/seed7.json", "unknown seed '7'"),
     ],
 )
@@ -125,4 +125,4 @@ def test_a_misspelt_target_says_what_exists(finished: Path, target: str, said: s
 def test_an_unknown_study_names_those_that_exist(finished: Path) -> None:
     done = snakemake(finished, "--dry-run", "--config", "study=t")
     assert done.returncode != 0
-    assert "There are: s" in done.stdout + done.stderr
+    assert "there are: s" in done.stdout + done.stderr
