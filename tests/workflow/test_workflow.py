@@ -1,76 +1,31 @@
 """The real Snakemake on a study of a minute: what is built, what is built again, and what is refused."""
 
-import os
-import shutil
-import subprocess
-import sys
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from project import planned, project, shell, small, write
 
-ROOT = Path(__file__).parents[2]
-STUDY = """\
-title: A study for the tests
-languages: [qa1, qb1]
-text: {sentences: 200, seed: 1}
-encoders:
-  tiny: {mini: {kind: bert, languages: [qa1, qb1], vocab: 300, hidden: 16, layers: 1, heads: 2, intermediate: 16, steps: 5}}
-tasks:
-  ner: {kind: wikiann, options: {n: 100}, max_length: 64}
-methods:
-  full-ft: {}
-  bitfit: {}
-training:
-  - set: {steps: 4, batch_tokens: 256, evaluations: 2}
-grids:
-  main: {task: [ner], encoder: [tiny], method: [full-ft, bitfit], source: [qa1], target: [mono], seed: [1]}
-exhibits:
-  transfer: {kind: heatmap, title: Transfer, method: full-ft}
-  scores: {kind: table, title: Scores, rows: [method], columns: target}
-"""
+CELLS = "results/demo/cells"
+# What differs between two runs of one cell: times, and what they are measured on.
+CIRCUMSTANCES = {"seconds", "versions", "device", "threads"}
 
 
-def snakemake(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    scripts = str(Path(sys.executable).parent)
-    return subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-
-
-def planned(folder: Path, *arguments: str) -> dict[str, int]:
-    """Rule -> jobs that a dry run announces."""
-    done = snakemake(folder, "--dry-run", *arguments)
-    assert done.returncode == 0, done.stderr
-    table = (done.stdout + done.stderr).partition("Job stats:")[2].partition("\n\n")[0]
-    rows = [line.split() for line in table.splitlines()]
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal() and row[0] != "total"}
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the whole study has run."""
-    folder = tmp_path_factory.mktemp("project")
-    for name in ("rules", "notebooks", "envs"):
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "Snakefile", folder)
-    (folder / "config.yaml").write_text("study: s\nhub_lock: hub.lock.yaml\n")
-    (folder / "studies").mkdir()
-    (folder / "studies" / "s.yaml").write_text(STUDY)
-    done = snakemake(folder)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return folder
+def cells(folder: Path) -> dict[str, dict[str, Any]]:
+    """Path -> contents, without timings."""
+    found = {}
+    for path in sorted((folder / CELLS).rglob("*.json")):
+        cell = json.loads(path.read_text())
+        found[str(path.relative_to(folder))] = {k: v for k, v in cell.items() if k not in CIRCUMSTANCES}
+    return found
 
 
 def test_everything_promised_is_there(finished: Path) -> None:
-    results = finished / "results" / "s"
-    wanted = ["report.html", "report.ipynb", "summary.csv", "exhibits/transfer.svg", "exhibits/scores.tex"]
+    results = finished / "results" / "demo"
+    wanted = ["report.html", "report.ipynb", "summary.csv", "exhibits/ner-full-ft.svg", "exhibits/ner-transfer.tex"]
     assert [name for name in wanted if not (results / name).stat().st_size] == []
-    assert len(list(results.glob("cells/**/*.json"))) == 4
+    assert len(cells(finished)) == 2 * 3 + 2 * 4
 
 
 def test_a_second_run_has_nothing_to_do(finished: Path) -> None:
@@ -78,7 +33,7 @@ def test_a_second_run_has_nothing_to_do(finished: Path) -> None:
 
 
 def test_a_deleted_cell_is_the_only_one_evaluated_again(finished: Path) -> None:
-    cell = finished / "results/s/cells/ner/tiny/full-ft/qa1/qb1/seed1.json"
+    cell = finished / CELLS / "ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
     aside = cell.with_name("aside")
     cell.rename(aside)
     try:
@@ -89,40 +44,97 @@ def test_a_deleted_cell_is_the_only_one_evaluated_again(finished: Path) -> None:
 
 
 def test_a_deleted_run_is_trained_again_and_its_cells_evaluated(finished: Path) -> None:
-    run = finished / "results/s/runs/ner/tiny/full-ft/qa1/seed1"
+    run = finished / "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
     aside = run.with_name("aside")
     run.rename(aside)
     try:
         jobs = planned(finished)
     finally:
         aside.rename(run)
-    assert (jobs.get("train"), jobs.get("evaluate")) == (1, 2)
+    assert (jobs.get("train"), jobs.get("evaluate")) == (1, 3)
+
+
+def changed(finished: Path, study: dict[str, Any]) -> dict[str, int]:
+    """Jobs that a changed study asks for."""
+    write(finished, study)
+    try:
+        return planned(finished)
+    finally:
+        write(finished, small())
 
 
 def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> None:
-    study = finished / "studies" / "s.yaml"
-    study.write_text(STUDY.replace("grids:", "  - {when: {method: bitfit}, set: {lr: 1.0e-3}}\ngrids:"))
-    try:
-        jobs = planned(finished)
-    finally:
-        study.write_text(STUDY)
-    assert (jobs["train"], jobs["evaluate"]) == (1, 2)
+    study = small()
+    study["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e-3}})
+    jobs = changed(finished, study)
+    assert (jobs["train"], jobs["evaluate"]) == (1, 3)
+    assert not jobs.keys() & {"data", "text", "mini_encoder", "tokens"}
+
+
+def test_another_target_language_adds_its_cells_only(finished: Path) -> None:
+    study = small()
+    study["languages"].append("qb2")
+    study["grids"]["ner"]["languages"].append("qb2")
+    jobs = changed(finished, study)
+    # One language of data, its test set in tokens, a cell for each of the two methods.
+    assert {rule: jobs.get(rule) for rule in ("data", "tokens", "train", "evaluate", "mini_encoder", "text")} == {
+        "data": 1,
+        "tokens": 1,
+        "train": None,
+        "evaluate": 2,
+        "mini_encoder": None,
+        "text": None,
+    }
+
+
+def test_another_title_of_an_exhibit_renders_it_again(finished: Path) -> None:
+    study = small()
+    study["exhibits"]["ner-transfer"]["title"] = "Another"
+    assert changed(finished, study).keys() == {"all", "table", "report_notebook", "report_html"}
 
 
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("results/s/cells/ner/tiny/bitfut/qa1/qb1/seed1.json", "did you mean 'bitfit'"),
-        ("results/s/cells/ner/tiny/bitfit/qa1/qb1/seed7.json", "unknown seed '7'"),
+        ("ner/mini-xlmr/bitfut/qa1/qb1/seed1.json", "did you mean 'bitfit'"),
+        ("ner/mini-xlmr/bitfit/qa1/qb1/seed7.json", "unknown seed '7'"),
+        ("ner/mini-xlmr/bitfit/en/fr/seed1.json", "no grid of study demo has this combination"),
     ],
 )
 def test_a_misspelt_target_says_what_exists(finished: Path, target: str, said: str) -> None:
-    done = snakemake(finished, "--dry-run", target)
+    done = shell(finished, f"snakemake --dry-run {CELLS}/{target}")
     assert done.returncode != 0
     assert said in done.stdout + done.stderr
 
 
 def test_an_unknown_study_names_those_that_exist(finished: Path) -> None:
-    done = snakemake(finished, "--dry-run", "--config", "study=t")
+    done = shell(finished, "snakemake --dry-run --config study=dmo")
     assert done.returncode != 0
-    assert "there are: s" in done.stdout + done.stderr
+    assert "did you mean 'demo'" in done.stdout + done.stderr
+
+
+def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(finished: Path, tmp_path: Path) -> None:
+    broken = small()
+    broken["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e30}})
+    folder = project(tmp_path, broken)
+    done = shell(folder, "snakemake --cores all --keep-going")
+    assert done.returncode != 0
+
+    run = "ner/mini-xlmr/bitfit/qa1/seed1"
+    [failure] = (folder / "results/demo/partial/failed.txt").read_text().strip().split("\n\n")
+    assert "the loss is" in failure and f"log: results/demo/logs/runs/{run}.log" in failure
+    again = failure.partition("again: ")[2]
+    assert again == f"snakemake --cores all --config study=demo -- results/demo/runs/{run}/run.json"
+    scores = (folder / "results/demo/partial/ner-transfer.csv").read_text().splitlines()
+    assert any("full-ft" in line for line in scores), "the partial table has what is done"
+    status = shell(folder, "xlgrid status studies/demo.yaml")
+    assert "11 of 14 cells done, 1 failed" in status.stdout, status.stdout
+
+    expected = cells(finished)
+    assert cells(folder) == {path: cell for path, cell in expected.items() if "/bitfit/" not in path}
+    write(folder, small())
+    assert shell(folder, again).returncode == 0
+    assert planned(folder)["evaluate"] == 3, "only the cells that waited for the failed run are left"
+    done = shell(folder, "snakemake --cores all " + " ".join(path for path in expected if "/bitfit/" in path))
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert cells(folder) == expected

@@ -1,0 +1,71 @@
+"""A copy of this project whose demo takes a minute, and commands in it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SIZES = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 5}
+
+
+def small() -> dict[str, Any]:
+    """The demo with every axis cut down, every exhibit kept."""
+    study = yaml.safe_load((ROOT / "studies" / "demo.yaml").read_text())
+    study["languages"] = ["qa1", "qa2", "qb1", "en", "fr"]
+    study["text"] |= {"sentences": 200}
+    for name, languages, pair in (
+        ("mini-xlmr", ["qa1", "qa2", "qb1"], "qa1 qb1"),
+        ("mini-bert", ["en", "fr"], "en fr"),
+    ):
+        study["encoders"][name]["mini"] |= {"languages": languages, "bitext": [pair.split()], **SIZES}
+    for task in study["tasks"].values():
+        task["options"]["n"] = 100
+    study["training"] = [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2}}]
+    study["grids"]["ner"] |= {"languages": ["qa1", "qa2", "qb1"], "source": ["qa1"], "seed": [1]}
+    study["grids"]["ruletaker"] |= {"languages": ["en", "fr"], "method": ["full-ft"], "seed": [1]}
+    return study
+
+
+def project(folder: Path, study: dict[str, Any]) -> Path:
+    """A copy of this project with one study, which finds the environment of the tests where `make` looks for it."""
+    for name in ("rules", "notebooks", "envs"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name in ("Snakefile", "Makefile", "config.yaml", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder)
+    (folder / ".venv").mkdir()
+    (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    (folder / ".venv" / "installed").touch()
+    (folder / "studies").mkdir()
+    write(folder, study)
+    return folder
+
+
+def write(folder: Path, study: dict[str, Any]) -> None:
+    (folder / "studies" / "demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+
+
+def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a person would whose environment is active."""
+    path = f"{folder / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+
+
+def planned(folder: Path, *arguments: str) -> dict[str, int]:
+    """Rule -> jobs that a dry run announces."""
+    done = shell(folder, " ".join(["snakemake --dry-run", *arguments]))
+    assert done.returncode == 0, done.stderr
+    table = (done.stdout + done.stderr).partition("Job stats:")[2].partition("\n\n")[0]
+    rows = [line.split() for line in table.splitlines()]
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal() and row[0] != "total"}

@@ -1,0 +1,27 @@
+"""Every command of README.md runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+from project import ROOT, shell
+
+# `make demo` built the project that the others run in; `make test` is what runs this.
+ELSEWHERE = {"make demo", "make test"}
+
+
+def commands() -> list[str]:
+    """The lines of README.md's `sh` blocks, without comments."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    lines = [line.partition("  #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def test_the_readme_has_the_two_commands_of_the_set_up() -> None:
+    assert set(commands()) >= ELSEWHERE
+
+
+@pytest.mark.parametrize("command", [command for command in commands() if command not in ELSEWHERE])
+def test_a_command_of_the_readme_runs(finished: Path, command: str) -> None:
+    done = shell(finished, command)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
