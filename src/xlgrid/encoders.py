@@ -72,6 +72,7 @@ def make_mini(
     """
     import torch
 
+    began = time.monotonic()
     say = progress or (lambda line: print(line, file=sys.stderr, flush=True))
     known = {language for pair in spec.bitext for language in pair} | set(spec.languages)
     missing = [language for language in sorted(known) if language not in texts]
@@ -92,7 +93,8 @@ def make_mini(
         model.save_pretrained(aside)
         tokenizer.save(str(aside / "tokenizer.json"))
         _write_json(aside / "tokenizer_config.json", _tokenizer_config(spec))
-        _write_json(aside / "encoder.json", {"source": "mini", "spec": spec.model_dump(mode="json")})
+        provenance = {"source": "mini", "spec": spec.model_dump(mode="json"), "seconds": time.monotonic() - began}
+        _write_json(aside / "encoder.json", provenance)
 
 
 def fetch_encoder(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:

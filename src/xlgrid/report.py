@@ -46,6 +46,8 @@ class Report:
     cells: pd.DataFrame
     curves: pd.DataFrame
     runs: Sequence[Mapping[str, Any]]
+    pretraining: Mapping[str, float]
+    """Seconds that each encoder pre-trained here took."""
 
 
 def load(study_file: str | Path, folder: str | Path) -> Report:
@@ -63,6 +65,7 @@ def load(study_file: str | Path, folder: str | Path) -> Report:
         cells=records.read_cells((cell.path, cell._asdict()) for cell in grid.cells(study)),
         curves=records.read_curves(run.folder for run in grid.runs(study)),
         runs=read_runs(folder),
+        pretraining=read_pretraining(folder),
     )
 
 
@@ -80,6 +83,12 @@ def read_runs(folder: str | Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError as error:
             raise ValueError(f"{path} is not JSON ({error}): delete it and run the same command again") from error
     return found
+
+
+def read_pretraining(folder: str | Path) -> dict[str, float]:
+    """Seconds of pre-training of every encoder under `folder/encoders` that was not fetched or copied."""
+    records = {path.parent.name: json.loads(path.read_text()) for path in Path(folder).glob("encoders/*/encoder.json")}
+    return {name: record["seconds"] for name, record in sorted(records.items()) if "seconds" in record}
 
 
 def overview(name: str, title: str, cells: pd.DataFrame) -> Html:
@@ -293,22 +302,25 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
     return figure
 
 
-def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> Html:
+def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]], pretraining: Mapping[str, float]) -> Html:
     """Time of training and of evaluation by task, encoder and method, over whatever has a result.
 
     Args:
+        pretraining: encoder -> seconds.
         runs: records with `task`, `encoder`, `method` and `seconds`; a record without `seconds` counts as 0.
     """
     keys = ["task", "encoder", "method"]
     # Several metrics of one cell share one evaluation.
     done = cells.dropna(subset="score").drop_duplicates([*RUN, "target"])
-    totals: dict[tuple[str, ...], list[float]] = {}
+    totals = {("all", encoder, "pre-training"): [1, seconds, 0, 0.0] for encoder, seconds in pretraining.items()}
     for record in runs:
-        entry = totals.setdefault(tuple(str(record.get(key, "?")) for key in keys), [0, 0.0, 0, 0.0])
+        task, encoder, method = (str(record.get(key, "?")) for key in keys)
+        entry = totals.setdefault((task, encoder, method), [0, 0.0, 0, 0.0])
         entry[0] += 1
         entry[1] += float(record.get("seconds") or 0)
     for key, one in done.groupby(keys, sort=False):
-        entry = totals.setdefault(tuple(map(str, key)), [0, 0.0, 0, 0.0])
+        task, encoder, method = map(str, key)
+        entry = totals.setdefault((task, encoder, method), [0, 0.0, 0, 0.0])
         entry[2] += len(one)
         entry[3] += float(one["seconds"].sum())
     if not totals:
@@ -316,7 +328,7 @@ def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> Html:
     rows = [[*(f'<th scope="row">{escape(part)}</th>' for part in key), *_costs(*totals[key])] for key in totals]
     whole = [sum(entry[i] for entry in totals.values()) for i in range(4)]
     rows.append(['<th scope="row" colspan="3">All</th>', *_costs(*whole)])
-    head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total"]
+    head = ["Task", "Encoder", "Method", "Trainings", "Time", "Each", "Cells", "Evaluation", "Total"]
     return _table(head, rows, style="cost")
 
 
