@@ -48,13 +48,13 @@ def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | Non
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
-        kind = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+        written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        kind = written.get("model_type")
         head = "SequenceClassification" if tokens.head == "sequence" else "TokenClassification"
         maker = getattr(transformers, f"{FAMILIES.get(kind, 'AutoModel')}For{head}")
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
         changes: dict[str, Any] = {"num_labels": len(tokens.names), "dtype": torch.float32}
         if dropout is not None:
-            written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             changes |= {
                 rate: dropout for rate in rates if rate in written or (kind != "distilbert" and "_prob" in rate)
             }

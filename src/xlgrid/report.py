@@ -40,6 +40,7 @@ class Report:
 
     name: str
     title: str
+    description: str
     folder: Path
     exhibits: Mapping[str, Any]
     languages: Mapping[str, Any]
@@ -59,6 +60,7 @@ def load(study_file: str | Path, folder: str | Path) -> Report:
     return Report(
         name=study.name,
         title=study.title,
+        description=study.description,
         folder=Path(folder),
         exhibits=study.exhibits,
         languages=study.languages_used(),
@@ -91,8 +93,8 @@ def read_pretraining(folder: str | Path) -> dict[str, float]:
     return {name: record["seconds"] for name, record in sorted(records.items()) if "seconds" in record}
 
 
-def overview(name: str, title: str, cells: pd.DataFrame) -> Html:
-    """Title and box: how many cells and runs are done of those planned, and what the study varies."""
+def overview(name: str, title: str, description: str, cells: pd.DataFrame) -> Html:
+    """Titles, description, and boxes: how many cells and runs are done of those planned, and what the study varies."""
     runs = cells.assign(done=cells["score"].notna()).groupby(RUN, sort=False)["done"].all()
     counts = {
         "cells": (int(cells["score"].notna().sum()), len(cells)),
@@ -121,7 +123,7 @@ def overview(name: str, title: str, cells: pd.DataFrame) -> Html:
     )
     return Html(
         f'<header class="overview"><p class="kicker">xlgrid report</p><h1>{escape(name)}</h1>'
-        f'<p class="subtitle">{escape(title)}</p>'
+        f'<p class="subtitle">{escape(title)}</p><p>{escape(description)}</p>'
         f'<div class="figures">{boxes}</div><p class="{"complete" if not left else "incomplete"} verdict">{note}</p>'
         f"<dl>{varied}</dl></header>"
     )
@@ -273,7 +275,7 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
         curves: not empty.
     """
     panels = list(curves.groupby(["task", "encoder", "method"], sort=False))
-    across = min(3, len(panels))
+    across = 2 if len(panels) == 4 else min(3, len(panels))
     down = -(-len(panels) // across)
     figure = Figure(figsize=(max(4.6, 2.5 * across), 0.5 + 1.9 * down), layout="constrained")
     sources = list(dict.fromkeys(curves["source"]))
@@ -313,6 +315,8 @@ def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]], pretraining: Ma
     # Several metrics of one cell share one evaluation.
     done = cells.dropna(subset="score").drop_duplicates([*RUN, "target"])
     totals = {("all", encoder, "pre-training"): [1, seconds, 0, 0.0] for encoder, seconds in pretraining.items()}
+    # In the order of the study.
+    totals |= {(str(t), str(e), str(m)): [0, 0.0, 0, 0.0] for t, e, m in cells[keys].itertuples(index=False)}
     for record in runs:
         task, encoder, method = (str(record.get(key, "?")) for key in keys)
         entry = totals.setdefault((task, encoder, method), [0, 0.0, 0, 0.0])
@@ -323,6 +327,7 @@ def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]], pretraining: Ma
         entry = totals.setdefault((task, encoder, method), [0, 0.0, 0, 0.0])
         entry[2] += len(one)
         entry[3] += float(one["seconds"].sum())
+    totals = {key: entry for key, entry in totals.items() if entry[0] or entry[2]}
     if not totals:
         return Html('<p class="missing">Nothing has run yet.</p>')
     rows = [[*(f'<th scope="row">{escape(part)}</th>' for part in key), *_costs(*totals[key])] for key in totals]

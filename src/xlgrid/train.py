@@ -49,19 +49,19 @@ def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM or SIGUSR2 came (status 128 + signal); the state is saved.
     """
-    run = Run(recipe, Path(encoder), train, dev, Path(folder))
+    loop = Loop(recipe, Path(encoder), train, dev, Path(folder))
     with _signals() as stop:
         try:
-            run.go(stop)
+            loop.go(stop)
         except Stopped:
-            run.save()
-            _say(f"stopped by {stop[0].name} before step {run.step + 1} of {run.steps}; the same command goes on there")
+            loop.save()
+            _say(f"stopped by {stop[0].name} before step {loop.step + 1} of {loop.steps}; the same command goes on there")
             raise SystemExit(128 + stop[0]) from None
-    run.finish()
+    loop.finish()
 
 
-class Run:
-    """A run in progress: everything in `state` changes from step to step, everything else follows from the recipe."""
+class Loop:
+    """A run in progress. What `save` writes changes from step to step; all else follows from the recipe."""
 
     def __init__(self, recipe: Recipe, encoder: Path, train: list[Path], dev: list[Path], folder: Path) -> None:
         import torch
@@ -145,12 +145,11 @@ class Run:
         self.optimiser.zero_grad(set_to_none=True)
         segments = evaluate.has_segments(self.model)
         parts = batches.cut(self.train.lengths, chosen, self.settings.micro_batch_tokens or sys.maxsize)
-        inputs = [batches.collate(self.train, part, segments) for part in parts]
+        inputs = [batches.collate(self.train, part, segments, self.device) for part in parts]
         # Over the whole batch, so that micro-batches change nothing but the order of sums.
         labelled = max(1, sum(int((part["labels"] != -100).sum()) for part in inputs))
         loss = 0.0
         for part in inputs:
-            part = {name: tensor.to(self.device, non_blocking=True) for name, tensor in part.items()}
             labels = part.pop("labels")
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
                 logits = self.model(**part).logits

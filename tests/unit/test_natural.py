@@ -286,11 +286,11 @@ def test_unknown_code_names_its_neighbour_and_all_codes() -> None:
 @pytest.mark.parametrize(
     ("fact", "message"),
     [
-        (Literal("bgi", "anne"), "no attribute 'bgi', did you mean 'big'"),
-        (Literal("chace", "anne", "bob"), "no relation 'chace', did you mean 'chase'"),
-        (Literal("big", "ann"), "no entity 'ann', did you mean 'anne'"),
-        (Literal("chase", "anne", "bop"), "no entity 'bop', did you mean 'bob'"),
-        (Literal("big", VARIABLE), "no entity '\\?'"),
+        (Literal("bgi", "anne"), "unknown attribute 'bgi', did you mean 'big'"),
+        (Literal("chace", "anne", "bob"), "unknown relation 'chace', did you mean 'chase'"),
+        (Literal("big", "ann"), "unknown entity 'ann', did you mean 'anne'"),
+        (Literal("chase", "anne", "bop"), "unknown entity 'bop', did you mean 'bob'"),
+        (Literal("big", VARIABLE), "unknown entity '\\?'"),
     ],
 )
 def test_unknown_concept_names_its_neighbour(fact: Literal, message: str) -> None:
@@ -366,7 +366,7 @@ HOLES = [
     (
         "de",
         put("templates", "question", "relation", "positive", value="{v} {s.nom} {o.accu}"),
-        ["templates.question.relation.positive: no entry has the form 'accu', did you mean 'acc'?"],
+        ["templates.question.relation.positive: unknown form 'accu', did you mean 'acc'?"],
     ),
     ("de", put("templates", "question", "relation", "positive", value="{v} {s.nom} {o}"), ["dog", "{o}", "nom, acc"]),
     ("en", put("frames", "statement", value="it is so."), ["frames.statement needs {clause} once"]),

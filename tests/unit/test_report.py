@@ -62,7 +62,7 @@ def curves() -> pd.DataFrame:
 
 
 def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
-    html = report.overview("demo", "A title", cells)
+    html = report.overview("demo", "A title", "What it is.", cells)
     assert "<h1>demo</h1>" in html
     assert "3<small> / 6</small></b>cells" in html
     # Seed 0 of `full` has both its cells; every other run lacks one.
@@ -71,12 +71,14 @@ def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
 
 
 def test_overview_of_a_complete_study_says_so() -> None:
-    assert "All planned cells have a result." in report.overview("demo", "A title", frame(full__en=[1.0, 2.0]))
+    assert "All planned cells have a result." in report.overview(
+        "demo", "A title", "What it is.", frame(full__en=[1.0, 2.0])
+    )
 
 
 def test_names_are_escaped(cells: pd.DataFrame) -> None:
     cells["method"] = "a<b"
-    html = report.overview("demo", "x & y", cells) + report.coverage(cells) + report.cost(cells, [], {})
+    html = report.overview("demo", "x & y", "", cells) + report.coverage(cells) + report.cost(cells, [], {})
     assert "a<b" not in html
     assert "x &amp; y" in html
 
@@ -243,7 +245,7 @@ def rendered(
     tmp_path: Path, cells: pd.DataFrame, curves: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, Path]:
     exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="")}
-    study = report.Report("demo", "A title", tmp_path, exhibits, LANGUAGES, cells, curves, RUNS, {})
+    study = report.Report("demo", "A title", "What it is.", tmp_path, exhibits, LANGUAGES, cells, curves, RUNS, {})
     summary = tmp_path / "summary.csv"
     return page(run_notebook(study, summary, monkeypatch)), summary
 

@@ -27,12 +27,12 @@ from pathlib import Path
 from xlgrid import train as module
 from xlgrid.recipe import Recipe
 recipe, encoder, tokens, folder, at, number = sys.argv[1:]
-advance = module.Run.advance
+advance = module.Loop.advance
 def doomed(self, chosen):
     if self.step == int(at):
         os.kill(os.getpid(), int(number))
     advance(self, chosen)
-module.Run.advance = doomed
+module.Loop.advance = doomed
 module.train(Recipe.model_validate_json(recipe), Path(encoder), [Path(tokens)], [Path(tokens)], Path(folder))
 """
 

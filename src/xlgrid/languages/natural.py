@@ -20,7 +20,6 @@ rules ("If someone is big and they are not green then they are kind.") and quest
 
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 
 from xlgrid.logic import VARIABLE, Literal, Rule
+from xlgrid.names import unknown
 
 Forms: TypeAlias = "str | dict[str, Forms]"
 
@@ -94,7 +94,7 @@ def lexicon(code: str, folder: Path | None = None) -> "Lexicon":
     folder = folder or _LEXICONS
     codes = natural_codes(folder)
     if code not in codes:
-        raise ValueError(f"there is no language {_nearest(code, codes)}; to add it, write {folder / code}.yaml")
+        raise ValueError(f"{unknown('language', code, codes)}; to add it, write {folder / code}.yaml")
     path = folder / f"{code}.yaml"
     entries = _read(path)
     if not isinstance(entries, dict):
@@ -228,7 +228,7 @@ def _inflect(forms: Forms, path: Iterable[str], agreement: str) -> str:
 
 def _get(what: str, concept: str, section: dict[str, Forms]) -> Forms:
     if concept not in section:
-        raise ValueError(f"there is no {what} {_nearest(concept, section)}")
+        raise ValueError(unknown(what, concept, section))
     return section[concept]
 
 
@@ -239,13 +239,6 @@ def _read(path: Path) -> Any:
         return yaml.load(path.read_text(encoding="utf-8"), loader)
     except yaml.YAMLError as error:
         raise ValueError(f"{path} is not YAML: {error}") from error
-
-
-def _nearest(got: str, allowed: Iterable[str]) -> str:
-    """The misspelt name, its nearest neighbour and all names."""
-    names = list(allowed)
-    close = get_close_matches(got, names, n=1)
-    return f"{got!r}" + (f", did you mean {close[0]!r}?" if close else "") + f" (there are: {', '.join(names)})"
 
 
 def _holes(entries: dict[str, Any]) -> Iterator[str]:
@@ -265,7 +258,7 @@ def _holes(entries: dict[str, Any]) -> Iterator[str]:
     }
     yield from _differences("", entries, wanted)
     if entries.get("direction", "ltr") not in ("ltr", "rtl"):
-        yield f"direction cannot be {_nearest(entries['direction'], ('ltr', 'rtl'))}"
+        yield unknown("direction", entries["direction"], ("ltr", "rtl"))
     entries = {section: {} for section in _SHAPES} | entries
     entities = [item for members in entries["entities"].values() for item in members.items()]
     yield from _differences("entities.", dict(entities), dict.fromkeys(known.persons + known.animals))
@@ -305,7 +298,7 @@ def _differences(where: str, got: dict[str, Any], wanted: dict[str, Any]) -> Ite
     yield from (f"{where}{key} is missing" for key in wanted if key not in got)
     for key, below in got.items():
         if key not in wanted:
-            yield f"{where or 'the file'} has no place for {_nearest(str(key), wanted)}"
+            yield f"{where or 'the file'}: {unknown('key', key, wanted)}"
         elif wanted[key] is not None:
             yield from _differences(f"{where}{key}.", below, wanted[key])
 
@@ -333,11 +326,11 @@ def _missing_forms(entries: dict[str, Any]) -> Iterator[str]:
             for placeholder in _PLACEHOLDER.findall(template):
                 slot, *path = placeholder.split(".")
                 if slot not in slots:
-                    yield f"{where}: nothing fills {{{placeholder}}}; there is no {_nearest(slot, slots)}"
+                    yield f"{where}: nothing fills {{{placeholder}}}: {unknown('placeholder', slot, slots)}"
                     continue
                 distinguished = {key for _, forms, _ in fillers[slot] for key in _distinctions(forms)}
                 misspelt = [form for form in path if form not in distinguished]
-                yield from (f"{where}: no entry has the form {_nearest(f, sorted(distinguished))}" for f in misspelt)
+                yield from (f"{where}: {unknown('form', f, sorted(distinguished))}" for f in misspelt)
                 for name, forms, group in [] if misspelt else fillers[slot]:
                     try:
                         _inflect(forms, path, group)

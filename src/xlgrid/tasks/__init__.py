@@ -1,4 +1,4 @@
-"""Tasks: where their examples come from, the columns of their data, their labels, head and metric."""
+"""Tasks: where their examples come from, the columns of their data, their labels and head (`xlgrid.metrics` follows)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,6 @@ class Task:
 
     name: str
     head: Literal["sequence", "token"]
-    metric: Literal["accuracy", "f1"]
     labels: tuple[str, ...]
     columns: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -82,15 +81,15 @@ def _first(mask: "pa.ChunkedArray") -> int:
     return int(mask.to_pylist().index(True))
 
 
-def _task(name: str, module: Any, head: Any, metric: Any, inputs: tuple[str, ...], target: str) -> Task:
+def _task(name: str, module: Any, head: Any, inputs: tuple[str, ...], target: str) -> Task:
     made = (module.Options, module.examples, module.group, module.row, module.to_json, module.from_json)
-    return Task(name, head, metric, module.LABELS, module.COLUMNS, inputs, target, *made)
+    return Task(name, head, module.LABELS, module.COLUMNS, inputs, target, *made)
 
 
 TASKS: dict[str, Task] = {
-    "ruletaker": _task("ruletaker", ruletaker, "sequence", "accuracy", ("context", "question"), "label"),
-    "wikiann": _task("wikiann", wikiann, "token", "f1", ("tokens",), "ner_tags"),
-    "udpos": _task("udpos", udpos, "token", "f1", ("tokens",), "pos_tags"),
+    "ruletaker": _task("ruletaker", ruletaker, "sequence", ("context", "question"), "label"),
+    "wikiann": _task("wikiann", wikiann, "token", ("tokens",), "ner_tags"),
+    "udpos": _task("udpos", udpos, "token", ("tokens",), "pos_tags"),
 }
 
 
