@@ -55,7 +55,9 @@ def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path
             loop.go(stop)
         except Stopped:
             loop.save()
-            _say(f"stopped by {stop[0].name} before step {loop.step + 1} of {loop.steps}; the same command goes on there")
+            _say(
+                f"stopped by {stop[0].name} before step {loop.step + 1} of {loop.steps}; the same command goes on there"
+            )
             raise SystemExit(128 + stop[0]) from None
     loop.finish()
 
@@ -208,8 +210,9 @@ class Loop:
             "best_step": self.best_step,
             "best_score": self.best_score,
         }
-        with whole(self.folder / STATE) as aside:
-            torch.save(state, aside)
+        # Through a file of Python's, whose errors say what the disk said.
+        with whole(self.folder / STATE) as aside, aside.open("wb") as file:
+            torch.save(state, file)
 
     def resume(self) -> None:
         """Take up the state in the folder, if it is whole and of this recipe."""
@@ -242,7 +245,7 @@ class Loop:
 
     def finish(self) -> None:
         """Write the results and remove the state."""
-        from safetensors.torch import save_file
+        from safetensors.torch import save
 
         write_text(self.folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in self.curve))
         parameters = dict(self.model.named_parameters())
@@ -266,7 +269,7 @@ class Loop:
         }
         write_text(self.folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
         with whole(self.folder / "delta.safetensors") as aside:
-            save_file(self.best, aside, metadata={"digest": self.recipe.digest()})
+            aside.write_bytes(save(self.best, metadata={"digest": self.recipe.digest()}))
         (self.folder / STATE).unlink(missing_ok=True)
 
 

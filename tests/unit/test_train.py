@@ -147,9 +147,9 @@ def test_a_useless_state_starts_over(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    from xlgrid.train import Run
+    from xlgrid.train import Loop
 
-    Run(recipe(), encoder, [tokens], [tokens], tmp_path).save()
+    Loop(recipe(), encoder, [tokens], [tokens], tmp_path).save()
     spoil(tmp_path / "state.pt")
     (tmp_path / ".state.1.pt").write_bytes(b"half")
     train(recipe(), encoder, [tokens], [tokens], tmp_path)
