@@ -55,14 +55,13 @@ def token_files(task, encoder, languages, split):
     return [f"results/{STUDY.name}/tokens/{task}/{encoder}/{language}/{split}.arrow" for language in languages]
 
 
-def chosen(exhibit):
+def chosen(name):
     """The cells that an exhibit needs."""
-    select = {axis: [v] if isinstance(v, (str, int)) else v for axis, v in STUDY.exhibits[exhibit].select.items()}
-    return [
-        cell
-        for cell in CELLS
-        if all(getattr(cell, axis) in values for axis, values in select.items() if axis != "metric")
-    ]
+    exhibit = STUDY.exhibits[name]
+    select = {axis: values for axis, values in exhibit.select.items() if axis != "metric"}
+    if exhibit.kind == "heatmap":
+        select["method"] = exhibit.difference or (exhibit.method,)
+    return [cell for cell in CELLS if all(getattr(cell, axis) in values for axis, values in select.items())]
 
 
 def recipe(wildcards):

@@ -87,7 +87,7 @@ def text(language: str, output: Output, settings: Json = "{}") -> None:
 @app.command()
 def mini_encoder(texts: list[Path], spec: Json, output: Output) -> None:
     """Pre-train a tiny encoder on texts named {language}.parquet."""
-    from xlgrid.encoders import MiniEncoder, make_mini
+    from xlgrid.mini import MiniEncoder, make_mini
 
     with _plainly():
         make_mini(MiniEncoder.model_validate_json(spec), {path.stem: path for path in texts}, output)

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Field, PositiveInt, ValidationError, model_
 
 from xlgrid import methods
 from xlgrid.data import DataSource
-from xlgrid.encoders import MiniEncoder
 from xlgrid.exhibits import Exhibit
 from xlgrid.languages import Language, language, parts
+from xlgrid.mini import MiniEncoder
 from xlgrid.names import unknown
 from xlgrid.recipe import Recipe, Strict, Training, plainly
 from xlgrid.tasks import task

@@ -4,7 +4,9 @@ from collections import Counter
 
 import pytest
 
-from xlgrid.encoders import MiniEncoder, _learn_pieces, check_encoder, copy_encoder, fetch_encoder, make_mini
+from xlgrid.encoders import check_encoder, copy_encoder, fetch_encoder
+from xlgrid.mini import MiniEncoder, make_mini
+from xlgrid.pieces import learn_pieces
 from xlgrid.text import TextSettings, make_text
 
 TINY = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 3, "batch": 4}
@@ -64,8 +66,8 @@ def test_training_again_gives_the_same_files(encoder, tmp_path):
 
 def test_pieces_do_not_depend_on_the_order_of_words():
     words = Counter({"abab": 3, "abc": 2, "bcbc": 2, "cab": 1})
-    found = _learn_pieces(words, 12, "##")
-    assert found == _learn_pieces(dict(reversed(words.items())), 12, "##")
+    found = learn_pieces(words, 12, "##")
+    assert found == learn_pieces(dict(reversed(words.items())), 12, "##")
     assert {"ab", "a", "##b"} <= set(found)
 
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.data import make_data, make_meanings, read_table
-from xlgrid.encoders import MiniEncoder, make_mini
+from xlgrid.mini import MiniEncoder, make_mini
 from xlgrid.text import TextSettings, make_text
 from xlgrid.tokens import tokenize
 

@@ -93,6 +93,11 @@ def test_another_title_of_an_exhibit_renders_it_again(finished: Path) -> None:
     assert changed(finished, study).keys() == {"all", "table", "report_notebook", "report_html"}
 
 
+def test_an_exhibit_needs_the_cells_that_it_shows(finished: Path) -> None:
+    jobs = planned(finished, "--forceall", "results/demo/exhibits/ner-full-ft.csv")
+    assert (jobs["train"], jobs["evaluate"]) == (1, 3), "only those of full fine-tuning"
+
+
 @pytest.mark.parametrize(
     ("target", "said"),
     [

@@ -1,0 +1,195 @@
+"""Tiny encoders: BERT's or XLM-R's architecture, pre-trained from scratch in about a minute by MLM, and TLM on bitext."""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from xlgrid.data import read_table
+from xlgrid.encoders import whole_folder, write_json
+from xlgrid.pieces import Kind, specials, tokenizer_config, train_tokenizer
+from xlgrid.recipe import Strict
+
+if TYPE_CHECKING:
+    import numpy as np
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedModel
+
+_MASKED = 0.15  # share of tokens to predict: 80 % of them masked, 10 % random, 10 % kept (Devlin et al. 2019)
+
+
+class MiniEncoder(Strict):
+    """A miniature multilingual encoder: BERT's or XLM-R's architecture and kind of tokenizer, all from scratch."""
+
+    kind: Kind = "bert"
+    languages: tuple[str, ...] = Field(min_length=1, description="languages of the text")
+    bitext: tuple[tuple[str, str], ...] = Field((), description="pairs of languages to align by TLM")
+    vocab: PositiveInt = Field(2000, description="most entries of the vocabulary")
+    hidden: PositiveInt = 128
+    layers: PositiveInt = 4
+    heads: PositiveInt = 4
+    intermediate: PositiveInt = 256
+    steps: PositiveInt = 1500
+    lr: PositiveFloat = 1e-3
+    batch: PositiveInt = Field(32, description="texts per step")
+    seed: int = 0
+    max_length: PositiveInt = Field(256, description="tokens; longer texts are cut")
+    tlm: float = Field(0.5, ge=0, le=1, description="share of steps on pairs (Conneau and Lample 2019), if any")
+
+
+def make_mini(
+    spec: MiniEncoder,
+    texts: Mapping[str, str | Path],
+    folder: str | Path,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Train a tokenizer and an encoder on texts, as `xlgrid.text` writes them; write them to `folder`.
+
+    The same specification, texts and number of threads give the same encoder.
+
+    Args:
+        spec: sizes and training.
+        texts: a parquet file with the columns `id` and `text` for each of the languages.
+        folder: appears when everything is done.
+        progress: takes lines about the training; they go to stderr unless given.
+
+    Raises:
+        FileNotFoundError: a text does not exist.
+        ValueError: a language has no text, or the sizes do not go together.
+    """
+    import torch
+
+    began = time.monotonic()
+    say = progress or (lambda line: print(line, file=sys.stderr, flush=True))
+    known = {language for pair in spec.bitext for language in pair} | set(spec.languages)
+    missing = [language for language in sorted(known) if language not in texts]
+    if missing:
+        raise ValueError(f"no text in {', '.join(missing)} (there are: {', '.join(texts) or 'none'}): make it first")
+    if spec.hidden % spec.heads:
+        raise ValueError(f"hidden ({spec.hidden}) must be a multiple of heads ({spec.heads})")
+    corpus = {language: _read_text(texts[language]) for language in sorted(known)}
+    lines = [line for by_id in corpus.values() for text in by_id.values() for line in text.splitlines()]
+    tokenizer = train_tokenizer(spec.kind, spec.vocab, lines)
+    say(f"tokenizer: {tokenizer.get_vocab_size()} entries")
+    with torch.random.fork_rng():
+        torch.manual_seed(spec.seed)
+        model = _new_model(spec, tokenizer)
+    _pretrain(model, tokenizer, spec, corpus, say)
+    with whole_folder(folder) as aside:
+        model.save_pretrained(aside)
+        tokenizer.save(str(aside / "tokenizer.json"))
+        write_json(aside / "tokenizer_config.json", tokenizer_config(spec.kind, spec.max_length))
+        provenance = {"source": "mini", "spec": spec.model_dump(mode="json"), "seconds": time.monotonic() - began}
+        write_json(aside / "encoder.json", provenance)
+
+
+def _read_text(path: str | Path) -> dict[int, str]:
+    table = read_table(path)
+    for column in ("id", "text"):
+        if column not in table.column_names:
+            raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and text")
+    return dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
+def _new_model(spec: MiniEncoder, tokenizer: "Tokenizer") -> "PreTrainedModel":
+    from transformers import BertConfig, BertForMaskedLM, XLMRobertaConfig, XLMRobertaForMaskedLM
+
+    sizes: dict[str, Any] = {
+        "vocab_size": tokenizer.get_vocab_size(),
+        "hidden_size": spec.hidden,
+        "num_hidden_layers": spec.layers,
+        "num_attention_heads": spec.heads,
+        "intermediate_size": spec.intermediate,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    if spec.kind == "bert":
+        return BertForMaskedLM(BertConfig(**sizes, max_position_embeddings=spec.max_length, pad_token_id=0))
+    # XLM-R counts positions from the padding id + 1.
+    ids: dict[str, Any] = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    length = spec.max_length + 2
+    return XLMRobertaForMaskedLM(
+        XLMRobertaConfig(**sizes, max_position_embeddings=length, type_vocab_size=1, layer_norm_eps=1e-5, **ids)
+    )
+
+
+def _pretrain(
+    model: "PreTrainedModel",
+    tokenizer: "Tokenizer",
+    spec: MiniEncoder,
+    corpus: dict[str, dict[int, str]],
+    say: Callable[[str], None],
+) -> None:
+    """MLM on single texts, TLM on pairs of them with the same id."""
+    import numpy as np
+    import torch
+
+    rng = np.random.default_rng([spec.seed, 1])
+    tokenizer.enable_truncation(spec.max_length)
+    # What follows a line break is the second segment, as a question is after its context.
+    singles: list[Any] = [
+        tuple(text.split("\n", 1)) if "\n" in text else text
+        for language in spec.languages
+        for text in corpus[language].values()
+    ]
+    aligned = [
+        tuple(corpus[code][i].replace("\n", " ") for code in (a, b))
+        for a, b in spec.bitext
+        for i in sorted(corpus[a].keys() & corpus[b].keys())
+    ]
+    if spec.bitext and not aligned:
+        raise ValueError(f"the texts of {spec.bitext} share no id: make them with one seed")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=spec.lr, weight_decay=0.01)
+    warmup = max(1, spec.steps // 10)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warmup, max(0.0, (spec.steps - step) / (spec.steps - warmup + 1)))
+    )
+    model.train()
+    start, losses = time.monotonic(), []
+    for step in range(spec.steps):
+        source: list[Any] = aligned if aligned and rng.random() < spec.tlm else singles
+        drawn = [source[i] for i in rng.integers(len(source), size=spec.batch)]
+        inputs, labels = _masked(tokenizer, drawn, rng, spec)
+        loss = model(**inputs, labels=labels).loss
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(float(loss.detach()))
+        if (step + 1) % max(1, spec.steps // 10) == 0:
+            recent = sum(losses) / len(losses)
+            say(f"step {step + 1}/{spec.steps}: MLM loss {recent:.3f}, {time.monotonic() - start:.0f} s")
+            losses.clear()
+    model.eval()
+    tokenizer.no_truncation()
+
+
+def _masked(tokenizer: "Tokenizer", drawn: list[Any], rng: "np.random.Generator", spec: MiniEncoder) -> tuple[Any, Any]:
+    """A padded batch of the model's inputs, and its labels, -100 where nothing is to be predicted."""
+    import numpy as np
+    import torch
+
+    encoded = tokenizer.encode_batch(drawn)
+    shape = len(encoded), max(len(one.ids) for one in encoded)
+    ids = np.full(shape, tokenizer.token_to_id(specials(spec.kind)["pad"]), dtype=np.int64)
+    kinds, mask, free = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    for i, one in enumerate(encoded):
+        length = len(one.ids)
+        ids[i, :length], kinds[i, :length], mask[i, :length] = one.ids, one.type_ids, 1
+        free[i, :length] = 1 - np.array(one.special_tokens_mask)
+    chosen = (rng.random(shape) < _MASKED) & (free == 1)
+    chosen[0, 1] |= not chosen.any()  # a loss over nothing is not a number
+    labels = np.where(chosen, ids, -100)
+    dice = rng.random(shape)
+    mask_id: Any = tokenizer.token_to_id(specials(spec.kind)["mask"])
+    random_ids = rng.integers(tokenizer.get_vocab_size(), size=shape)
+    ids = np.where(chosen & (dice < 0.8), mask_id, ids)
+    ids = np.where(chosen & (dice >= 0.9), random_ids, ids)
+    inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
+    if spec.kind == "bert":
+        inputs["token_type_ids"] = torch.from_numpy(kinds)
+    return inputs, torch.from_numpy(labels)

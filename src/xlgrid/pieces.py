@@ -1,0 +1,135 @@
+"""Tokenizers of tiny encoders: a WordPiece one like BERT's or a Unigram one like XLM-R's, the same bytes every time."""
+
+import heapq
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Kind = Literal["bert", "xlmr"]
+
+
+def specials(kind: Kind) -> dict[str, str]:
+    """Role -> special token, in the order of their ids."""
+    if kind == "bert":
+        names = ("pad", "[PAD]"), ("unk", "[UNK]"), ("cls", "[CLS]"), ("sep", "[SEP]"), ("mask", "[MASK]")
+    else:
+        names = ("cls", "<s>"), ("pad", "<pad>"), ("sep", "</s>"), ("unk", "<unk>"), ("mask", "<mask>")
+    return dict(names)
+
+
+def train_tokenizer(kind: Kind, vocab: int, texts: list[str]) -> "Tokenizer":
+    """A tokenizer of at most `vocab` entries, cased and with accents.
+
+    Both have the pieces that `learn_pieces` finds; a piece's log-probability in Unigram is that of its use in `texts`.
+    """
+    from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+    special = specials(kind)
+    bert = kind == "bert"
+    normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False) if bert else normalizers.NFKC()
+    splitter = pre_tokenizers.BertPreTokenizer() if bert else pre_tokenizers.Metaspace()
+    # No piece mixes letters and punctuation: as SentencePiece, which XLM-R was trained with, has it.
+    words = pre_tokenizers.Sequence([splitter, pre_tokenizers.Punctuation()])
+    counts = Counter(word for text in texts for word, _ in words.pre_tokenize_str(normalizer.normalize_str(text)))
+    pieces = learn_pieces(counts, vocab - len(special), "##" if bert else "")
+    if bert:
+        ids = {piece: i for i, piece in enumerate([*special.values(), *pieces])}
+        tokenizer = Tokenizer(models.WordPiece(ids, unk_token=special["unk"]))
+        tokenizer.decoder = decoders.WordPiece()
+        single, pair = "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"
+    else:
+        first = [(token, 0.0) for token in special.values() if token != special["mask"]]
+        total = sum(pieces.values())
+        # A piece that later merges used up is half a use short of one.
+        scored = [(piece, math.log(max(n, 0.5) / total)) for piece, n in pieces.items()]
+        tokenizer = Tokenizer(models.Unigram(first + scored, unk_id=3, byte_fallback=False))
+        tokenizer.decoder = decoders.Metaspace()
+        single, pair = "<s> $A </s>", "<s> $A </s> </s> $B </s>"
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.add_special_tokens([AddedToken(t, lstrip=t == "<mask>", special=True) for t in special.values()])
+    ends = [(token, tokenizer.token_to_id(token)) for token in (special["cls"], special["sep"])]
+    tokenizer.post_processor = processors.TemplateProcessing(single=single, pair=pair, special_tokens=ends)
+    return tokenizer
+
+
+def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[str, int]:
+    """Up to `size` pieces by byte-pair encoding (Sennrich et al. 2016), with how often each is used in the end.
+
+    The trainers of the `tokenizers` library break ties differently in every process; this one does not. Pieces inside a
+    word begin with `continuing`. A piece is a merge of the most frequent pair, the alphabetically first of equals.
+    """
+    words = sorted(counts)
+    split = [[word[0], *(continuing + letter for letter in word[1:])] for word in words]
+    letters: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    places: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+    for i, parts in enumerate(split):
+        for part in parts:
+            letters[part] += counts[words[i]]
+            # Every letter can begin a word and go on in one, so that new words of known letters are never unknown.
+            letters[part.removeprefix(continuing)] += 0
+            letters[continuing + part.removeprefix(continuing)] += 0
+        for pair in pairwise(parts):
+            pairs[pair] += counts[words[i]]
+            places[pair].add(i)
+    pieces = dict.fromkeys(sorted(letters, key=lambda part: (-letters[part], part))[:size], 0)
+    heap = [(-n, pair) for pair, n in pairs.items()]
+    heapq.heapify(heap)
+    while heap and len(pieces) < size:
+        n, best = heapq.heappop(heap)
+        if -n != pairs[best]:
+            continue  # an older count of the pair
+        if -n < 2:
+            break
+        merged = best[0] + best[1].removeprefix(continuing)
+        pieces[merged] = 0
+        changed = set()
+        for i in sorted(places[best]):
+            for pair in pairwise(split[i]):
+                pairs[pair] -= counts[words[i]]
+                changed.add(pair)
+            split[i] = _merge(split[i], best, merged)
+            for pair in pairwise(split[i]):
+                pairs[pair] += counts[words[i]]
+                places[pair].add(i)
+                changed.add(pair)
+        for pair in changed - {best}:
+            if pairs[pair]:
+                heapq.heappush(heap, (-pairs[pair], pair))
+    for i, parts in enumerate(split):
+        for part in parts:
+            if part in pieces:
+                pieces[part] += counts[words[i]]
+    return pieces
+
+
+def _merge(parts: list[str], pair: tuple[str, str], merged: str) -> list[str]:
+    found: list[str] = []
+    for part in parts:
+        # What has just been merged is longer than the first of the pair.
+        if found and (found[-1], part) == pair:
+            found[-1] = merged
+        else:
+            found.append(part)
+    return found
+
+
+def tokenizer_config(kind: Kind, max_length: int) -> dict[str, Any]:
+    """The contents of tokenizer_config.json, read by transformers 4 and 5 alike, which the class name that transformers 5 itself writes is not."""
+    special = specials(kind)
+    names = ["input_ids", *(["token_type_ids"] if kind == "bert" else []), "attention_mask"]
+    config = {f"{name}_token": token for name, token in special.items()}
+    if kind == "xlmr":
+        config |= {"bos_token": special["cls"], "eos_token": special["sep"]}
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": max_length,
+        "model_input_names": names,
+        "clean_up_tokenization_spaces": False,
+        **config,
+    }
