@@ -77,12 +77,12 @@ def test_a_language_without_text_is_an_error(tmp_path):
 
 
 def test_nothing_is_left_of_a_failed_attempt(tmp_path, monkeypatch):
-    from xlgrid import encoders
+    from xlgrid import mini as module
 
-    def fail(spec):
+    def fail(*_):
         raise RuntimeError("stop")
 
-    monkeypatch.setattr(encoders, "_tokenizer_config", fail)
+    monkeypatch.setattr(module, "tokenizer_config", fail)
     with pytest.raises(RuntimeError, match="stop"):
         mini(tmp_path, "bert")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["en.parquet", "fr.parquet"]
