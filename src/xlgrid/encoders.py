@@ -23,7 +23,7 @@ def fetch_encoder(hub: str, revision: str, folder: str | Path, lock: str | Path)
     from huggingface_hub import snapshot_download
 
     commit = locks.commit(lock, "model", hub, revision)
-    patterns = ["config.json", "*.safetensors", "*.safetensors.index.json", "tokenizer*", "vocab*", "merges.txt"]
+    patterns = ["config.json", "model*.safetensors", "tokenizer*", "vocab*", "merges.txt"]
     patterns += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
     try:
         found = Path(snapshot_download(hub, revision=commit, allow_patterns=patterns, ignore_patterns=["*/*"]))
@@ -57,28 +57,26 @@ def check_encoder(folder: str | Path) -> None:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no encoder {folder}: make or fetch it first")
-    weights = sorted(folder.glob("*.safetensors"))
-    if not (folder / "config.json").exists() or not weights:
-        what = "weights (*.safetensors)" if not weights else "config.json"
-        raise FileNotFoundError(f"{folder} has no {what}: it is no encoder of transformers, make or fetch it again")
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        if not (folder / name).is_file():
+            several = ", its weights are in several files" if list(folder.glob("model-*.safetensors")) else ""
+            raise FileNotFoundError(
+                f"{folder} has no {name}{several}: an encoder is a folder of config.json, model.safetensors and "
+                "tokenizer.json; save it so, or make or fetch it again"
+            )
     try:
         json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{folder}/config.json is damaged ({error}): delete the folder and make it again") from error
-    for file in weights:
-        try:
-            with safe_open(file, framework="numpy") as opened:
-                opened.keys()
-        except (SafetensorError, OSError) as error:
-            raise ValueError(
-                f"{file} is damaged, perhaps cut short at {file.stat().st_size:,} bytes ({error}): "
-                f"delete {folder} and make or fetch it again"
-            ) from error
-    index = folder / "model.safetensors.index.json"
-    parts = set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()) if index.exists() else set()
-    lacking = sorted(part for part in parts if not (folder / part).exists())
-    if lacking:
-        raise FileNotFoundError(f"{folder} lacks {', '.join(lacking)}: make or fetch it again")
+    weights = folder / "model.safetensors"
+    try:
+        with safe_open(weights, framework="numpy") as opened:
+            opened.keys()
+    except (SafetensorError, OSError) as error:
+        raise ValueError(
+            f"{weights} is damaged, perhaps cut short at {weights.stat().st_size:,} bytes ({error}): "
+            f"delete {folder} and make or fetch it again"
+        ) from error
 
 
 def _copy(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
@@ -92,7 +90,7 @@ def _copy(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
 
 @contextmanager
 def whole_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `folder`; when the block ends well, move its files there, config.json last."""
+    """Yield a temporary folder beside `folder`; when the block ends well, its files replace those there, config.json last."""
     folder = Path(folder)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
@@ -100,6 +98,9 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
         aside.mkdir(parents=True)
         yield aside
         folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.iterdir():
+            if not (aside / old.name).exists():
+                old.unlink()
         for file in sorted(aside.iterdir(), key=lambda file: file.name == "config.json"):
             with file.open("rb") as written:
                 os.fsync(written.fileno())

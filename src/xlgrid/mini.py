@@ -36,7 +36,7 @@ class MiniEncoder(Strict):
     lr: PositiveFloat = 1e-3
     batch: PositiveInt = Field(32, description="texts per step")
     seed: int = 0
-    max_length: PositiveInt = Field(256, description="tokens; longer texts are cut")
+    max_length: PositiveInt = Field(512, description="tokens; longer texts are cut")
     tlm: float = Field(0.5, ge=0, le=1, description="share of steps on pairs (Conneau and Lample 2019), if any")
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, Field, PositiveInt, ValidationError, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
-from xlgrid import methods
+from xlgrid.checks import problems
 from xlgrid.data import DataSource
 from xlgrid.exhibits import Exhibit
 from xlgrid.languages import Language, language, parts
@@ -83,14 +83,18 @@ class TrainingEntry(Strict):
 
 
 class Grid(Strict):
-    """A product of axes. Sources and targets may name languages, pairs, mixes (sources) or groups."""
+    """A product of axes. Sources and targets name languages, pairs (en-fr), mixes (en+en-fr, sources only) or groups.
 
-    task: list[Name]
-    encoder: list[Name]
-    method: list[Name]
-    source: list[str]
-    target: list[str]
-    seed: list[int]
+    A group is one of the study's, or `mono` (every language), `en-X` and `X-en` (pairs of English with every other),
+    `family:Romance`, `script:Cyrl`.
+    """
+
+    task: list[Name] = Field(min_length=1)
+    encoder: list[Name] = Field(min_length=1)
+    method: list[Name] = Field(min_length=1)
+    source: list[str] = Field(min_length=1)
+    target: list[str] = Field(min_length=1)
+    seed: list[NonNegativeInt] = Field(min_length=1)
     languages: list[str] = Field([], description="what the groups range over; absent: the study's languages")
 
 
@@ -111,51 +115,12 @@ class Study(Strict):
     training: list[TrainingEntry] = []
     grids: dict[Name, Grid]
     exhibits: dict[Name, Exhibit] = {}
-    name: str = ""
+    name: Name = ""
 
     @model_validator(mode="after")
-    def _consistent(self) -> "Study":
-        problems: list[str] = []
-        for code in self.languages:
-            try:
-                language(code)
-            except ValueError as error:
-                problems.append(f"languages: {error}")
-        if problems:
-            raise ValueError("\n".join(problems))
-        for name, method in self.methods.items():
-            try:
-                methods.make(method.base or name, method.options)
-            except ValueError as error:
-                problems.append(f"methods.{name}: {error}")
-        known: dict[str, list[str]] = {"task": [*self.tasks], "encoder": [*self.encoders], "method": [*self.methods]}
-        for name, grid in self.grids.items():
-            for axis, entries in known.items():
-                problems += [
-                    f"grids.{name}.{axis}: {unknown(axis, v, entries)}" for v in getattr(grid, axis) if v not in entries
-                ]
-            for axis in ("source", "target"):
-                for value in getattr(grid, axis):
-                    try:
-                        self.expand(value, grid)
-                    except ValueError as error:
-                        problems.append(f"grids.{name}.{axis}: {error}")
-        for index, entry in enumerate(self.training):
-            for axis, values in entry.when.items():
-                if axis in known:
-                    listed = [values] if isinstance(values, str) else values
-                    problems += [
-                        f"training.{index}.when.{axis}: {unknown(axis, v, known[axis])}"
-                        for v in listed
-                        if v not in known[axis]
-                    ]
-            problems += [
-                f"training.{index}.set: {unknown('setting', key, Training.model_fields)}"
-                for key in entry.set
-                if key not in Training.model_fields
-            ]
-        if problems:
-            raise ValueError("\n".join(problems))
+    def _consistent(self) -> Self:
+        if found := problems(self):
+            raise ValueError("\n".join(found))
         return self
 
     def expand(self, value: str, grid: Grid) -> tuple[str, ...]:
@@ -165,11 +130,21 @@ class Study(Strict):
             return tuple(self.groups[value])
         if value == "mono":
             return tuple(codes)
+        if value.startswith(("family:", "script:")):
+            kind, _, name = value.partition(":")
+            known = {code: getattr(language(code), kind) for code in codes}
+            if name not in known.values():
+                raise ValueError(unknown(kind, name, known.values()))
+            return tuple(code for code in codes if known[code] == name)
         if value.endswith("-X") and value[:-2] in codes:
             return tuple(f"{value[:-2]}-{code}" for code in codes if code != value[:-2])
         if value.startswith("X-") and value[2:] in codes:
             return tuple(f"{code}-{value[2:]}" for code in codes if code != value[2:])
         for part in value.split("+"):
+            if len(parts(part)) > 2:
+                raise ValueError(
+                    f"{part!r} is neither a language nor a pair, context-question, such as {codes[0]}-{codes[-1]}"
+                )
             for code in parts(part):
                 if code not in codes:
                     groups = ["mono", *(f"{c}-X" for c in codes), *(f"X-{c}" for c in codes), *self.groups]
@@ -201,11 +176,18 @@ class Study(Strict):
             return relation[group]
         if group in self.groups:
             return target in self.groups[group]
-        if group.endswith("-X"):
+        if group.startswith(("family:", "script:")):
+            kind, _, name = group.partition(":")
+            of = {getattr(each, kind) for each in self.languages_used().values()}
+            if name not in of:
+                raise ValueError(unknown(kind, name, sorted(of)))
+            return all(getattr(language(code), kind) == name for code in ends)
+        if group.endswith("-X") and group[:-2] in self.languages:
             return len(ends) == 2 and ends[0] == group[:-2]
-        if group.startswith("X-"):
+        if group.startswith("X-") and group[2:] in self.languages:
             return len(ends) == 2 and ends[1] == group[2:]
-        raise ValueError(unknown("group", group, [*relation, *self.groups]))
+        pairs = [f"{code}-X" for code in self.languages] + [f"X-{code}" for code in self.languages]
+        raise ValueError(unknown("group", group, [*relation, *self.groups, *pairs, "family:NAME", "script:NAME"]))
 
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""
@@ -314,7 +296,8 @@ def _explain(problem: Any, lines: Lines, path: Path) -> list[str]:
     if problem["type"] == "missing":
         return [_placed(place, f"`{problem['loc'][-1]}` is missing", lines, path)]
     if not place:  # a problem of the whole study names its own places
-        return [_placed(tuple(line.split(":")[0].split(".")), line, lines, path) for line in text.splitlines()]
+        places = {".".join(known): known for known in lines}
+        return [_placed(places.get(line.partition(": ")[0], ()), line, lines, path) for line in text.splitlines()]
     return [_placed(place, text, lines, path)]
 
 

@@ -110,7 +110,7 @@ def examples(n: int, max_depth: int, seed: int, options: TheoryOptions | None = 
     Depths 0 to `max_depth` are equally frequent, and so are both labels at each depth; every run of 2 (max_depth + 1)
     examples, counted from the first, has each combination once. Negative questions have their share of every such
     combination. Theory k is that of examples k * questions_per_theory to (k + 1) * questions_per_theory - 1, which are
-    distinct questions where it is large enough. Theories have rules even if `max_depth` is 0, as distractors.
+    distinct questions where it is large enough. No two theories have the same facts and rules. Theories have rules even if `max_depth` is 0, as distractors.
 
     Args:
         n: number of examples, at least 1.
@@ -127,7 +127,7 @@ def examples(n: int, max_depth: int, seed: int, options: TheoryOptions | None = 
         raise ValueError(f"n must be at least 1, got {n}")
     if not 0 <= max_depth <= MAX_DEPTH:
         raise ValueError(f"max_depth must be between 0 and {MAX_DEPTH}, got {max_depth}")
-    _check_room(max_depth, options)
+    check_room(max_depth, options)
     return islice(_sequence(max_depth, Random(f"theories {seed}"), options), n)
 
 
@@ -167,7 +167,8 @@ def _pack(literal: Literal) -> list[Any]:
     return list(literal[:2] if literal.object is None else literal[:3])
 
 
-def _check_room(max_depth: int, options: TheoryOptions) -> None:
+def check_room(max_depth: int, options: TheoryOptions) -> None:
+    """Raise ValueError if the options have too few concepts or rules for questions of depth `max_depth`."""
     if options.rules[1] < max_depth:
         raise ValueError(f"max_depth {max_depth} takes at least {max_depth} rules, but rules is {options.rules}")
     # Where the chain starts, where its decoy starts, and what each of its rules concludes.
@@ -186,15 +187,20 @@ def _check_room(max_depth: int, options: TheoryOptions) -> None:
 
 def _sequence(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[Example]:
     wanted = _wanted(max_depth, rng, options)
+    known: set[frozenset[tuple[Any, ...]]] = set()
     while True:
         demands = list(islice(wanted, options.questions_per_theory))
         for _ in range(_ATTEMPTS):
             theory = _theory(max_depth, rng, options)
+            # No theory comes twice, so that a test set asks about none of those that were trained on.
+            if theory and (said := frozenset([*theory.facts, *theory.rules])) in known:
+                continue
             if theory and (questions := _questions(theory, demands, rng, options)):
+                known.add(said)
                 break
         else:
             raise ValueError(
-                f"no theory with questions of depth {max_depth} found in {_ATTEMPTS} attempts with facts "
+                f"no further theory with questions of depth {max_depth} found in {_ATTEMPTS} attempts after {len(known)} with facts "
                 f"{options.facts}, rules {options.rules} and up to {options.entities} entities: "
                 "allow more concepts or entities, or fewer facts or rules"
             )

@@ -41,6 +41,15 @@ def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, 
     tokenizer = AutoTokenizer.from_pretrained(str(encoder), use_fast=True)
     if not tokenizer.is_fast:
         raise ValueError(f"{encoder} has no tokenizer.json, which the alignment of words and tokens needs")
+    config = json.loads((Path(encoder) / "config.json").read_text(encoding="utf-8"))
+    # The families of RoBERTa count positions from the padding id + 1.
+    room = config.get("max_position_embeddings", max_length) - (tokenizer.pad_token_id + 1) * (
+        "roberta" in config["model_type"]
+    )
+    if max_length > room:
+        raise ValueError(
+            f"max_length {max_length} is more than the {room} tokens that {encoder} takes: lower it in the study"
+        )
     counts = {"truncated": 0, "lost_words": 0}
     fields = [pa.field("input_ids", pa.list_(pa.int32())), pa.field("context_length", pa.int32())]
     sequence = made.head == "sequence"

@@ -94,6 +94,20 @@ def test_a_copy_is_whole_and_says_where_it_is_from(encoder, tmp_path):
     assert str(encoder) in (tmp_path / "copy" / "encoder.json").read_text()
 
 
+def test_another_encoder_leaves_nothing_of_the_one_before(encoder, tmp_path):
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "added_tokens.json").write_text("{}")
+    copy_encoder(encoder, tmp_path / "copy")
+    assert not (tmp_path / "copy" / "added_tokens.json").exists()
+
+
+def test_weights_in_several_files_are_refused(encoder, tmp_path):
+    copy_encoder(encoder, tmp_path / "several")
+    (tmp_path / "several" / "model.safetensors").rename(tmp_path / "several" / "model-00001-of-00002.safetensors")
+    with pytest.raises(FileNotFoundError, match="its weights are in several files"):
+        check_encoder(tmp_path / "several")
+
+
 def test_cut_weights_are_an_error(encoder, tmp_path):
     copy_encoder(encoder, tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
@@ -106,7 +120,7 @@ def test_a_folder_without_weights_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no encoder"):
         check_encoder(tmp_path / "nowhere")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(FileNotFoundError, match="has no weights"):
+    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors"):
         check_encoder(tmp_path)
 
 

@@ -21,6 +21,12 @@ training:
   - {when: {method: bitfit}, set: {lr: 2.0e-3}}
 grids:
   main: {task: [rt], encoder: [mini], method: [full-ft, bitfit], source: [en], target: [mono, en-X], seed: [1]}
+groups:
+  romance: [fr]
+exhibits:
+  heat: {kind: heatmap, title: t, method: full-ft, select: {task: rt}}
+  table: {kind: table, title: t, rows: [method], columns: group, groups: [mono, romance, en-X]}
+  curve: {kind: curve, title: t, x: step, lines: method}
 """
 
 
@@ -40,6 +46,28 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("method: [full-ft, bitfit]", "method: [full-ft, bitfut]", 14, "bitfit"),
         ("{lr: 2.0e-3}", "{learning: 2.0e-3}", 12, "lr"),
         ("source: [en]", "source: [de]", 14, "en"),
+        ("source: [en]", "source: [en-fr-en]", 14, "neither a language nor a pair"),
+        ("seed: [1]", "seed: [-1]", 14, "greater than or equal to 0"),
+        ("seed: [1]", "seed: []", 14, "at least 1 item"),
+        ("seed: [1]", "seed: [1], languages: [en, frr]", 14, "did you mean 'fr'"),
+        ("target: [mono, en-X]", "target: ['family:Romanc']", 14, "did you mean 'Romance'"),
+        ("mini: {kind: bert, languages: [en]}", "mini: {kind: bert, languages: [enn]}", 4, "did you mean 'en'"),
+        ("languages: [en]}}", "languages: [en], bitext: [[en, fr]]}}", 4, "unknown language of this encoder 'fr'"),
+        ("languages: [en]}}", "languages: [en], max_length: 40}}", 6, "too long for encoder mini"),
+        ("options: {n: 100}", "options: {n: 100, max_dept: 1}", 6, "did you mean 'max_depth'"),
+        ("options: {n: 100}", "options: {max_depth: 5, rules: [0, 0]}", 6, "takes at least 5 rules"),
+        ("kind: ruletaker", "kind: ruletakr", 6, "did you mean 'ruletaker'"),
+        ("full-ft: {}", "full-ft: {options: {rank: 3}}", 8, "unknown option"),
+        ("{lr: 2.0e-3}", "{lr: fast}", 12, "lr"),
+        ("{lr: 2.0e-3}", "{curriculum: [{max_dept: 1, share: 0.1}]}", 12, "did you mean 'max_depth'"),
+        ("{method: bitfit}, set", "{source: enn}, set", 12, "did you mean 'en'"),
+        ("romance: [fr]", "romance: [frr]", 16, "did you mean 'fr'"),
+        ("select: {task: rt}", "select: {task: rtt}", 18, "did you mean 'rt'"),
+        ("method: full-ft, select", "method: full-tf, select", 18, "did you mean 'full-ft'"),
+        ("title: t, rows", "titel: t, rows", 19, "did you mean 'title'"),
+        ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
+        ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
+        ("x: step", "x: stepp", 20, "did you mean 'step'"),
     ],
 )
 def test_a_misspelling_names_the_line_and_the_neighbour(
@@ -51,6 +79,29 @@ def test_a_misspelling_names_the_line_and_the_neighbour(
         load_study(path)
     assert f"s.yaml:{line}:" in str(error.value)
     assert said in str(error.value)
+
+
+def test_dials_of_a_task_and_of_the_text_must_agree(tmp_path: Path) -> None:
+    text = TEXT.replace("[en, fr]", "[en, fr, qa1]").replace(
+        "tasks:", "tasks:\n  ner: {kind: wikiann, options: {overlap: 0.5}}"
+    )
+    with pytest.raises(
+        ValueError, match=r"s\.yaml:6: tasks\.ner: its languages have overlap 0\.5, those of the text 0\.8"
+    ):
+        load_study(write(tmp_path, text))
+    load_study(write(tmp_path, "text: {dials: {overlap: 0.5}}\n" + text))
+
+
+def test_groups_by_family_and_script(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, TEXT))
+    assert study.expand("family:Romance", study.grids["main"]) == ("fr",)
+    assert study.expand("script:Latn", study.grids["main"]) == ("en", "fr")
+    assert study.belongs("family:Romance", "en", "fr") and not study.belongs("family:Romance", "en", "en-fr")
+
+
+def test_a_study_s_name_must_do_for_a_path(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'my study' cannot be a name"):
+        load_study(write(tmp_path, TEXT, "my study.yaml"))
 
 
 def test_later_training_entries_win(tmp_path: Path) -> None:

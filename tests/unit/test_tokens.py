@@ -62,6 +62,11 @@ def test_long_inputs_lose_the_end_of_the_context(world):
         assert cut["input_ids"][cut["context_length"] :] == question
 
 
+def test_more_tokens_than_the_encoder_takes_are_an_error(world):
+    with pytest.raises(ValueError, match="max_length 513 is more than the 512 tokens"):
+        tokens(world, "ruletaker", 513)
+
+
 def test_no_room_for_the_question_is_an_error(world):
     with pytest.raises(ValueError, match="max_length 6 leaves no room"):
         tokens(world, "ruletaker", 6)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import cache
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid import theories
 from xlgrid.languages import natural
@@ -39,6 +39,11 @@ class Options(Strict):
     negated_questions: float = _DEFAULT.negated_questions
     unmentioned: float = _DEFAULT.unmentioned
     questions_per_theory: PositiveInt = _DEFAULT.questions_per_theory
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        theories.check_room(self.max_depth, self.theory())
+        return self
 
     def theory(self) -> TheoryOptions:
         """The options of the generator.

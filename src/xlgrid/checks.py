@@ -1,0 +1,136 @@
+"""Mistakes in a study that no key shows alone: names that no other part of the study knows, sizes that do not go together.
+
+Found when a study is read, because the same mistake found by a job may come after hours of work.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+
+from xlgrid import methods
+from xlgrid.exhibits import Curve, Heatmap, Table
+from xlgrid.languages import language, parts
+from xlgrid.names import unknown
+from xlgrid.recipe import Training, plainly
+from xlgrid.tasks import task
+
+if TYPE_CHECKING:
+    from xlgrid.study import Study
+
+_DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans", "distance")
+
+
+def problems(study: "Study") -> list[str]:
+    """Each as `place: what is wrong`; a place is the path to a key, joined by dots."""
+    # Each check relies on those before it.
+    for check in (_languages, _names, _sizes, _exhibits):
+        found = list(check(study))
+        if found:
+            return found
+    return []
+
+
+def _languages(study: "Study") -> Iterator[str]:
+    for i, code in enumerate(study.languages):
+        try:
+            language(code)
+        except ValueError as error:
+            yield f"languages.{i}: {error}"
+    for name, members in study.groups.items():
+        codes = [code for member in members for code in parts(member)]
+        yield from _among(f"groups.{name}", "language", codes, study.languages)
+    for name, grid in study.grids.items():
+        yield from _among(f"grids.{name}.languages", "language", grid.languages, study.languages)
+    for name, encoder in study.encoders.items():
+        if encoder.mini:
+            place = f"encoders.{name}.mini"
+            yield from _among(f"{place}.languages", "language", encoder.mini.languages, study.languages)
+            aligned = [code for pair in encoder.mini.bitext for code in pair]
+            yield from _among(f"{place}.bitext", "language of this encoder", aligned, encoder.mini.languages)
+
+
+def _names(study: "Study") -> Iterator[str]:
+    for name, method in study.methods.items():
+        try:
+            methods.make(method.base or name, method.options)
+        except ValueError as error:
+            yield f"methods.{name}: {error}"
+    for name, grid in study.grids.items():
+        for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
+            yield from _among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
+        for axis in ("source", "target"):
+            for value in getattr(grid, axis):
+                try:
+                    study.expand(value, grid)
+                except ValueError as error:
+                    yield f"grids.{name}.{axis}: {error}"
+
+
+def _sizes(study: "Study") -> Iterator[str]:
+    known = _axes(study)
+    for i, entry in enumerate(study.training):
+        for axis, value in entry.when.items():
+            values = [value] if isinstance(value, str) else value
+            yield from _among(f"training.{i}.when.{axis}", axis, values, known[axis])
+        try:
+            Training(**entry.set)
+        except ValidationError as error:
+            yield f"training.{i}.set: {plainly(error)}"
+    for grid in study.grids.values():
+        for name in grid.task:
+            for encoder in grid.encoder:
+                mini = study.encoders[encoder].mini
+                if mini and study.tasks[name].max_length > mini.max_length:
+                    yield (
+                        f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for encoder "
+                        f"{encoder}, which takes {mini.max_length}: lower this max_length, or raise the encoder's"
+                    )
+    if any(encoder.mini for encoder in study.encoders.values()):
+        for name, made in study.tasks.items():
+            options = task(made.kind).Options(**made.options)
+            for dial in _DIALS if "overlap" in type(options).model_fields else ():
+                spoken = study.text.dials.get(dial, type(options).model_fields[dial].default)
+                if made.data is None and getattr(options, dial) != spoken:
+                    yield (
+                        f"tasks.{name}: its languages have {dial} {getattr(options, dial)}, those of the text {spoken}: "
+                        "set the same in text.dials, or encoders read another language of the same code"
+                    )
+
+
+def _exhibits(study: "Study") -> Iterator[str]:
+    known = _axes(study)
+    for name, exhibit in study.exhibits.items():
+        place = f"exhibits.{name}"
+        for axis, values in exhibit.select.items():
+            if axis != "metric":
+                yield from _among(f"{place}.select.{axis}", axis, values, known[axis])
+        if isinstance(exhibit, Heatmap):
+            shown = exhibit.difference or [exhibit.method]
+            yield from _among(
+                f"{place}.{'difference' if exhibit.difference else 'method'}", "method", shown, study.methods
+            )
+        elif isinstance(exhibit, Table):
+            for group in exhibit.groups:
+                try:
+                    study.belongs(group, str(known["source"][0]), str(known["target"][0]))
+                except ValueError as error:
+                    yield f"{place}.groups: {error}"
+        elif isinstance(exhibit, Curve):
+            yield from _among(f"{place}.x", "axis", [exhibit.x], ["step"])
+
+
+def _axes(study: "Study") -> dict[str, list[object]]:
+    """Every value of every axis of the grids."""
+    found: dict[str, list[object]] = {axis: [] for axis in ("task", "encoder", "method", "source", "target", "seed")}
+    for grid in study.grids.values():
+        for axis, values in found.items():
+            given = getattr(grid, axis)
+            expands = axis in ("source", "target")
+            values += [code for value in given for code in study.expand(value, grid)] if expands else given
+    return {axis: list(dict.fromkeys(values)) for axis, values in found.items()}
+
+
+def _among(place: str, what: str, given: Iterable[object], known: Iterable[object]) -> Iterator[str]:
+    known = list(known)
+    yield from (f"{place}: {unknown(what, value, known)}" for value in given if value not in known)
