@@ -26,5 +26,9 @@ rule all:
         [f"{run.folder}/delta.safetensors" for run in sorted(RUNS)],
 
 
+onsuccess:
+    shell("rm -rf results/{STUDY.name}/partial")
+
+
 onerror:
     shell("xlgrid partial {STUDY_FILE:q}")

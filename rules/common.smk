@@ -5,6 +5,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from xlgrid.exhibits import needed, suffixes
 from xlgrid.grid import Cell, Run, cells, constraint, explain, runs
 from xlgrid.study import load_study
 
@@ -42,6 +43,11 @@ wildcard_constraints:
 
 MADE = {cell.path for cell in CELLS}
 MADE |= {f"{run.folder}/{name}" for run in RUNS for name in ("delta.safetensors", "run.json", "curve.jsonl")}
+MADE |= {
+    f"results/{STUDY.name}/exhibits/{name}{suffix}"
+    for name, exhibit in STUDY.exhibits.items()
+    for suffix in suffixes(exhibit)
+}
 
 
 def misspelt(path):
@@ -53,15 +59,6 @@ def misspelt(path):
 
 def token_files(task, encoder, languages, split):
     return [f"results/{STUDY.name}/tokens/{task}/{encoder}/{language}/{split}.arrow" for language in languages]
-
-
-def chosen(name):
-    """The cells that an exhibit needs."""
-    exhibit = STUDY.exhibits[name]
-    select = {axis: values for axis, values in exhibit.select.items() if axis != "metric"}
-    if exhibit.kind == "heatmap":
-        select["method"] = exhibit.difference or (exhibit.method,)
-    return [cell for cell in CELLS if all(getattr(cell, axis) in values for axis, values in select.items())]
 
 
 def recipe(wildcards):

@@ -30,6 +30,8 @@ rule evaluate:
 
 ruleorder: evaluate > nothing_makes_this
 ruleorder: train > nothing_makes_this
+ruleorder: table > nothing_makes_this
+ruleorder: figure > nothing_makes_this
 
 
 # Says what exists when a target is misspelt, before any job starts.
@@ -41,7 +43,7 @@ rule nothing_makes_this:
     log:
         "results/{path}.log",
     wildcard_constraints:
-        path=r"(?:cells|runs)/.+|[^/]+/(?:cells|runs)/.+",
+        path=r"(?:[^/]+/)?(?:cells|runs|exhibits)/.+",
     conda:
         "../envs/xlgrid.yaml"
     shell:

@@ -4,15 +4,13 @@ REQUIRED INPUTS: the cells that the exhibit selects
 OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures)
 """
 
-from xlgrid.exhibits import suffixes
-
 TABLES = [name for name, exhibit in STUDY.exhibits.items() if exhibit.kind == "table"]
 FIGURES = [name for name in STUDY.exhibits if name not in TABLES]
 
 
 rule table:
     input:
-        lambda w: [cell.path for cell in chosen(w.exhibit)],
+        lambda w: [cell.path for cell in needed(STUDY.exhibits[w.exhibit], CELLS)],
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
         report(
@@ -37,7 +35,7 @@ rule table:
 
 rule figure:
     input:
-        lambda w: [cell.path for cell in chosen(w.exhibit)],
+        lambda w: [cell.path for cell in needed(STUDY.exhibits[w.exhibit], CELLS)],
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png"),
         report(

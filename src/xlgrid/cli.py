@@ -150,12 +150,12 @@ def evaluate(run: Path, target: str, encoder: File, tokens: File, output: Output
 @app.command()
 def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
-    from xlgrid.render import render_exhibits
+    from xlgrid.render import render_exhibit
     from xlgrid.study import load_study
 
     with _plainly():
         study = load_study(study_file)
-        render_exhibits(study, [name], output or f"results/{study.name}/exhibits")
+        render_exhibit(study, name, output or f"results/{study.name}/exhibits")
 
 
 @app.command()
@@ -171,11 +171,16 @@ def status(study_file: Path) -> None:
 @app.command()
 def partial(study_file: Path) -> None:
     """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
-    from xlgrid.render import render_exhibits
+    from xlgrid.render import render_exhibit
     from xlgrid.status import show
     from xlgrid.study import load_study
 
     with _plainly():
         study = load_study(study_file)
         show(study, Path(f"results/{study.name}/partial/failed.txt"))
-        render_exhibits(study, study.exhibits, f"results/{study.name}/partial")
+        for name in study.exhibits:
+            # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
+            try:
+                render_exhibit(study, name, f"results/{study.name}/partial")
+            except ValueError as error:
+                print(f"exhibit {name}: {error}", file=sys.stderr)

@@ -3,7 +3,7 @@
 Importing this module is cheap; pandas and matplotlib load when an exhibit is rendered.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -15,6 +15,7 @@ from xlgrid.recipe import Strict
 if TYPE_CHECKING:
     import pandas as pd
 
+    from xlgrid.grid import Cell
     from xlgrid.tables import Sheet
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
@@ -105,6 +106,14 @@ class Curve(_Exhibit):
 
 
 Exhibit = Annotated[Table | Heatmap | Curve, Field(discriminator="kind")]
+
+
+def needed(exhibit: Table | Heatmap | Curve, cells: Iterable["Cell"]) -> list["Cell"]:
+    """The cells that an exhibit shows."""
+    select = {axis: values for axis, values in exhibit.select.items() if axis != "metric"}
+    if isinstance(exhibit, Heatmap):
+        select["method"] = exhibit.difference or (str(exhibit.method),)
+    return [cell for cell in cells if all(getattr(cell, axis) in values for axis, values in select.items())]
 
 
 def suffixes(exhibit: Table | Heatmap | Curve) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import NamedTuple
 
+from xlgrid.exhibits import suffixes
 from xlgrid.names import unknown
 from xlgrid.study import Study
 
@@ -108,7 +109,9 @@ def explain(path: str, study: Study) -> str:
     try:
         asked = parse(path)
     except ValueError:
-        made = [cell.path for cell in known] + [f"results/{study.name}/exhibits/{name}.csv" for name in study.exhibits]
+        made = [cell.path for cell in known] if "/cells/" in path else []
+        folder = f"results/{study.name}/exhibits"
+        made += [f"{folder}/{name}{suffix}" for name, one in study.exhibits.items() for suffix in suffixes(one)]
         near = difflib.get_close_matches(path, made, n=1, cutoff=0.6)
         hint = f" The nearest file is {near[0]}" if near else ""
         kinds = "cells/, runs/, data/, text/, encoders/, tokens/, exhibits/, report.html"

@@ -1,4 +1,7 @@
-"""A recipe: everything that decides what a run computes, resolved from a study, as JSON in the run's command and record."""
+"""A recipe: one run resolved from a study, as JSON in the run's command and record.
+
+With the files of its encoder and tokens, which it names only, it decides everything that the run computes.
+"""
 
 import hashlib
 from typing import Any, Literal

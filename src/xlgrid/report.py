@@ -66,19 +66,21 @@ def load(study_file: str | Path, folder: str | Path) -> Report:
         languages=study.languages_used(),
         cells=records.read_cells((cell.path, cell._asdict()) for cell in grid.cells(study)),
         curves=records.read_curves(run.folder for run in grid.runs(study)),
-        runs=read_runs(folder),
-        pretraining=read_pretraining(folder),
+        runs=read_runs(run.folder for run in grid.runs(study)),
+        pretraining=read_pretraining(Path(folder) / "encoders" / name for name in study.encoders),
     )
 
 
-def read_runs(folder: str | Path) -> list[dict[str, Any]]:
-    """The contents of every `run.json` under `folder/runs`, with the entries of its recipe, in the order of paths.
+def read_runs(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """The contents of the `run.json` of each run that has one, with the entries of its recipe.
 
     Raises:
         ValueError: a file is not JSON; the message names it.
     """
     found = []
-    for path in sorted(Path(folder).glob("runs/**/run.json")):
+    for path in (Path(folder) / "run.json" for folder in folders):
+        if not path.exists():
+            continue
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             found.append({**record.get("recipe", {}), **record})
@@ -87,10 +89,11 @@ def read_runs(folder: str | Path) -> list[dict[str, Any]]:
     return found
 
 
-def read_pretraining(folder: str | Path) -> dict[str, float]:
-    """Seconds of pre-training of every encoder under `folder/encoders` that was not fetched or copied."""
-    records = {path.parent.name: json.loads(path.read_text()) for path in Path(folder).glob("encoders/*/encoder.json")}
-    return {name: record["seconds"] for name, record in sorted(records.items()) if "seconds" in record}
+def read_pretraining(folders: Iterable[str | Path]) -> dict[str, float]:
+    """Seconds of pre-training of each encoder that was neither fetched nor copied."""
+    paths = (Path(folder) / "encoder.json" for folder in folders)
+    records = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()}
+    return {name: record["seconds"] for name, record in records.items() if "seconds" in record}
 
 
 def overview(name: str, title: str, description: str, cells: pd.DataFrame) -> Html:

@@ -1,83 +1,106 @@
 """A study at a glance: source x target matrices of what is done, and why the rest is not."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.files import write_text
-from xlgrid.grid import Cell, Run, cells
+from xlgrid.grid import Cell, cells
 from xlgrid.study import Study
 
 
 class Failure(NamedTuple):
-    """A command that ended in an error, and the cells that wait for it."""
+    """A job that ended in an error: the file it should have made, why not, its log, and the command to try again."""
 
-    what: Cell | Run
+    target: str
     reason: str
-    log: Path
+    log: str
     command: str
 
 
-def log_of(what: Cell | Run) -> Path:
-    """Where the rules keep the log of a run or cell."""
-    if isinstance(what, Cell):
-        return Path(what.path.replace("/cells/", "/logs/cells/", 1)).with_suffix(".log")
-    return Path(what.folder.replace("/runs/", "/logs/runs/", 1) + ".log")
+def jobs(study: Study, cell: Cell) -> Iterator[tuple[str, str]]:
+    """File and log of every job that a cell rests on, in the order in which the rules run them; its own comes last."""
+    results, logs = f"results/{study.name}", f"results/{study.name}/logs"
+    sources = cell.source.split("+")
+    if study.tasks[cell.task].data is None:
+        yield f"{results}/data/{cell.task}/meanings.parquet", f"{logs}/data/{cell.task}/meanings.log"
+    for code in dict.fromkeys([*sources, cell.target]):
+        yield f"{results}/data/{cell.task}/{code}/test.parquet", f"{logs}/data/{cell.task}/{code}.log"
+    mini = study.encoders[cell.encoder].mini
+    for code in mini.languages if mini else ():
+        yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
+    yield f"{results}/encoders/{cell.encoder}/model.safetensors", f"{logs}/encoders/{cell.encoder}.log"
+    for code, split in [*((code, split) for code in sources for split in ("train", "dev")), (cell.target, "test")]:
+        place = f"tokens/{cell.task}/{cell.encoder}/{code}/{split}"
+        yield f"{results}/{place}.arrow", f"{logs}/{place}.log"
+    yield f"{cell.run.folder}/run.json", f"{cell.run.folder.replace(results, logs, 1)}.log"
+    yield cell.path, cell.path.replace(results, logs, 1).replace(".json", ".log")
 
 
-def reason_of(log: Path) -> str | None:
-    """The last error in a log, or None if there is none."""
-    if not log.exists():
+def reason_of(log: str | Path, ended: bool) -> str | None:
+    """The last error in a log, or None if there is none.
+
+    Args:
+        ended: nothing is running any more, so that a log without an error is one of a process that was killed.
+    """
+    if not Path(log).exists():
         return None
-    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in Path(log).read_text(encoding="utf-8", errors="replace").splitlines()]
     errors = [
         line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))
     ]
-    return errors[-1].removeprefix("error: ") if errors else None
+    if errors:
+        return errors[-1].removeprefix("error: ")
+    return "it ended without a message: was it killed, for memory perhaps?" if ended else None
 
 
-def failures(planned: list[Cell]) -> list[Failure]:
-    """What failed among the planned cells and their runs; a run once, however many cells wait for it."""
-    found: dict[Cell | Run, Failure] = {}
+def failures(study: Study, planned: list[Cell], ended: bool = False) -> dict[Cell, Failure]:
+    """Why planned cells do not exist: for each the first job on the way to it that failed, if any did."""
+    found: dict[Cell, Failure] = {}
     for cell in planned:
         if Path(cell.path).exists():
             continue
-        trained = Path(cell.run.folder, "run.json").exists()
-        what: Cell | Run = cell if trained else cell.run
-        target = cell.path if trained else f"{cell.run.folder}/run.json"
-        reason = reason_of(log_of(what))
-        if reason and what not in found:
-            command = f"snakemake --cores all --config study={cell.study} -- {target}"
-            found[what] = Failure(what, reason, log_of(what), command)
-    return list(found.values())
+        for target, log in jobs(study, cell):
+            if not Path(target).exists() and (reason := reason_of(log, ended)):
+                command = f"snakemake --cores all --config study={study.name} -- {target}"
+                found[cell] = Failure(target, reason, log, command)
+                break
+    return found
 
 
 def show(study: Study, report: Path | None = None) -> None:
-    """Print the matrices and the failures; write the failures to `report` too, if given."""
+    """Print the matrices and the failures; write the failures to `report` too, if given, when everything has ended."""
     from rich.console import Console
     from rich.table import Table
 
     planned = cells(study)
-    failed = failures(planned)
-    broken = {failure.what for failure in failed}
+    broken = failures(study, planned, ended=report is not None)
     console = Console()
+    # Codes and counts are never cut: a matrix that is wider than the terminal goes on in the next line.
+    wide = Console(width=1000)
     for task, encoder, method in dict.fromkeys((c.task, c.encoder, c.method) for c in planned):
         chosen = [c for c in planned if (c.task, c.encoder, c.method) == (task, encoder, method)]
         targets = list(dict.fromkeys(c.target for c in chosen))
-        table = Table("source", *targets, title=f"{task} · {encoder} · {method}: cells done of seeds planned")
+        table = Table("source", *targets, title=f"{task} · {encoder} · {method}: seeds done of those planned")
         for source in dict.fromkeys(c.source for c in chosen):
             row = []
             for target in targets:
                 here = [c for c in chosen if (c.source, c.target) == (source, target)]
                 done = sum(Path(c.path).exists() for c in here)
-                bad = any(c in broken or c.run in broken for c in here)
+                bad = any(c in broken for c in here)
                 style = "red" if bad else "green" if done == len(here) else "dim"
                 row.append(f"[{style}]{done}/{len(here)}{' ✗' if bad else ''}[/]" if here else "")
             table.add_row(source, *row)
-        console.print(table)
+        wide.print(table)
+    failed = list(dict.fromkeys(broken.values()))
     done = sum(Path(c.path).exists() for c in planned)
-    console.print(f"{done} of {len(planned)} cells done, {len(failed)} failed")
-    lines = [f"{f.what}\n  reason: {f.reason}\n  log: {f.log}\n  again: {f.command}" for f in failed]
+    console.print(f"{done} of {len(planned)} cells done, {len(broken)} wait for {len(failed)} failed jobs")
+    lines = [
+        f"{f.target} ({sum(f == other for other in broken.values())} cells wait for it)\n"
+        f"  reason: {f.reason}\n  log: {f.log}\n  again: {f.command}"
+        for f in failed
+    ]
     for line in lines:
         console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
     if report:
-        write_text(report, "\n".join(lines) + "\n")
+        write_text(report, "\n\n".join(lines) + "\n")

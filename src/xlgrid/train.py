@@ -6,6 +6,7 @@ a step changes is in the state file.
 """
 
 import contextlib
+import hashlib
 import json
 import random
 import signal
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -70,6 +71,8 @@ class Loop:
 
         self.began = time.monotonic()
         self.recipe, self.settings, self.folder = recipe, recipe.training, folder
+        # The recipe has names of encoder and task only: these are what they stood for.
+        self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev])
         self.train = batches.mix([batches.read(path) for path in train], self.settings.mix_seed)
         self.dev = batches.mix([batches.read(path) for path in dev], self.settings.mix_seed)
         if not len(self.dev):
@@ -200,6 +203,7 @@ class Loop:
 
         state = {
             "digest": self.recipe.digest(),
+            "inputs": self.inputs,
             "step": self.step,
             "seconds": self.elapsed(),
             "losses": self.losses,
@@ -226,12 +230,15 @@ class Loop:
             return
         try:
             state = torch.load(path, map_location=self.device, weights_only=True)
-            digest = state["digest"]
+            digest, inputs = state["digest"], state["inputs"]
         except Exception as error:
             _say(f"warning: {path} is truncated or damaged ({type(error).__name__}): training starts over")
             return
         if digest != self.recipe.digest():
             _say(f"note: {path} belongs to another recipe ({digest}): training starts over")
+            return
+        if inputs != self.inputs:
+            _say(f"note: the encoder or the data have changed since {path} was written: training starts over")
             return
         with torch.no_grad():
             for name, parameter in self.weights.items():
@@ -252,6 +259,7 @@ class Loop:
         record = {
             "recipe": self.recipe.model_dump(mode="json"),
             "digest": self.recipe.digest(),
+            "inputs": self.inputs,
             "labels": list(self.train.names),
             "best_step": self.best_step,
             "dev_score": self.best_score,
@@ -271,6 +279,16 @@ class Loop:
         with whole(self.folder / "delta.safetensors") as aside:
             aside.write_bytes(save(self.best, metadata={"digest": self.recipe.digest()}))
         (self.folder / STATE).unlink(missing_ok=True)
+
+
+def fingerprint(paths: Iterable[Path]) -> str:
+    """Sixteen hexadecimal digits that differ when the contents of any file do; missing files, which are told later, do not count."""
+    found = hashlib.sha256()
+    for path in paths:
+        if path.is_file():
+            with path.open("rb") as file:
+                found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()[:16]
 
 
 def total_steps(settings: Training, tokens: batches.Tokens, seed: int) -> int:

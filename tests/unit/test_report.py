@@ -190,14 +190,14 @@ def test_a_broken_run_record_is_named(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("{")
     with pytest.raises(ValueError, match=r"seed0/run\.json is not JSON"):
-        report.read_runs(tmp_path)
+        report.read_runs([path.parent])
 
 
 def test_run_records_carry_the_identity_of_their_recipe(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "logic" / "seed0" / "run.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"seconds": 3, "recipe": {"method": "full"}}')
-    (found,) = report.read_runs(tmp_path)
+    (found,) = report.read_runs([path.parent, tmp_path / "not" / "yet"])
     assert (found["method"], found["seconds"]) == ("full", 3)
 
 

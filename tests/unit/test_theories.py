@@ -114,6 +114,20 @@ def test_literals_that_fail_at_depth_zero_mostly_have_a_predicate_that_holds_of_
     assert sum(held) / len(held) > 0.8
 
 
+SMALL = {"persons": ("anne", "bob", "dave"), "attributes": ("big", "kind", "red"), "relational": 0, "rules": (0, 0)}
+
+
+def test_no_theory_comes_twice_even_where_few_are_possible():
+    some = list(examples(60, 0, 1, TheoryOptions(**SMALL, facts=(2, 3), entities=3, questions_per_theory=2)))
+    theories = [frozenset(some[i].theory.facts) for i in range(0, 60, 2)]
+    assert len(set(theories)) == len(theories)
+
+
+def test_more_theories_than_are_possible_is_an_error():
+    with pytest.raises(ValueError, match=r"no further theory .* after \d+ with facts \(2, 2\)"):
+        list(examples(10_000, 0, 1, TheoryOptions(**SMALL, facts=(2, 2), entities=2, questions_per_theory=2)))
+
+
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_unmentioned_is_the_share_of_failing_literals_whose_attribute_the_theory_lacks(share):
     options = TheoryOptions(relational=0, unmentioned=share)

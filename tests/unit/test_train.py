@@ -3,6 +3,7 @@
 import json
 import random
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from test_batches import write
 from transformers import BertConfig, BertModel
 
 from xlgrid.recipe import Recipe, Training
-from xlgrid.train import learning_rate, train
+from xlgrid.train import Loop, learning_rate, train
 
 RESULTS = ("delta.safetensors", "run.json", "curve.jsonl")
 # Trains in a process that kills itself at given optimiser steps, as a node that dies would.
@@ -134,7 +135,7 @@ def test_a_run_told_to_stop_saves_says_so_and_resumes(
     ("spoil", "message"),
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-200]), "truncated or damaged"),
-        (lambda path: torch.save({"digest": "another"}, path), "another recipe"),
+        (lambda path: torch.save({"digest": "another", "inputs": ""}, path), "another recipe"),
     ],
 )
 def test_a_useless_state_starts_over(
@@ -147,8 +148,6 @@ def test_a_useless_state_starts_over(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    from xlgrid.train import Loop
-
     Loop(recipe(), encoder, [tokens], [tokens], tmp_path).save()
     spoil(tmp_path / "state.pt")
     (tmp_path / ".state.1.pt").write_bytes(b"half")
@@ -156,6 +155,19 @@ def test_a_useless_state_starts_over(
     assert message in capfd.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(RESULTS)
     assert result(tmp_path) == result(plain)
+
+
+def test_a_state_of_another_encoder_starts_over(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(encoder, other)
+    weights = load_file(other / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in weights.items()}, other / "model.safetensors", {"format": "pt"})
+    Loop(recipe(), other, [tokens], [tokens], tmp_path / "run").save()
+    train(recipe(), encoder, [tokens], [tokens], tmp_path / "run")
+    assert "the encoder or the data have changed" in capfd.readouterr().err
+    assert result(tmp_path / "run") == result(plain)
 
 
 def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:

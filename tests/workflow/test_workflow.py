@@ -112,6 +112,15 @@ def test_a_misspelt_target_says_what_exists(finished: Path, target: str, said: s
     assert said in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("ner-fulft.csv", "ner-full-ft.csv"), ("ner-full-ft.cvs", "ner-full-ft.csv")]
+)
+def test_a_misspelt_exhibit_says_what_exists(finished: Path, name: str, said: str) -> None:
+    done = shell(finished, f"snakemake --dry-run results/demo/exhibits/{name}")
+    assert done.returncode != 0
+    assert f"The nearest file is results/demo/exhibits/{said}" in done.stdout + done.stderr
+
+
 def test_an_unknown_study_names_those_that_exist(finished: Path) -> None:
     done = shell(finished, "snakemake --dry-run --config study=dmo")
     assert done.returncode != 0
@@ -133,7 +142,7 @@ def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(fini
     scores = (folder / "results/demo/partial/ner-transfer.csv").read_text().splitlines()
     assert any("full-ft" in line for line in scores), "the partial table has what is done"
     status = shell(folder, "xlgrid status studies/demo.yaml")
-    assert "11 of 14 cells done, 1 failed" in status.stdout, status.stdout
+    assert "11 of 14 cells done, 3 wait for 1 failed jobs" in status.stdout, status.stdout
 
     expected = cells(finished)
     assert cells(folder) == {path: cell for path, cell in expected.items() if "/bitfit/" not in path}
