@@ -4,9 +4,6 @@ REQUIRED INPUTS: the cells that the exhibit selects
 OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures)
 """
 
-TABLES = [name for name, exhibit in STUDY.exhibits.items() if exhibit.kind == "table"]
-FIGURES = [name for name in STUDY.exhibits if name not in TABLES]
-
 
 rule table:
     input:

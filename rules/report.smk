@@ -4,10 +4,13 @@ REQUIRED INPUTS: every cell and exhibit of the study
 OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{study}/report.html
 """
 
+SHOWN = {cell for exhibit in STUDY.exhibits.values() for cell in needed(exhibit, CELLS)}
+
 
 rule report_notebook:
     input:
-        cells=[cell.path for cell in CELLS],
+        # The others are inputs of exhibits.
+        cells=[cell.path for cell in CELLS if cell not in SHOWN],
         exhibits=expand("results/{study}/exhibits/{exhibit}.csv", study=STUDY.name, exhibit=STUDY.exhibits),
     output:
         summary="results/{study}/summary.csv",

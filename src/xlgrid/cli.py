@@ -139,12 +139,16 @@ def train(
 
 
 @app.command()
-def evaluate(run: Path, target: str, encoder: File, tokens: File, output: Output) -> None:
-    """Evaluate a run on a target: one cell."""
+def evaluate(cell: str) -> None:
+    """Make a cell, results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json: its path says from what."""
     from xlgrid.evaluate import evaluate
+    from xlgrid.grid import Cell, parse
 
     with _plainly():
-        evaluate(run, encoder, tokens, target, output)
+        made = parse(cell)
+        if not isinstance(made, Cell):
+            raise ValueError(f"{cell} is a run; a cell is one of its evaluations")
+        evaluate(made.run.folder, made.encoder_folder, made.tokens, made.target, made.path)
 
 
 @app.command()

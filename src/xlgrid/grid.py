@@ -5,13 +5,14 @@ Only identity stands in a path, so a path says what it holds and nothing else ha
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from xlgrid.exhibits import suffixes
 from xlgrid.names import unknown
-from xlgrid.study import Study
+
+if TYPE_CHECKING:
+    from xlgrid.study import Study
 
 
 class Run(NamedTuple):
@@ -45,12 +46,20 @@ class Cell(NamedTuple):
         return Run(self.study, self.task, self.encoder, self.method, self.source, self.seed)
 
     @property
+    def encoder_folder(self) -> str:
+        return f"results/{self.study}/encoders/{self.encoder}"
+
+    @property
+    def tokens(self) -> str:
+        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{self.target}/test.arrow"
+
+    @property
     def path(self) -> str:
         middle = f"{self.task}/{self.encoder}/{self.method}/{self.source}/{self.target}"
         return f"results/{self.study}/cells/{middle}/seed{self.seed}.json"
 
 
-def cells(study: Study) -> list[Cell]:
+def cells(study: "Study") -> list[Cell]:
     """Every cell of the study, in the order of its grids.
 
     Raises:
@@ -71,7 +80,7 @@ def cells(study: Study) -> list[Cell]:
     return list(found)
 
 
-def runs(study: Study) -> list[Run]:
+def runs(study: "Study") -> list[Run]:
     """Every run that a cell of the study needs, each once."""
     return list(dict.fromkeys(cell.run for cell in cells(study)))
 
@@ -103,8 +112,10 @@ def _is_seed(text: str) -> bool:
     return text.isdecimal() and text.isascii() and str(int(text)) == text
 
 
-def explain(path: str, study: Study) -> str:
+def explain(path: str, study: "Study") -> str:
     """Why a path under results/ is not made by the study: which part is unknown, its nearest neighbour, what exists."""
+    from xlgrid.exhibits import suffixes
+
     known = cells(study)
     try:
         asked = parse(path)
@@ -119,7 +130,7 @@ def explain(path: str, study: Study) -> str:
     if asked.study != study.name:
         return f"{path} belongs to study {asked.study!r}, but this is {study.name!r}: add --config study={asked.study}"
     for axis, value in asked._asdict().items():
-        values = {str(getattr(cell, axis)) for cell in known}
+        values = dict.fromkeys(str(getattr(cell, axis)) for cell in known)
         if str(value) not in values:
             return f"{path}: {unknown(axis, str(value), values)}"
     return f"{path}: each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
@@ -128,3 +139,23 @@ def explain(path: str, study: Study) -> str:
 def constraint(values: Iterable[str]) -> str:
     """A regular expression that matches exactly these wildcard values."""
     return "|".join(re.escape(value) for value in sorted(set(values), key=lambda v: (-len(v), v)))
+
+
+def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[str]) -> str:
+    """A regular expression of what a study makes of cells, runs and exhibits, as paths in `results`.
+
+    Args:
+        allowed: axis -> regular expression of its values.
+        tables, figures: names of the exhibits.
+    """
+    study, task, encoder, method, source, target, seed = (
+        f"(?:{allowed[axis]})" for axis in ("study", *Cell._fields[1:])
+    )
+    run = f"{task}/{encoder}/{method}/{source}"
+    kinds = (
+        rf"cells/{run}/{target}/seed{seed}\.json",
+        rf"runs/{run}/seed{seed}/(?:delta\.safetensors|run\.json|curve\.jsonl)",
+        rf"exhibits/(?:{constraint(tables)})\.(?:csv|md|tex|html)",
+        rf"exhibits/(?:{constraint(figures)})\.(?:csv|md|tex|png|svg)",
+    )
+    return f"{study}/(?:{'|'.join(kinds)})"

@@ -1,4 +1,4 @@
-"""Tokenised data: made once per task, language and tokenizer, memory-mapped by every run."""
+"""Tokenised data: made once per task, language and tokenizer, read by every run."""
 
 import json
 import sys
