@@ -13,6 +13,8 @@ rule meanings:
         "results/{study}/data/{task}/meanings.parquet",
     log:
         "results/{study}/logs/data/{task}/meanings.log",
+    benchmark:
+        "results/{study}/benchmarks/data/{task}/meanings.tsv"
     wildcard_constraints:
         task=GENERATED,
     conda:
@@ -31,6 +33,8 @@ rule data:
         expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
     log:
         "results/{study}/logs/data/{task}/{language}.log",
+    benchmark:
+        "results/{study}/benchmarks/data/{task}/{language}.tsv"
     wildcard_constraints:
         task=GENERATED,
     conda:
@@ -53,6 +57,8 @@ rule fetch_data:
         expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
     log:
         "results/{study}/logs/data/{task}/{language}.log",
+    benchmark:
+        "results/{study}/benchmarks/data/{task}/{language}.tsv"
     wildcard_constraints:
         task=FETCHED,
     conda:
@@ -76,6 +82,8 @@ rule text:
         "results/{study}/text/{language}.parquet",
     log:
         "results/{study}/logs/text/{language}.log",
+    benchmark:
+        "results/{study}/benchmarks/text/{language}.tsv"
     conda:
         "../envs/xlgrid.yaml"
     params:

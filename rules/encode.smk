@@ -18,6 +18,8 @@ rule mini_encoder:
         LAYOUT,
     log:
         "results/{study}/logs/encoders/{encoder}.log",
+    benchmark:
+        "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
         encoder=from_origin("mini"),
     conda:
@@ -34,6 +36,8 @@ rule hub_encoder:
         LAYOUT,
     log:
         "results/{study}/logs/encoders/{encoder}.log",
+    benchmark:
+        "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
         encoder=from_origin("hub"),
     conda:
@@ -57,6 +61,8 @@ rule local_encoder:
         LAYOUT,
     log:
         "results/{study}/logs/encoders/{encoder}.log",
+    benchmark:
+        "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
         encoder=from_origin("path"),
     conda:
@@ -76,6 +82,8 @@ rule tokens:
         "results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow",
     log:
         "results/{study}/logs/tokens/{task}/{encoder}/{language}/{split}.log",
+    benchmark:
+        "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}/{split}.tsv"
     conda:
         "../envs/xlgrid.yaml"
     params:

@@ -63,14 +63,6 @@ def named(theory: Theory) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name is not None and name != VARIABLE))
 
 
-def derive(theory: Theory, entities: Collection[str]) -> dict[Literal, int]:
-    """Every positive ground literal that follows from `theory`, with the depth of its shallowest proof.
-
-    `Solution` defines depth. Arguments and errors are those of `solve`.
-    """
-    return solve(theory, entities).proved
-
-
 def answer(theory: Theory, question: Literal, entities: Collection[str]) -> tuple[bool, int]:
     """Whether a ground `question` of either polarity holds under the closed-world assumption, and at what depth.
 

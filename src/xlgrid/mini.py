@@ -62,7 +62,6 @@ def make_mini(
     """
     import torch
 
-    began = time.monotonic()
     say = progress or (lambda line: print(line, file=sys.stderr, flush=True))
     known = {language for pair in spec.bitext for language in pair} | set(spec.languages)
     missing = [language for language in sorted(known) if language not in texts]
@@ -82,8 +81,7 @@ def make_mini(
         model.save_pretrained(aside)
         tokenizer.save(str(aside / "tokenizer.json"))
         write_json(aside / "tokenizer_config.json", tokenizer_config(spec.kind, spec.max_length))
-        provenance = {"source": "mini", "spec": spec.model_dump(mode="json"), "seconds": time.monotonic() - began}
-        write_json(aside / "encoder.json", provenance)
+        write_json(aside / "encoder.json", {"source": "mini", "spec": spec.model_dump(mode="json")})
 
 
 def _read_text(path: str | Path) -> dict[int, str]:

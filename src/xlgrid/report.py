@@ -24,6 +24,8 @@ from xlgrid import plots
 from xlgrid.tables import number
 
 RUN = ["task", "encoder", "method", "source", "seed"]
+# Folders of Snakemake's measurements, in the order of the work.
+STAGES = ("data", "text", "encoders", "tokens")
 ENTRY = ["task", "encoder", "method", "source", "target", "metric"]
 
 
@@ -47,8 +49,7 @@ class Report:
     cells: pd.DataFrame
     curves: pd.DataFrame
     runs: Sequence[Mapping[str, Any]]
-    pretraining: Mapping[str, float]
-    """Seconds that each encoder pre-trained here took."""
+    preparation: pd.DataFrame
 
 
 def load(study_file: str | Path, folder: str | Path) -> Report:
@@ -67,7 +68,7 @@ def load(study_file: str | Path, folder: str | Path) -> Report:
         cells=records.read_cells((cell.path, cell._asdict()) for cell in grid.cells(study)),
         curves=records.read_curves(run.folder for run in grid.runs(study)),
         runs=read_runs(run.folder for run in grid.runs(study)),
-        pretraining=read_pretraining(Path(folder) / "encoders" / name for name in study.encoders),
+        preparation=read_preparation(folder),
     )
 
 
@@ -89,11 +90,14 @@ def read_runs(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
     return found
 
 
-def read_pretraining(folders: Iterable[str | Path]) -> dict[str, float]:
-    """Seconds of pre-training of each encoder that was neither fetched nor copied."""
-    paths = (Path(folder) / "encoder.json" for folder in folders)
-    records = {path.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()}
-    return {name: record["seconds"] for name, record in records.items() if "seconds" in record}
+def read_preparation(folder: str | Path) -> pd.DataFrame:
+    """Columns `stage` and `seconds` of every job before training, from what Snakemake measured in `folder/benchmarks`."""
+    found = [
+        {"stage": stage, "seconds": float(pd.read_csv(path, sep="\t")["s"].sum())}
+        for stage in STAGES
+        for path in sorted((Path(folder) / "benchmarks" / stage).glob("**/*.tsv"))
+    ]
+    return pd.DataFrame(found, columns=["stage", "seconds"])
 
 
 def overview(name: str, title: str, description: str, cells: pd.DataFrame) -> Html:
@@ -307,19 +311,31 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
     return figure
 
 
-def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]], pretraining: Mapping[str, float]) -> Html:
+def preparation(jobs: pd.DataFrame) -> Html:
+    """Time of what comes before training, by stage; `jobs` as `read_preparation` returns them."""
+    if jobs.empty:
+        return Html('<p class="missing">Nothing has been measured yet.</p>')
+    rows = [
+        [
+            f'<th scope="row">{stage}</th>',
+            *_td([f"{len(one)}", duration(one["seconds"].sum()), duration(one["seconds"].mean())]),
+        ]
+        for stage, one in jobs.groupby("stage", sort=False)
+    ]
+    return _table(["Stage", "Jobs", "Time", "Each"], rows, style="cost")
+
+
+def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> Html:
     """Time of training and of evaluation by task, encoder and method, over whatever has a result.
 
     Args:
-        pretraining: encoder -> seconds.
         runs: records with `task`, `encoder`, `method` and `seconds`; a record without `seconds` counts as 0.
     """
     keys = ["task", "encoder", "method"]
     # Several metrics of one cell share one evaluation.
     done = cells.dropna(subset="score").drop_duplicates([*RUN, "target"])
-    totals = {("all", encoder, "pre-training"): [1, seconds, 0, 0.0] for encoder, seconds in pretraining.items()}
     # In the order of the study.
-    totals |= {(str(t), str(e), str(m)): [0, 0.0, 0, 0.0] for t, e, m in cells[keys].itertuples(index=False)}
+    totals = {(str(t), str(e), str(m)): [0, 0.0, 0, 0.0] for t, e, m in cells[keys].itertuples(index=False)}
     for record in runs:
         task, encoder, method = (str(record.get(key, "?")) for key in keys)
         entry = totals.setdefault((task, encoder, method), [0, 0.0, 0, 0.0])
@@ -336,7 +352,7 @@ def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]], pretraining: Ma
     rows = [[*(f'<th scope="row">{escape(part)}</th>' for part in key), *_costs(*totals[key])] for key in totals]
     whole = [sum(entry[i] for entry in totals.values()) for i in range(4)]
     rows.append(['<th scope="row" colspan="3">All</th>', *_costs(*whole)])
-    head = ["Task", "Encoder", "Method", "Trainings", "Time", "Each", "Cells", "Evaluation", "Total"]
+    head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total"]
     return _table(head, rows, style="cost")
 
 

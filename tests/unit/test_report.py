@@ -78,7 +78,7 @@ def test_overview_of_a_complete_study_says_so() -> None:
 
 def test_names_are_escaped(cells: pd.DataFrame) -> None:
     cells["method"] = "a<b"
-    html = report.overview("demo", "x & y", "", cells) + report.coverage(cells) + report.cost(cells, [], {})
+    html = report.overview("demo", "x & y", "", cells) + report.coverage(cells) + report.cost(cells, [])
     assert "a<b" not in html
     assert "x &amp; y" in html
 
@@ -137,11 +137,20 @@ def test_learning_curves_have_a_panel_per_method_and_a_line_per_run(curves: pd.D
 
 
 def test_cost_adds_up_training_and_evaluation(cells: pd.DataFrame) -> None:
-    html = report.cost(cells, RUNS, {"mini": 60.0})
+    html = report.cost(cells, RUNS)
     said = "<td>2</td><td>2 min 0 s</td><td>1 min 0 s</td><td>3</td><td>6.0 s</td><td>2 min 6 s</td>"
     assert f'<th scope="row">full</th>{said}' in html
-    assert '<th scope="row">pre-training</th><td>1</td><td>1 min 0 s</td>' in html
-    assert '<th scope="row" colspan="3">All</th><td>3</td><td>3 min 0 s</td><td>1 min 0 s</td><td>3</td>' in html
+    assert f'<th scope="row" colspan="3">All</th>{said}' in html
+
+
+def test_preparation_adds_up_by_stage(tmp_path: Path) -> None:
+    for name, seconds in (("text/en", 2), ("tokens/t/e/en/train", 30), ("tokens/t/e/en/test", 40)):
+        path = tmp_path / "benchmarks" / f"{name}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"s\th:m:s\n{seconds}\t0:00:00\n")
+    html = report.preparation(report.read_preparation(tmp_path))
+    assert '<th scope="row">text</th><td>1</td><td>2.0 s</td><td>2.0 s</td>' in html
+    assert '<th scope="row">tokens</th><td>2</td><td>1 min 10 s</td><td>35.0 s</td>' in html
 
 
 def test_environment_marks_what_differs_between_runs() -> None:
@@ -176,7 +185,8 @@ def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.D
     [
         lambda none: report.spread(none["cells"]),
         lambda none: report.learning_curves(none["curves"]),
-        lambda none: report.cost(none["cells"], [], {}),
+        lambda none: report.cost(none["cells"], []),
+        lambda none: report.preparation(report.read_preparation("nowhere")),
         lambda none: report.environment([]),
         lambda none: report.exhibits({}, "results/demo"),
     ],
@@ -245,7 +255,18 @@ def rendered(
     tmp_path: Path, cells: pd.DataFrame, curves: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, Path]:
     exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="")}
-    study = report.Report("demo", "A title", "What it is.", tmp_path, exhibits, LANGUAGES, cells, curves, RUNS, {})
+    study = report.Report(
+        "demo",
+        "A title",
+        "What it is.",
+        tmp_path,
+        exhibits,
+        LANGUAGES,
+        cells,
+        curves,
+        RUNS,
+        report.read_preparation(tmp_path),
+    )
     summary = tmp_path / "summary.csv"
     return page(run_notebook(study, summary, monkeypatch)), summary
 

@@ -21,6 +21,11 @@ def test_the_readme_has_the_two_commands_of_the_set_up() -> None:
     assert set(commands()) >= ELSEWHERE
 
 
+def test_links_and_pictures_exist() -> None:
+    targets = re.findall(r"\]\((?!http)([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert targets and [target for target in targets if not (ROOT / target).exists()] == []
+
+
 @pytest.mark.parametrize("command", [command for command in commands() if command not in ELSEWHERE])
 def test_a_command_of_the_readme_runs(finished: Path, command: str) -> None:
     done = shell(finished, command)
