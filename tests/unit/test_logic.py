@@ -2,6 +2,7 @@
 
 import math
 
+import clingo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -157,8 +158,6 @@ def test_generated_examples_agree_with_the_naive_solver(seed, max_depth, options
 
 
 def test_generated_theories_agree_with_clingo():
-    clingo = pytest.importorskip("clingo")
-
     def written(literal):
         arguments = [literal.subject if literal.subject != VARIABLE else "X", *filter(None, [literal.object])]
         return f"{'' if literal.positive else 'not '}{literal.predicate}({','.join(arguments)})"
