@@ -126,7 +126,7 @@ def overview(name: str, title: str, description: str, cells: pd.DataFrame) -> Ht
     )
     left = counts["cells"][1] - counts["cells"][0]
     note = (
-        "All planned cells have a result." if not left else f"Partial report: {left} planned cells have no result yet."
+        "All planned cells have a result." if not left else f"Partial report: planned cells without a result: {left}."
     )
     return Html(
         f'<header class="overview"><p class="kicker">xlgrid report</p><h1>{escape(name)}</h1>'

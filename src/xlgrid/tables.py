@@ -118,8 +118,10 @@ def about(cells: pd.DataFrame) -> list[str]:
     """Sentences on the metric of the cells behind an exhibit and on how many of them have a result."""
     unique = cells.drop_duplicates(["task", "encoder", "method", "source", "target", "seed", "metric"])
     have, planned = int(unique["score"].notna().sum()), len(unique)
-    metrics = ", ".join(map(str, dict.fromkeys(cells["metric"])))
-    return [f"Metric: {metrics}, in percent.", f"Cells with a result: {have} of {planned}."]
+    # Unknown as long as no cell of a task has a result.
+    metrics = ", ".join(str(metric) for metric in dict.fromkeys(cells["metric"]) if metric)
+    said = [f"Metric: {metrics}, in percent."] if metrics else []
+    return [*said, f"Cells with a result: {have} of {planned}."]
 
 
 def _lines(sheet: Sheet) -> list[tuple[tuple[str, ...], list[Any]]]:

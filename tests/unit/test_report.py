@@ -67,7 +67,7 @@ def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
     assert "3<small> / 6</small></b>cells" in html
     # Seed 0 of `full` has both its cells; every other run lacks one.
     assert "1<small> / 4</small></b>runs" in html
-    assert "3 planned cells have no result yet" in html
+    assert "planned cells without a result: 3" in html
 
 
 def test_overview_of_a_complete_study_says_so() -> None:
@@ -217,7 +217,7 @@ def test_a_study_without_any_result_still_makes_a_page(tmp_path: Path, monkeypat
     assert len(study.cells) > 0
     assert study.cells["score"].isna().all()
     html = page(run_notebook(study, tmp_path / "summary.csv", monkeypatch))
-    assert f"Partial report: {len(study.cells)} planned cells have no result yet." in html
+    assert f"planned cells without a result: {len(study.cells)}" in html
 
 
 def run_notebook(study: report.Report, summary: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
