@@ -26,6 +26,13 @@ def test_links_and_pictures_exist() -> None:
     assert targets and [target for target in targets if not (ROOT / target).exists()] == []
 
 
+def test_the_tree_names_every_file() -> None:
+    folders = {"rules": "*.smk", "src/xlgrid": "*.py"}
+    files = [path.name for folder, kind in folders.items() for path in (ROOT / folder).glob(kind)]
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in files if name != "__init__.py" and f"  {name} " not in readme] == []
+
+
 @pytest.mark.parametrize("command", [command for command in commands() if command not in ELSEWHERE])
 def test_a_command_of_the_readme_runs(finished: Path, command: str) -> None:
     done = shell(finished, command)
