@@ -31,4 +31,4 @@ onsuccess:
 
 
 onerror:
-    shell("xlgrid partial {STUDY_FILE:q}")
+    shell("xlgrid partial {STUDY_FILE:q} --log {log:q}")

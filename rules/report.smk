@@ -19,7 +19,8 @@ rule report_notebook:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        study=STUDY.name,
+        # Not for the notebook, but so that a change of them makes the page again.
+        texts=[STUDY.title, STUDY.description],
         study_file=STUDY_FILE,
         results=subpath(output.summary, parent=True),
     notebook:

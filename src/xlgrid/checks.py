@@ -13,49 +13,56 @@ from xlgrid.exhibits import Curve, Heatmap, Table
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
 from xlgrid.recipe import Training, plainly
-from xlgrid.tasks import task
+from xlgrid.tasks import TASKS, task
 
 if TYPE_CHECKING:
     from xlgrid.study import Study
 
+_LANGUAGE = "language, which `languages` of the study must name first,"
 _DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans", "distance")
 
 
 def problems(study: "Study") -> list[str]:
     """Each as `place: what is wrong`; a place is the path to a key, joined by dots."""
     # Each check relies on those before it.
-    for check in (_languages, _names, _sizes, _exhibits):
+    for check in (_codes, _languages, _methods, _names, _spoken, _sizes, _exhibits):
         found = list(check(study))
         if found:
             return found
     return []
 
 
-def _languages(study: "Study") -> Iterator[str]:
+def _codes(study: "Study") -> Iterator[str]:
     for i, code in enumerate(study.languages):
         try:
             language(code)
         except ValueError as error:
             yield f"languages.{i}: {error}"
+
+
+def _languages(study: "Study") -> Iterator[str]:
     for name, members in study.groups.items():
         codes = [code for member in members for code in parts(member)]
-        yield from _among(f"groups.{name}", "language", codes, study.languages)
+        yield from _among(f"groups.{name}", _LANGUAGE, codes, study.languages)
     for name, grid in study.grids.items():
-        yield from _among(f"grids.{name}.languages", "language", grid.languages, study.languages)
+        yield from _among(f"grids.{name}.languages", _LANGUAGE, grid.languages, study.languages)
     for name, encoder in study.encoders.items():
         if encoder.mini:
             place = f"encoders.{name}.mini"
-            yield from _among(f"{place}.languages", "language", encoder.mini.languages, study.languages)
+            yield from _among(f"{place}.languages", _LANGUAGE, encoder.mini.languages, study.languages)
             aligned = [code for pair in encoder.mini.bitext for code in pair]
             yield from _among(f"{place}.bitext", "language of this encoder", aligned, encoder.mini.languages)
 
 
-def _names(study: "Study") -> Iterator[str]:
+def _methods(study: "Study") -> Iterator[str]:
     for name, method in study.methods.items():
         try:
             methods.make(method.base or name, method.options)
         except ValueError as error:
             yield f"methods.{name}: {error}"
+
+
+def _names(study: "Study") -> Iterator[str]:
     for name, grid in study.grids.items():
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from _among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
@@ -65,6 +72,25 @@ def _names(study: "Study") -> Iterator[str]:
                     study.expand(value, grid)
                 except ValueError as error:
                     yield f"grids.{name}.{axis}: {error}"
+
+
+def _spoken(study: "Study") -> Iterator[str]:
+    """Generated data and text are in languages that something can say."""
+    for name, encoder in study.encoders.items():
+        for code in encoder.mini.languages if encoder.mini else ():
+            if not any(made.speaks(code) for made in TASKS.values()):
+                yield f"encoders.{name}.mini: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
+    for name, grid in study.grids.items():
+        values = [value for axis in (grid.source, grid.target) for each in axis for value in study.expand(each, grid)]
+        codes = dict.fromkeys(code for value in values for part in value.split("+") for code in parts(part))
+        for key in grid.task:
+            entry = study.tasks[key]
+            mute = [code for code in codes if entry.data is None and not task(entry.kind).speaks(code)]
+            if mute:
+                yield (
+                    f"grids.{name}: task {key} cannot be generated in {', '.join(mute)}: give it `data`, "
+                    "leave them out, or see CONTRIBUTING.md on how to add a language"
+                )
 
 
 def _sizes(study: "Study") -> Iterator[str]:

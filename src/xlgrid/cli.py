@@ -173,15 +173,18 @@ def status(study_file: Path) -> None:
 
 
 @app.command()
-def partial(study_file: Path) -> None:
+def partial(
+    study_file: Path, log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None
+) -> None:
     """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
     from xlgrid.render import render_exhibit
-    from xlgrid.status import show
+    from xlgrid.status import failed_files, show
     from xlgrid.study import load_study
 
     with _plainly():
         study = load_study(study_file)
-        show(study, Path(f"results/{study.name}/partial/failed.txt"))
+        failed = failed_files(log) if log else ()
+        show(study, failed=failed, report=Path(f"results/{study.name}/partial/failed.txt"))
         for name in study.exhibits:
             # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
             try:

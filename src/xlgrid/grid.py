@@ -124,7 +124,7 @@ def explain(path: str, study: "Study") -> str:
         folder = f"results/{study.name}/exhibits"
         made += [f"{folder}/{name}{suffix}" for name, one in study.exhibits.items() for suffix in suffixes(one)]
         near = difflib.get_close_matches(path, made, n=1, cutoff=0.6)
-        hint = f" The nearest file is {near[0]}" if near else ""
+        hint = f" The nearest file is {near[0]}." if near else ""
         kinds = "cells/, runs/, data/, text/, encoders/, tokens/, exhibits/, report.html"
         return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {kinds}"
     if asked.study != study.name:
@@ -133,6 +133,8 @@ def explain(path: str, study: "Study") -> str:
         values = dict.fromkeys(str(getattr(cell, axis)) for cell in known)
         if str(value) not in values:
             return f"{path}: {unknown(axis, str(value), values)}"
+    if isinstance(asked, Run) and asked in {cell.run for cell in known}:
+        return f"{path} is the folder of a run, or a file that no run has: ask for {asked.folder}/run.json"
     return f"{path}: each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
 
 

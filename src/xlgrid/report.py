@@ -314,7 +314,7 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
 def preparation(jobs: pd.DataFrame) -> Html:
     """Time of what comes before training, by stage; `jobs` as `read_preparation` returns them."""
     if jobs.empty:
-        return Html('<p class="missing">Nothing has been measured yet.</p>')
+        return Html('<p class="missing">The stages before training have not been measured.</p>')
     rows = [
         [
             f'<th scope="row">{stage}</th>',

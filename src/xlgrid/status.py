@@ -1,6 +1,7 @@
 """A study at a glance: source x target matrices of what is done, and why the rest is not."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,44 +38,50 @@ def jobs(study: Study, cell: Cell) -> Iterator[tuple[str, str]]:
     yield cell.path, cell.path.replace(results, logs, 1).replace(".json", ".log")
 
 
-def reason_of(log: str | Path, ended: bool) -> str | None:
-    """The last error in a log, or None if there is none.
-
-    Args:
-        ended: nothing is running any more, so that a log without an error is one of a process that was killed.
-    """
+def reason_of(log: str | Path) -> str | None:
+    """The last error in a log, or None if there is none."""
     if not Path(log).exists():
         return None
     lines = [line.strip() for line in Path(log).read_text(encoding="utf-8", errors="replace").splitlines()]
     errors = [
         line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))
     ]
-    if errors:
-        return errors[-1].removeprefix("error: ")
-    return "it ended without a message: was it killed, for memory perhaps?" if ended else None
+    return errors[-1].removeprefix("error: ") if errors else None
 
 
-def failures(study: Study, planned: list[Cell], ended: bool = False) -> dict[Cell, Failure]:
-    """Why planned cells do not exist: for each the first job on the way to it that failed, if any did."""
+def failed_files(log: str | Path) -> set[str]:
+    """The files that failed jobs should have made, from the log of a run of Snakemake."""
+    text = Path(log).read_text(encoding="utf-8", errors="replace")
+    found = re.findall(r"^Error in rule [^\n]*\n(?:[ ]+[^\n]*\n)*?[ ]+output: ([^\n]*)$", text, re.MULTILINE)
+    return {name for line in found for name in line.split(", ")}
+
+
+def failures(study: Study, planned: list[Cell], failed: Collection[str] = ()) -> dict[Cell, Failure]:
+    """Why planned cells do not exist: for each the first job on the way to it that failed, if any did.
+
+    Args:
+        failed: files whose jobs are known to have failed, with or without a message in their log.
+    """
     found: dict[Cell, Failure] = {}
     for cell in planned:
         if Path(cell.path).exists():
             continue
         for target, log in jobs(study, cell):
-            if not Path(target).exists() and (reason := reason_of(log, ended)):
+            reason = reason_of(log) or ("it ended without a message: was it killed?" if target in failed else None)
+            if reason and not Path(target).exists():
                 command = f"snakemake --cores all --config study={study.name} -- {target}"
                 found[cell] = Failure(target, reason, log, command)
                 break
     return found
 
 
-def show(study: Study, report: Path | None = None) -> None:
-    """Print the matrices and the failures; write the failures to `report` too, if given, when everything has ended."""
+def show(study: Study, report: Path | None = None, failed: Collection[str] = ()) -> None:
+    """Print the matrices and the failures, see `failures`; write the failures to `report` too, if given."""
     from rich.console import Console
     from rich.table import Table
 
     planned = cells(study)
-    broken = failures(study, planned, ended=report is not None)
+    broken = failures(study, planned, failed)
     console = Console()
     # Codes and counts are never cut: a matrix that is wider than the terminal goes on in the next line.
     wide = Console(width=1000)
@@ -92,13 +99,13 @@ def show(study: Study, report: Path | None = None) -> None:
                 row.append(f"[{style}]{done}/{len(here)}{' ✗' if bad else ''}[/]" if here else "")
             table.add_row(source, *row)
         wide.print(table)
-    failed = list(dict.fromkeys(broken.values()))
+    reasons = list(dict.fromkeys(broken.values()))
     done = sum(Path(c.path).exists() for c in planned)
-    console.print(f"{done} of {len(planned)} cells done, {len(broken)} wait for {len(failed)} failed jobs")
+    console.print(f"{done} of {len(planned)} cells done, {len(broken)} wait for {len(reasons)} failed jobs (✗)")
     lines = [
         f"{f.target} ({sum(f == other for other in broken.values())} cells wait for it)\n"
         f"  reason: {f.reason}\n  log: {f.log}\n  again: {f.command}"
-        for f in failed
+        for f in reasons
     ]
     for line in lines:
         console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)

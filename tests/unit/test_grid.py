@@ -52,7 +52,7 @@ def small(**grid: object) -> Study:
         title="small",
         languages=["en", "fr", "de"],
         encoders={"mini": {"mini": {"languages": ["en"]}}},
-        tasks={"ner": {"kind": "wikiann"}},
+        tasks={"ner": {"kind": "ruletaker"}},
         methods={"full-ft": {}, "bitfit": {}},
         grids={"g": axes | grid},
     )

@@ -67,6 +67,7 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("title: t, rows", "titel: t, rows", 19, "did you mean 'title'"),
         ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
         ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
+        ("languages: [en, fr]", "languages: [en, fr, pt]", 14, "task rt cannot be generated in pt"),
         ("x: step", "x: stepp", 20, "did you mean 'step'"),
     ],
 )
@@ -82,8 +83,10 @@ def test_a_misspelling_names_the_line_and_the_neighbour(
 
 
 def test_dials_of_a_task_and_of_the_text_must_agree(tmp_path: Path) -> None:
-    text = TEXT.replace("[en, fr]", "[en, fr, qa1]").replace(
-        "tasks:", "tasks:\n  ner: {kind: wikiann, options: {overlap: 0.5}}"
+    text = (
+        TEXT.replace("[en, fr]", "[en, fr, qa1]", 1)
+        .replace("seed: [1]", "seed: [1], languages: [en, fr]")
+        .replace("tasks:", "tasks:\n  ner: {kind: wikiann, options: {overlap: 0.5}}")
     )
     with pytest.raises(
         ValueError, match=r"s\.yaml:6: tasks\.ner: its languages have overlap 0\.5, those of the text 0\.8"

@@ -127,6 +127,20 @@ def test_an_unknown_study_names_those_that_exist(finished: Path) -> None:
     assert "did you mean 'demo'" in done.stdout + done.stderr
 
 
+def test_a_job_that_is_killed_without_a_word_is_told(tmp_path: Path) -> None:
+    """As the kernel kills a job that takes too much memory."""
+    folder = project(tmp_path, small())
+    rules = folder / "rules" / "data.smk"
+    rules.write_text(
+        rules.read_text().replace(
+            "xlgrid text {wildcards.language:q}", "kill -9 $$; xlgrid text {wildcards.language:q}"
+        )
+    )
+    assert shell(folder, "snakemake --cores all results/demo/text/en.parquet").returncode != 0
+    told = (folder / "results/demo/partial/failed.txt").read_text()
+    assert "results/demo/text/en.parquet (8 cells wait for it)" in told and "was it killed?" in told
+
+
 def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(finished: Path, tmp_path: Path) -> None:
     broken = small()
     broken["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e30}})

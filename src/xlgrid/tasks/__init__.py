@@ -19,7 +19,7 @@ class Task:
     A *meaning* is an example that no language has said yet: the same one is realised in every language, so data are
     parallel. `examples(options, sizes)` makes sum(sizes) meanings, in the order train, dev, test; `group(options)` is
     how many consecutive ones must share a split; `row(meaning, language, options)` says one in a language or pair;
-    `to_json` and `from_json` store a meaning as a line. `inputs` are the columns the encoder reads, `target` the one
+    `to_json` and `from_json` store a meaning as a line; `speaks(code)` is whether `row` knows a language. `inputs` are the columns the encoder reads, `target` the one
     with the label: a name out of `labels` for the sequence head, a list of indices into `labels` for the token head.
     """
 
@@ -35,6 +35,7 @@ class Task:
     row: Callable[..., dict[str, Any]]
     to_json: Callable[..., str]
     from_json: Callable[[str], Any]
+    speaks: Callable[[str], bool]
 
     def check(self, table: "pa.Table", where: str) -> None:
         """Check columns and labels of a table that was read from `where`.
@@ -82,7 +83,7 @@ def _first(mask: "pa.ChunkedArray") -> int:
 
 
 def _task(name: str, module: Any, head: Any, inputs: tuple[str, ...], target: str) -> Task:
-    made = (module.Options, module.examples, module.group, module.row, module.to_json, module.from_json)
+    made = (module.Options, module.examples, module.group, module.row, module.to_json, module.from_json, module.speaks)
     return Task(name, head, module.LABELS, module.COLUMNS, inputs, target, *made)
 
 

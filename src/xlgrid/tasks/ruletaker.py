@@ -12,7 +12,7 @@ from xlgrid.languages import natural
 from xlgrid.recipe import Strict
 from xlgrid.theories import Example, TheoryOptions, from_json, to_json
 
-__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "to_json"]
+__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = ("not entailment", "entailment")
 COLUMNS = ("context", "question", "label", "config")
@@ -65,6 +65,11 @@ class Options(Strict):
         )
         rest: dict[str, Any] = {name: getattr(self, name) for name in sizes}
         return TheoryOptions(**words, **rest, questions_per_theory=self.questions_per_theory)
+
+
+def speaks(code: str) -> bool:
+    """Natural languages have lexicons."""
+    return code in natural.natural_codes()
 
 
 def group(options: Options) -> int:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from xlgrid.languages.artificial import UPOS, artificial
-from xlgrid.tasks.wikiann import Options, draw, from_json, group, to_json
+from xlgrid.tasks.wikiann import Options, draw, from_json, group, speaks, to_json
 from xlgrid.world import Fact
 
-__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "to_json"]
+__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = UPOS
 COLUMNS = ("tokens", "pos_tags")

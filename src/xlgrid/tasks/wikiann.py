@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import Field, PositiveInt
 
 from xlgrid import world
-from xlgrid.languages.artificial import NER, Token, artificial
+from xlgrid.languages.artificial import NER, Token, artificial, is_artificial
 from xlgrid.recipe import Strict
 from xlgrid.world import Fact, from_json, to_json
 
-__all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "group", "row", "to_json"]
+__all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = NER
 COLUMNS = ("tokens", "ner_tags", "langs", "spans")
@@ -26,6 +26,11 @@ class Options(Strict):
     overlap: float = Field(0.8, ge=0, le=1)
     loans: float = Field(0.1, ge=0, le=1)
     distance: float = Field(1.0, ge=0, le=1)
+
+
+def speaks(code: str) -> bool:
+    """Artificial languages tell the facts of their world."""
+    return is_artificial(code)
 
 
 def group(options: Options) -> int:
