@@ -30,7 +30,7 @@ def jobs(study: Study, cell: Cell) -> Iterator[tuple[str, str]]:
     mini = study.encoders[cell.encoder].mini
     for code in mini.languages if mini else ():
         yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
-    yield f"{results}/encoders/{cell.encoder}/model.safetensors", f"{logs}/encoders/{cell.encoder}.log"
+    yield f"{cell.encoder_folder}/model.safetensors", f"{logs}/encoders/{cell.encoder}.log"
     for code, split in [*((code, split) for code in sources for split in ("train", "dev")), (cell.target, "test")]:
         place = f"tokens/{cell.task}/{cell.encoder}/{code}/{split}"
         yield f"{results}/{place}.arrow", f"{logs}/{place}.log"

@@ -1,6 +1,8 @@
 """The real Snakemake on a study of a minute: what is built, what is built again, and what is refused."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,25 +34,26 @@ def test_a_second_run_has_nothing_to_do(finished: Path) -> None:
     assert planned(finished) == {}
 
 
-def test_a_deleted_cell_is_the_only_one_evaluated_again(finished: Path) -> None:
-    cell = finished / CELLS / "ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
-    aside = cell.with_name("aside")
-    cell.rename(aside)
+@contextmanager
+def without(path: Path) -> Iterator[None]:
+    """The project as if `path` had been deleted."""
+    aside = path.with_name("aside")
+    path.rename(aside)
     try:
-        jobs = planned(finished)
+        yield
     finally:
-        aside.rename(cell)
+        aside.rename(path)
+
+
+def test_a_deleted_cell_is_the_only_one_evaluated_again(finished: Path) -> None:
+    with without(finished / CELLS / "ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"):
+        jobs = planned(finished)
     assert (jobs.get("evaluate"), jobs.get("train")) == (1, None)
 
 
 def test_a_deleted_run_is_trained_again_and_its_cells_evaluated(finished: Path) -> None:
-    run = finished / "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
-    aside = run.with_name("aside")
-    run.rename(aside)
-    try:
+    with without(finished / "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"):
         jobs = planned(finished)
-    finally:
-        aside.rename(run)
     assert (jobs.get("train"), jobs.get("evaluate")) == (1, 3)
 
 
