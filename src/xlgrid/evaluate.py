@@ -8,9 +8,10 @@ import base64
 import json
 import os
 import platform
+import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,9 +94,12 @@ def outcomes_on(
     bf16: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> list[metrics.Outcome]:
-    """Outcome of each example of `tokens`, in their order; `budget` in tokens per batch.
+    """Outcome of each example of `tokens`, in their order; `budget` in tokens per batch, halved where memory runs out.
 
     `check` is called before every batch and may raise to stop early.
+
+    Raises:
+        ValueError: memory runs out on a single example.
     """
     import torch
 
@@ -105,12 +109,24 @@ def outcomes_on(
     was_training = model.training
     model.eval()
     try:
-        for chosen in batches.cut(tokens.lengths, np.argsort(tokens.lengths, kind="stable"), budget):
+        rest = batches.cut(tokens.lengths, np.argsort(tokens.lengths, kind="stable"), budget)
+        while rest:
             check()
-            inputs = batches.collate(tokens, chosen, segments, device)
-            labels = inputs.pop("labels")
-            with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-                predicted = model(**inputs).logits.argmax(-1)
+            chosen = rest[0]
+            problem = None
+            try:
+                inputs = batches.collate(tokens, chosen, segments, device)
+                labels = inputs.pop("labels")
+                with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+                    predicted = model(**inputs).logits.argmax(-1)
+            except torch.OutOfMemoryError as error:
+                problem = str(error)
+            if problem is not None:
+                budget = halved(budget, tokens.lengths, [chosen], problem)
+                print(f"out of memory in evaluation: goes on with {budget} tokens at once", file=sys.stderr, flush=True)
+                rest = batches.cut(tokens.lengths, np.concatenate(rest), budget)
+                continue
+            rest = rest[1:]
             if tokens.head == "sequence":
                 for number, right in zip(chosen.tolist(), (predicted == labels).int().tolist(), strict=True):
                     outcomes[number] = right
@@ -121,6 +137,30 @@ def outcomes_on(
     finally:
         model.train(was_training)
     return outcomes
+
+
+def halved(limit: int, lengths: batches.Ints, parts: Sequence[batches.Ints], problem: str) -> int:
+    """The limit in tokens to cut at next where `parts`, cut at `limit`, ran out of memory; cached memory is freed.
+
+    To be called outside of the `except` block, since the exception's traceback holds tensors.
+
+    Args:
+        lengths: tokens of every example.
+        problem: what torch said.
+
+    Raises:
+        ValueError: every part is a single example already.
+    """
+    import torch
+
+    if all(len(part) == 1 for part in parts):
+        raise ValueError(
+            f"out of memory one example at a time, the longest of {max(int(lengths[part[0]]) for part in parts)} tokens: "
+            "lower the task's `max_length`, use a smaller encoder or a larger GPU, or see what else runs on this one; "
+            f"torch says: {problem}"
+        )
+    torch.cuda.empty_cache()
+    return min(limit, max(len(part) * int(lengths[part].max()) for part in parts)) // 2
 
 
 def circumstances(device: "torch.device") -> dict[str, Any]:

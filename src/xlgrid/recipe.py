@@ -55,7 +55,9 @@ class Training(Strict):
     steps: PositiveInt | None = Field(None, description="optimiser steps; wins over epochs")
     epochs: PositiveFloat = Field(3, description="passes over the training data where steps is not given")
     batch_tokens: PositiveInt = Field(4096, description="tokens, padding included, in one optimiser step")
-    micro_batch_tokens: PositiveInt | None = Field(None, description="tokens that fit the device at once; accumulates")
+    micro_batch_tokens: PositiveInt | None = Field(
+        None, description="tokens at once, accumulated; halved if out of memory"
+    )
     lr: PositiveFloat = Field(2e-5, description="peak learning rate")
     warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps of linear warm-up; decays linearly to 0")
     weight_decay: float = Field(0.0, ge=0)

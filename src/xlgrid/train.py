@@ -3,6 +3,9 @@
 Two runs of one recipe on the CPU of one machine give the same bytes, whether or not they were interrupted: the batches
 are a function of the seed (`xlgrid.batches.plan`), dropout is seeded from (seed, step) at each step, and all else that
 a step changes is in the state file.
+
+A step that runs out of a GPU's memory is done again from its beginning in parts of half the size, and so are all later
+ones: the same batch, seed and loss, but sums in another order, and dropout, which is drawn part by part, another draw.
 """
 
 import contextlib
@@ -46,7 +49,8 @@ def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path
         folder: the run's folder; `state.pt` in it is where an interrupted run of the same recipe goes on.
 
     Raises:
-        FileNotFoundError, ValueError: an input is missing, damaged or does not fit.
+        FileNotFoundError, ValueError: an input is missing, damaged or does not fit, or memory runs out even one
+            example at a time.
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM or SIGUSR2 came (status 128 + signal); the state is saved.
     """
@@ -100,6 +104,7 @@ class Loop:
         self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=self.settings.lr, fused=True)
         self.steps = total_steps(self.settings, self.train, recipe.seed)
         self.step = 0
+        self.limit = self.settings.micro_batch_tokens
         self.seconds = 0.0
         self.losses: list[float] = []
         self.curve: list[dict[str, float]] = []
@@ -141,15 +146,61 @@ class Loop:
     def advance(self, chosen: batches.Ints) -> None:
         """One optimiser step on the examples `chosen`."""
         import torch
-        from torch.nn.functional import cross_entropy
 
-        torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
         rate = learning_rate(self.settings, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
+        loss = self.differentiate(chosen)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip))
+        if not (np.isfinite(loss) and np.isfinite(norm)):
+            raise FloatingPointError(
+                f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
+                f"learning rate {rate:.3g}: nothing is saved; "
+                f"lower `lr`, lengthen `warmup`, or set `precision: fp32`, and run again"
+            )
+        try:
+            self.optimiser.step()
+        except torch.OutOfMemoryError as error:
+            # It may have begun, so the step cannot be done again; and what smaller parts would save is free by now.
+            raise ValueError(
+                f"the optimiser ran out of memory at step {self.step + 1} of {self.steps}, where fewer tokens at once do "
+                "not help: use a larger GPU, a smaller encoder, or a method that trains fewer weights; "
+                f"torch says: {error}"
+            ) from error
+        self.losses.append(loss)
+        self.step += 1
+
+    def differentiate(self, chosen: batches.Ints) -> float:
+        """Give the weights, which have none, the gradients of the examples `chosen`; return their loss.
+
+        Where memory runs out, `limit` is halved until it does not.
+
+        Raises:
+            ValueError: memory runs out one example at a time.
+        """
+        import torch
+
+        while True:
+            parts = batches.cut(self.train.lengths, chosen, self.limit or sys.maxsize)
+            try:
+                return self.accumulate(parts)
+            except torch.OutOfMemoryError as error:
+                problem = str(error)
+            self.optimiser.zero_grad(set_to_none=True)
+            self.limit = evaluate.halved(self.limit or sys.maxsize, self.train.lengths, parts, problem)
+            _say(
+                f"out of memory at step {self.step + 1} of {self.steps}: the same batch again, and all later ones, "
+                f"{self.limit} tokens at once"
+            )
+
+    def accumulate(self, parts: list[batches.Ints]) -> float:
+        """Add the gradients of a batch, part by part, to those of the weights; return its loss."""
+        import torch
+        from torch.nn.functional import cross_entropy
+
+        torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
         segments = evaluate.has_segments(self.model)
-        parts = batches.cut(self.train.lengths, chosen, self.settings.micro_batch_tokens or sys.maxsize)
         inputs = [batches.collate(self.train, part, segments, self.device) for part in parts]
         # Over the whole batch, so that micro-batches change nothing but the order of sums.
         labelled = max(1, sum(int((part["labels"] != -100).sum()) for part in inputs))
@@ -161,20 +212,11 @@ class Loop:
             share = cross_entropy(logits.float().flatten(0, -2), labels.flatten(), reduction="sum") / labelled
             share.backward()
             loss += float(share.detach())
-        norm = float(torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip))
-        if not (np.isfinite(loss) and np.isfinite(norm)):
-            raise FloatingPointError(
-                f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
-                f"learning rate {rate:.3g}: nothing is saved; "
-                f"lower `lr`, lengthen `warmup`, or set `precision: fp32`, and run again"
-            )
-        self.optimiser.step()
-        self.losses.append(loss)
-        self.step += 1
+        return loss
 
     def evaluate(self, check: Any) -> None:
         """Score the dev set, add a line to the curve, keep the weights if they are the best so far."""
-        budget = self.settings.micro_batch_tokens or self.settings.batch_tokens
+        budget = self.limit or self.settings.batch_tokens
         found = evaluate.outcomes_on(self.model, self.dev, budget, self.bf16, check)
         line = {
             "step": self.step,
@@ -205,6 +247,7 @@ class Loop:
             "digest": self.recipe.digest(),
             "inputs": self.inputs,
             "step": self.step,
+            "limit": self.limit,
             "seconds": self.elapsed(),
             "losses": self.losses,
             "curve": self.curve,
@@ -245,7 +288,7 @@ class Loop:
                 parameter.copy_(state["weights"][name])
         self.optimiser.load_state_dict(state["optimiser"])
         self.best = {name: tensor.cpu() for name, tensor in state["best"].items()}
-        self.step, self.seconds = state["step"], state["seconds"]
+        self.step, self.limit, self.seconds = state["step"], state["limit"], state["seconds"]
         self.losses, self.curve = state["losses"], state["curve"]
         self.best_step, self.best_score = state["best_step"], state["best_score"]
         _say(f"resumes after step {self.step} of {self.steps}")
@@ -265,6 +308,8 @@ class Loop:
             "dev_score": self.best_score,
             "metric": metrics.metric_of(self.dev.head, self.dev.names),
             "steps": self.steps,
+            # Less than the recipe asks for, where memory ran out.
+            "micro_batch_tokens": self.limit,
             "n_train": len(self.train),
             "n_dev": len(self.dev),
             "parameters": {

@@ -7,6 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from test_batches import write
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertForSequenceClassification, BertModel
 
+from xlgrid import batches, evaluate
 from xlgrid.recipe import Recipe, Training
-from xlgrid.train import Loop, learning_rate, train
+from xlgrid.train import Loop, Stopped, learning_rate, train
 
 RESULTS = ("delta.safetensors", "run.json", "curve.jsonl")
 # Trains in a process that kills itself at given optimiser steps, as a node that dies would.
@@ -178,6 +182,178 @@ def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, t
     for name, tensor in found[0].items():
         if "key.bias" not in name:  # Its gradient is zero in theory and noise in practice, which Adam scales up.
             torch.testing.assert_close(tensor, found[1][name], atol=2e-4, rtol=0)
+
+
+def short_of_memory(
+    monkeypatch: pytest.MonkeyPatch, fails: Callable[[int, int], bool], backward: bool = False
+) -> list[int]:
+    """A device whose memory runs out when `fails`, given the number of the forward pass, from 1, and its tokens with
+    padding, says so; the tokens of every pass."""
+    seen: list[int] = []
+    forward = BertForSequenceClassification.forward
+
+    def fail(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
+
+    def limited(self: Any, input_ids: torch.Tensor, **more: Any) -> Any:
+        seen.append(input_ids.numel())
+        failing = fails(len(seen), seen[-1])
+        if failing and not backward:
+            fail()
+        output = forward(self, input_ids, **more)
+        if failing:
+            output.logits.register_hook(fail)
+        return output
+
+    monkeypatch.setattr(BertForSequenceClassification, "forward", limited)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("fails", "backward", "asked"),
+    [
+        (lambda number, tokens: tokens > 50, False, None),
+        (lambda number, tokens: number == 1, True, None),
+        # The gradients of the first part are there by then, and must go.
+        (lambda number, tokens: number == 2, False, 64),
+        (lambda number, tokens: number == 2, True, 64),
+    ],
+)
+def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
+    fails: Callable[[int, int], bool],
+    backward: bool,
+    asked: int | None,
+    encoder: Path,
+    tokens: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """To the bit, with dropout, which the same seed and parts draw alike."""
+    wanted = recipe(steps=6, evaluations=2, micro_batch_tokens=asked)
+    with monkeypatch.context() as patch:
+        short_of_memory(patch, fails, backward)
+        train(wanted, encoder, [tokens], [tokens], tmp_path / "found")
+    record = json.loads((tmp_path / "found" / "run.json").read_text())
+    limit = record["micro_batch_tokens"]
+    assert (
+        f"out of memory at step 1 of 6: the same batch again, and all later ones, {limit} tokens"
+        in capfd.readouterr().err
+    )
+    assert limit < (asked or 128)
+    assert record["recipe"]["training"]["micro_batch_tokens"] == asked and record["digest"] == wanted.digest()
+    train(recipe(steps=6, evaluations=2, micro_batch_tokens=limit), encoder, [tokens], [tokens], tmp_path / "told")
+    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("found", "told")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
+    assert result(tmp_path / "found")[1] == result(tmp_path / "told")[1]
+
+
+def test_out_of_memory_leaves_the_batch_as_it_was(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = recipe(dropout=0.0, steps=4, evaluations=4)
+    train(asked, encoder, [tokens], [tokens], tmp_path / "roomy")
+    seen = short_of_memory(monkeypatch, lambda number, tokens: tokens > 50)
+    train(asked, encoder, [tokens], [tokens], tmp_path / "tight")
+    losses = [[line[1] for line in result(tmp_path / name)[1]] for name in ("roomy", "tight")]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert sum(size > 50 for size in seen) == 2, f"128, then 64, then never again, but: {seen}"
+
+
+def test_a_run_without_a_limit_records_none(plain: Path) -> None:
+    assert json.loads((plain / "run.json").read_text())["micro_batch_tokens"] is None
+
+
+def test_a_resumed_run_keeps_the_limit(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = recipe(steps=6, evaluations=2)
+    short_of_memory(monkeypatch, lambda number, tokens: tokens > 50)
+    train(asked, encoder, [tokens], [tokens], tmp_path / "through")
+    loop = Loop(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
+    stop: list[signal.Signals] = []
+
+    def last(chosen: batches.Ints) -> None:
+        Loop.advance(loop, chosen)
+        stop.append(signal.SIGTERM)
+
+    monkeypatch.setattr(loop, "advance", last)
+    with pytest.raises(Stopped):
+        loop.go(stop)
+    loop.save()
+    capfd.readouterr()
+    train(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
+    told = capfd.readouterr().err
+    assert "resumes after step 1 of 6" in told and "out of memory" not in told
+    records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("through", "stopped")]
+    assert records[0]["micro_batch_tokens"] == records[1]["micro_batch_tokens"] == loop.limit
+    assert result(tmp_path / "through") == result(tmp_path / "stopped")
+
+
+def test_an_example_too_long_for_memory_is_told(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = short_of_memory(monkeypatch, lambda number, tokens: True)
+    with pytest.raises(
+        ValueError, match=r"one example at a time, .* \d+ tokens: lower .*`max_length`.*allocate 1\.00 GiB"
+    ):
+        train(recipe(checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    assert len(seen) <= 4 and seen[-1] <= 22, f"none after single examples, but: {seen}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_memory_of_a_failed_attempt_is_free_before_the_next(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = Loop(recipe(), encoder, [tokens], [tokens], tmp_path)
+    accumulate = loop.accumulate
+    held: list[weakref.ref[torch.Tensor]] = []
+
+    def once(parts: list[batches.Ints]) -> float:
+        if held:
+            assert held[0]() is None, "the first attempt's tensors are alive"
+            return accumulate(parts)
+        activations = torch.zeros(3)
+        held.append(weakref.ref(activations))
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(loop, "accumulate", once)
+    loop.advance(np.arange(9))
+    assert held
+
+
+def test_an_optimiser_out_of_memory_ends_the_run(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of its state may be there: the step must be neither done again nor saved."""
+    calls = []
+
+    def fail(*_: Any) -> None:
+        calls.append(1)
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", fail)
+    with pytest.raises(ValueError, match=r"optimiser ran out of memory at step 1 of 30, .* use a larger GPU"):
+        train(recipe(checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    assert len(calls) == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
+    plain: Path, encoder: Path, tokens: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read = batches.read(tokens)
+    # Wrong labels here and there, so that an outcome in another's place shows.
+    data = replace(read, labels=read.labels ^ (np.random.default_rng(1).random(len(read)) < 0.3))
+    model = evaluate.load_model(encoder, data)
+    model.load_state_dict(load_file(plain / "delta.safetensors"))
+    expected = evaluate.outcomes_on(model, data, 128)
+    assert 10 < sum(expected) < 50, "outcomes all alike would show nothing"
+    # The fourth pass is amid the examples; those done by then are not done again.
+    seen = short_of_memory(monkeypatch, lambda number, tokens: number == 4 or (number > 4 and tokens > 40))
+    assert evaluate.outcomes_on(model, data, 128) == expected
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == 2 and all("out of memory in evaluation: goes on with" in line for line in told), told
+    assert max(seen[5:]) <= 40, seen
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, tokens: Path, tmp_path: Path) -> None:
