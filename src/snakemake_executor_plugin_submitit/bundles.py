@@ -1,0 +1,204 @@
+"""Bundles on disk: what a worker runs, what became of it, and all that a restarted head needs to know.
+
+The folder (`--submitit-folder`) is the ledger; every file in it appears by renaming:
+
+    {chunk}/job.json                  {"cluster", "jobs", "submitted"}, once the chunk has been submitted as one array
+    {chunk}/{bundle}/bundle.json      a `Bundle`: the cells of one array task
+    {chunk}/{bundle}/status/{i}.json  a `Status` of cell i; {i}.told once Snakemake has taken note of the end
+    {chunk}/{bundle}/revoked          the worker starts no cell any more
+    failures.jsonl                    one line per failed cell, for whoever wants to know later
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+State = Literal["running", "stopped", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One job of Snakemake, as a worker needs it.
+
+    Attributes:
+        key: digest of rule, command and files; the same job after a restart of the head has the same.
+        kind: `shell` is a rule's shell command; `snakemake` is the command line of a nested Snakemake.
+        directories: outputs that are directories.
+        benchmark: where Snakemake's benchmark table goes, if anywhere.
+        limit: seconds after which it is stopped, or None.
+    """
+
+    key: str
+    rule: str
+    kind: Literal["shell", "snakemake"]
+    command: str
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    benchmark: str | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The cells of one array task and what they share.
+
+    Attributes:
+        directory: where the commands run.
+        threads: of each cell.
+        slots: cells at a time.
+        scripts: console scripts that run without a new Python.
+        environment: variables to set for the cells (None unsets), beside those of threads and TMPDIR.
+        tmpdir: None for the node's own.
+        seconds: after so many, no further cell is started, and the head finds another place for what is left.
+        limit: seconds that the cluster gives the task, or None.
+        grace: seconds between the cluster's warning and the end.
+        latency_wait: seconds to wait for inputs that another node wrote.
+        max_requeues: how often a cell may be cut short by its limit and go on, or lose its node.
+    """
+
+    cells: tuple[Cell, ...]
+    directory: str
+    threads: int = 1
+    slots: int = 1
+    scripts: tuple[str, ...] = ()
+    environment: dict[str, str | None] = field(default_factory=dict)
+    tmpdir: str | None = None
+    seconds: float | None = None
+    limit: float | None = None
+    grace: float = 60
+    latency_wait: float = 5
+    max_requeues: int = 3
+
+    def write(self, folder: Path) -> None:
+        """Make the folder of this bundle."""
+        (folder / "status").mkdir(parents=True)
+        write_json(folder / "bundle.json", asdict(self))
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is known of a cell.
+
+    Attributes:
+        state: `stopped` cells have been asked to make room, and go on in the task's next life.
+        attempt: how often it was started in its bundle.
+        requeues: how often a time limit cut it short.
+        lost: how often its worker died without a word.
+        cause: why it failed, one of `snakemake_executor_plugin_submitit.causes`.
+        message: what to tell a person: exit code or signal, and the end of the log.
+        stamps: modification times (ns) of the outputs at the end, by which a restarted head knows them again.
+    """
+
+    state: State
+    started: float
+    host: str
+    attempt: int = 1
+    requeues: int = 0
+    lost: int = 0
+    ended: float | None = None
+    cause: str | None = None
+    message: str = ""
+    stamps: tuple[int, ...] = ()
+
+    @property
+    def final(self) -> bool:
+        """Whether the cell has ended."""
+        return self.state in ("done", "failed")
+
+    def write(self, folder: Path, number: int) -> None:
+        """Write the status of cell `number` of the bundle in `folder`."""
+        write_json(folder / "status" / f"{number}.json", asdict(self))
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        OSError: the disk is full, or the folder is gone.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        aside.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+        aside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path) -> Any:
+    """The contents of a file, or None if it is missing or damaged (a node that dies may leave an empty one)."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def read_bundle(folder: Path) -> Bundle | None:
+    """The bundle in `folder`, or None if there is none, or none of this version."""
+    data = read_json(folder / "bundle.json")
+    try:
+        cells = tuple(Cell(**{k: tuple(v) if isinstance(v, list) else v for k, v in c.items()}) for c in data["cells"])
+        return Bundle(**{**data, "cells": cells, "scripts": tuple(data["scripts"])})
+    except (TypeError, KeyError, AttributeError):
+        return None
+
+
+def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) -> Iterator[tuple[int, Status, bool]]:
+    """Number, status and whether it was told, of each cell that has one and is not `known`; damaged ones have none."""
+    try:
+        entries = list(os.scandir(folder / "status"))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        name, _, ending = entry.name.partition(".")
+        if ending not in ("json", "told") or not name.isdigit() or known(int(name)):
+            continue
+        data = read_json(Path(entry.path))
+        with suppress(TypeError):
+            yield int(name), Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), ending == "told"
+
+
+def tell(folder: Path, number: int) -> None:
+    """Note that Snakemake knows how a cell ended, so that no later head takes it for news."""
+    status = folder / "status"
+    with suppress(FileNotFoundError):
+        (status / f"{number}.json").rename(status / f"{number}.told")
+
+
+def stamps(paths: tuple[str, ...], directory: str = ".") -> tuple[int, ...]:
+    """Modification times (ns) of files, -1 for what is missing."""
+    found = []
+    for path in paths:
+        try:
+            found.append(os.stat(os.path.join(directory, path)).st_mtime_ns)
+        except OSError:
+            found.append(-1)
+    return tuple(found)
+
+
+def note_failure(folder: Path, cell: Cell, cause: str, message: str) -> None:
+    """Append a line to `failures.jsonl`; a full disk keeps nobody from going on."""
+    line = {
+        "outputs": cell.outputs,
+        "rule": cell.rule,
+        "cause": cause,
+        "message": message,
+        "logs": cell.logs,
+        "time": time.time(),
+    }
+    with suppress(OSError), (folder / "failures.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder; what cannot be deleted now is left for the next head."""
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,54 @@
+"""Why cells fail, in one word each."""
+
+import re
+import signal
+
+OUT_OF_MEMORY = "out of memory"
+TIMEOUT = "timeout"
+PREEMPTED = "preempted"
+NODE_FAILURE = "node failure"
+CANCELLED = "cancelled"
+NAN = "NaN"
+EXCEPTION = "exception"
+KILLED = "killed"
+
+# What Slurm calls the end of a job that did not end by itself.
+STATES = {
+    "OUT_OF_MEMORY": OUT_OF_MEMORY,
+    "TIMEOUT": TIMEOUT,
+    "DEADLINE": TIMEOUT,
+    "PREEMPTED": PREEMPTED,
+    "NODE_FAIL": NODE_FAILURE,
+    "BOOT_FAIL": NODE_FAILURE,
+    "REVOKED": NODE_FAILURE,
+    "CANCELLED": CANCELLED,
+}
+# Not the cell's fault: it gets another place.
+OTHERS_FAULT = {PREEMPTED, NODE_FAILURE}
+
+_SIGNS = [
+    (OUT_OF_MEMORY, re.compile(r"OutOfMemoryError|out of memory|\bMemoryError\b|Cannot allocate memory", re.I)),
+    (NAN, re.compile(r"\b(loss|gradient|norm)\b.{0,40}\b(nan|inf|infinite)\b|\bNaN\b|FloatingPointError", re.I)),
+]
+
+
+def of_exit(code: int, text: str) -> str:
+    """The cause of an exit code (negative: a signal), given the end of the log."""
+    for cause, sign in _SIGNS:
+        if sign.search(text):
+            return cause
+    return EXCEPTION if code >= 0 else KILLED
+
+
+def of_state(state: str) -> str:
+    """The cause of a job's end by Slurm's word for it ("CANCELLED by 0", ...)."""
+    return STATES.get(state.split()[0] if state else "", KILLED)
+
+
+def ending(code: int) -> str:
+    """An exit code in words; a shell reports a signal as 128 + its number."""
+    number = -code if code < 0 else code - 128 if 128 < code <= 192 else None
+    try:
+        return f"exit code {code}" if number is None else f"signal {signal.Signals(number).name}"
+    except ValueError:
+        return f"exit code {code}"

@@ -1,0 +1,264 @@
+"""Where array tasks run: Slurm, or this machine; both through submitit."""
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.worker import Worker
+
+# Slurm's words for a job that is still to run or running, in squeue.
+ALIVE = {
+    "PENDING",
+    "CONFIGURING",
+    "RUNNING",
+    "COMPLETING",
+    "REQUEUED",
+    "REQUEUE_FED",
+    "REQUEUE_HOLD",
+    "RESIZING",
+    "RESV_DEL_HOLD",
+    "SIGNALING",
+    "SPECIAL_EXIT",
+    "STAGE_OUT",
+    "STOPPED",
+    "SUSPENDED",
+}
+GONE = "GONE"
+
+
+class Cluster(Protocol):
+    """What the dispatcher needs of a cluster. Jobs are named by strings, which hold across restarts of the head."""
+
+    name: str
+
+    def room(self, request: Request) -> tuple[int, int] | None:
+        """Tasks that could start now, and that run at a time at most; None if the cluster keeps a queue of its own."""
+
+    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        """Submit one task per bundle as one array; their jobs, in order.
+
+        Args:
+            folder: for submitit's files.
+            name: of the array, by which `stray` finds it again.
+
+        Raises:
+            OSError, RuntimeError: the cluster refused; nothing was submitted.
+        """
+
+    def states(self, jobs: Collection[str]) -> dict[str, str | None]:
+        """For each job None while it is queued or running, else the cluster's word for how it ended.
+
+        Raises:
+            OSError: the cluster does not answer just now.
+        """
+
+    def cancel(self, jobs: Collection[str]) -> None:
+        """Take jobs out of the queue, and stop those that run."""
+
+    def stray(self, name: str) -> list[str]:
+        """Jobs of an array that was being submitted when the head died."""
+
+
+class Slurm:
+    """Slurm by way of sbatch (submitit's), squeue, sacct and scancel."""
+
+    name = "slurm"
+
+    def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
+        self.setup = list(setup)
+        self.parallelism = parallelism
+        self.slots = slots
+        self.grace = grace
+
+    def room(self, request: Request) -> None:
+        return None
+
+    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        import submitit
+
+        # Without srun a task is one process and one message to the controller less, but then Slurm must be told to
+        # signal the batch shell, which `exec` makes the worker.
+        executor = submitit.AutoExecutor(folder=folder, cluster="slurm", slurm_python=f"exec {python()}")
+        executor.update_parameters(
+            **request.slurm(self.slots, minutes),
+            name=name,
+            stderr_to_stdout=True,
+            slurm_array_parallelism=self.parallelism,
+            slurm_use_srun=False,
+            slurm_setup=[*self.setup, *(f"export {variable}" for variable in threads(request.cpus))],
+            slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", **request.options()},
+        )
+        # The worker counts its requeues itself, so submitit's own count must not end them.
+        executor._executor.max_num_timeout = 1_000_000
+        try:
+            return [job.job_id for job in executor.map_array(Worker, [str(bundle) for bundle in bundles])]
+        except Exception as error:
+            raise RuntimeError(f"sbatch: {' '.join(str(error).split())}") from error
+
+    def states(self, jobs: Collection[str]) -> dict[str, str | None]:
+        listed = run("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}", "--format=%i|%T")
+        known = dict(line.strip().split("|", 1) for line in listed.splitlines() if "|" in line)
+        found = {job: None if (known.get(job, GONE)) in ALIVE else known.get(job, GONE) for job in jobs}
+        gone = [job for job, state in found.items() if state == GONE]
+        # The queue forgets a job some minutes after its end; the accounting, where there is one, does not.
+        with contextlib.suppress(OSError):
+            parents = sorted({job.split("_")[0] for job in gone})
+            if parents:
+                listed = run("sacct", "-X", "-n", "-P", "-o", "JobID,State", "-j", ",".join(parents))
+                known = dict(line.strip().split("|", 1) for line in listed.splitlines() if "|" in line)
+                for job in gone:
+                    state = known.get(job, GONE)
+                    found[job] = None if state in ALIVE else state
+        return found
+
+    def cancel(self, jobs: Collection[str]) -> None:
+        for start in range(0, len(jobs), 500):
+            with contextlib.suppress(OSError):
+                run("scancel", *list(jobs)[start : start + 500])
+
+    def stray(self, name: str) -> list[str]:
+        return run("squeue", "--noheader", f"--name={name}", "--format=%A").split()
+
+
+class Local:
+    """This machine: submitit's local executor, with the queue and the sharing of cores and GPUs that it lacks."""
+
+    name = "local"
+
+    def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
+        self.setup = list(setup)
+        self.slots = slots
+        self.grace = grace
+        self.cores = min(parallelism, len(os.sched_getaffinity(0)))
+        self.devices = devices()
+        # What the tasks hold: cores, GPUs.
+        self.held: dict[str, tuple[int, list[str]]] = {}
+        self.jobs: dict[str, Any] = {}
+
+    def room(self, request: Request) -> tuple[int, int]:
+        cores = max(1, request.cpus * self.slots)
+        free = self.cores - sum(held for held, _ in self.held.values())
+        now, most = free // cores, self.cores // cores
+        if request.gpus:
+            if request.gpus > len(self.devices):
+                raise RuntimeError(f"{request.gpus} GPUs are asked for, but this machine has {len(self.devices)}")
+            now, most = (
+                min(now, len(self.free()) // request.gpus),
+                min(most, len(self.devices) // request.gpus),
+            )
+        # A task that wants more cores than there are runs alone.
+        return max(now, int(not self.held)), max(most, 1)
+
+    def free(self) -> list[str]:
+        """GPUs that no task holds."""
+        held = {device for _, theirs in self.held.values() for device in theirs}
+        return [device for device in self.devices if device not in held]
+
+    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        from submitit.local.local import LocalExecutor
+
+        jobs = []
+        for bundle in bundles:
+            chosen = self.free()[: request.gpus]
+            # submitit hides all GPUs from a task that asked for none; a laptop's rules need not ask for its one.
+            visible = ",".join(chosen) if request.gpus else os.environ.get("CUDA_VISIBLE_DEVICES")
+            variables = threads(request.cpus) + ([] if visible is None else [f"CUDA_VISIBLE_DEVICES={visible}"])
+            command = ["env", *(["-u", "CUDA_VISIBLE_DEVICES"] if visible is None else []), *variables]
+            launch = f"{shlex.join(command)} {python()}"
+            if self.setup:
+                launch = shlex.join(
+                    ["bash", "-c", "\n".join([*self.setup, 'exec "$@"']), "setup", *shlex.split(launch)]
+                )
+            executor = LocalExecutor(folder, max_num_timeout=1_000_000, python=launch)
+            executor._throttling = 0
+            executor.update_parameters(timeout_min=minutes, signal_delay_s=self.grace, stderr_to_stdout=True)
+            submitted = executor.submit(Worker(str(bundle)))
+            job = f"{submitted.job_id}.{birth(int(submitted.job_id))}"
+            self.jobs[job] = submitted
+            self.held[job] = (request.cpus * self.slots, chosen)
+            jobs.append(job)
+        return jobs
+
+    def states(self, jobs: Collection[str]) -> dict[str, str | None]:
+        found: dict[str, str | None] = {}
+        for job in jobs:
+            number, began = job.split(".")
+            if job in self.jobs:
+                ended = self.jobs[job]._process.poll() is not None
+            else:
+                ended = birth(int(number)) != began
+            found[job] = "ENDED" if ended else None
+            if ended:
+                self.held.pop(job, None)
+                self.jobs.pop(job, None)
+        return found
+
+    def cancel(self, jobs: Collection[str]) -> None:
+        alive = [job for job, state in self.states(jobs).items() if state is None]
+        for job in alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(job.split(".")[0]), signal.SIGTERM)
+
+    def stray(self, name: str) -> list[str]:
+        # Tasks that wait for their pickle end by themselves.
+        return []
+
+
+def python() -> str:
+    """This Python, without the current directory on its path, as a console script has it."""
+    return f"{shlex.quote(sys.executable)} -P"
+
+
+def threads(count: int) -> list[str]:
+    """Variables that the libraries read when they are imported, which is before a worker knows its bundle."""
+    return [f"{library}_NUM_THREADS={count}" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")]
+
+
+def devices() -> list[str]:
+    """GPUs of this machine that this process may use."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name for name in visible.split(",") if name]
+    try:
+        return run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").split()
+    except OSError:
+        return []
+
+
+def birth(number: int) -> str:
+    """When a process began, in the kernel's ticks: with its number, its name for all times. Empty if there is none."""
+    try:
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    # The third field of the manual page is the first after the name; a zombie has ended.
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def run(*command: str) -> str:
+    """What a command prints.
+
+    Raises:
+        OSError: it is not there, takes over a minute, or fails.
+    """
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    except subprocess.CalledProcessError as error:
+        raise OSError(f"{command[0]}: {error.stderr.strip() or f'exit code {error.returncode}'}") from None
+    except subprocess.TimeoutExpired:
+        raise OSError(f"{command[0]} did not answer within a minute") from None
+
+
+def clean_environment() -> None:
+    """Forget the Slurm job that this process runs in, if any: sbatch would give its options to the tasks."""
+    for name in list(os.environ):
+        if name.startswith("SLURM_") and name != "SLURM_CONF":
+            del os.environ[name]

@@ -1,0 +1,504 @@
+"""The head's side: cells wait in a buffer, go out in bundles, and come back as verdicts.
+
+Nothing here knows Snakemake; `snakemake_executor_plugin_submitit.Executor` does. All state that matters lies in the
+ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was killed finds its cells again.
+"""
+
+import contextlib
+import math
+import os
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from snakemake_executor_plugin_submitit import causes
+from snakemake_executor_plugin_submitit.bundles import (
+    Bundle,
+    Cell,
+    Status,
+    note_failure,
+    read_bundle,
+    read_json,
+    read_statuses,
+    remove,
+    stamps,
+    tell,
+    write_json,
+)
+from snakemake_executor_plugin_submitit.clusters import GONE, Cluster
+from snakemake_executor_plugin_submitit.resources import MINUTES, Request
+from snakemake_executor_plugin_submitit.worker import tail
+
+# Seconds between questions to the cluster: the first after a submission or a change, and the longest.
+ASK, ASK_MOST = 5.0, 60.0
+# Seconds that a small bundle waits for company while other cells run, which may make more cells ready.
+GATHER = 5.0
+YEAR = 525_600
+
+
+class Verdict(NamedTuple):
+    """How a cell ended.
+
+    Attributes:
+        cause: None if all is well.
+        job: the cluster's name of its task, if it came that far.
+    """
+
+    cell: Cell
+    cause: str | None
+    message: str
+    job: str | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all bundles share; see the executor's settings."""
+
+    folder: Path
+    bundle_seconds: float
+    slots: int
+    parallelism: int
+    array_size: int
+    max_requeues: int
+    grace: int
+    scripts: tuple[str, ...]
+    environment: dict[str, str | None]
+    latency_wait: float
+
+
+@dataclass
+class Waiting:
+    """A cell in the buffer."""
+
+    cell: Cell
+    request: Request
+    tmpdir: str | None
+    since: float
+
+
+@dataclass
+class Open:
+    """A bundle that was submitted.
+
+    Attributes:
+        claimed: numbers of the cells that this head was asked for.
+        seen: final statuses by number.
+        told: numbers of the cells whose end Snakemake knows.
+        missing: how often in a row the cluster did not know the job.
+    """
+
+    folder: Path
+    bundle: Bundle
+    job: str
+    claimed: dict[int, Waiting] = field(default_factory=dict)
+    seen: dict[int, Status] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
+    over: bool = False
+    missing: int = 0
+    cancelled: bool = False
+
+
+class Dispatcher:
+    """Bundles cells, submits them, and finds out how they ended.
+
+    `add` and `told` may be called from one thread while another calls `poll`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        submitted: Callable[[Cell, str], None] = lambda cell, job: None,
+        say: Callable[[str], None] = print,
+    ) -> None:
+        self.cluster, self.settings = cluster, settings
+        self.submitted, self.say = submitted, say
+        self.lock = Lock()
+        self.buffer: list[Waiting] = []
+        self.open: list[Open] = []
+        # Where a cell of a living or finished bundle is to be found again, by key and by output.
+        self.places: dict[str, tuple[Open, int]] = {}
+        self.outputs: dict[str, tuple[Open, int]] = {}
+        self.ready: list[Verdict] = []
+        self.resubmitted: dict[str, int] = defaultdict(int)
+        # Seconds that cells of a rule took: how many, how long in all.
+        self.durations: dict[str, tuple[int, float]] = {}
+        self.asked = 0.0
+        self.pause = ASK
+        self.trouble = ""
+        self.refused = 0
+        self.retry_at = 0.0
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        self.settings_folder = settings.folder.resolve()
+        self.reattach()
+
+    # What Snakemake hands over and asks.
+
+    def add(self, cells: Iterable[tuple[Cell, Request, str | None]]) -> None:
+        """Take cells, each with its request and its folder for temporary files (None for the node's own).
+
+        One that an earlier head submitted is found again; the others go into the buffer.
+        """
+        with self.lock:
+            for cell, request, tmpdir in cells:
+                waiting = Waiting(cell, request, tmpdir, time.time())
+                place = self.places.get(cell.key)
+                if place and self.claim(*place, waiting):
+                    continue
+                for path in cell.outputs:
+                    # An old bundle that makes the same file in another way has to give up.
+                    other = self.outputs.get(path)
+                    if other and not other[0].over and not other[0].cancelled:
+                        self.revoke(other[0])
+                self.buffer.append(waiting)
+
+    def claim(self, bundle: Open, number: int, waiting: Waiting) -> bool:
+        """Whether a cell that an earlier head submitted serves for the one that is asked for now."""
+        if number in bundle.claimed or number in bundle.told or bundle.cancelled:
+            return False
+        status = bundle.seen.get(number)
+        if status is None:
+            if bundle.over:
+                return False
+        elif status.state != "done" or not self.intact(bundle, number, status):
+            return False
+        bundle.claimed[number] = waiting
+        self.submitted(waiting.cell, bundle.job)
+        if status:
+            self.ready.append(Verdict(waiting.cell, None, "", bundle.job))
+        return True
+
+    def intact(self, bundle: Open, number: int, status: Status) -> bool:
+        """Whether the outputs are those that the cell left, and no input is newer."""
+        cell, here = bundle.bundle.cells[number], bundle.bundle.directory
+        now = stamps(cell.outputs, here)
+        return (
+            now == status.stamps and -1 not in now and max(stamps(cell.inputs, here), default=0) <= min(now, default=0)
+        )
+
+    def told(self, cell: Cell) -> None:
+        """Snakemake has taken note of a cell's end."""
+        with self.lock:
+            place = self.places.pop(cell.key, None)
+            for path in cell.outputs:
+                self.outputs.pop(path, None)
+            if place:
+                bundle, number = place
+                bundle.told.add(number)
+                tell(bundle.folder, number)
+                self.close(bundle)
+
+    def poll(self) -> list[Verdict]:
+        """Look after everything once: verdicts that are new, cells that need another place, bundles to submit."""
+        with self.lock:
+            for bundle in self.open:
+                self.look(bundle)
+            self.ask()
+            self.flush()
+            verdicts, self.ready = self.ready, []
+        return verdicts
+
+    def cancel(self) -> None:
+        """Take everything out of the queue; what has ended stays in the ledger for the next head."""
+        with self.lock:
+            self.buffer.clear()
+            alive = [bundle for bundle in self.open if not bundle.over]
+            for bundle in alive:
+                bundle.cancelled = True
+                (bundle.folder / "revoked").touch()
+            self.cluster.cancel([bundle.job for bundle in alive])
+
+    def rest(self, seconds: float = 30) -> None:
+        """Wait for tasks that are ending anyway, so that nothing is left in the queue, nor files that nobody needs."""
+        deadline = time.time() + seconds
+        while time.time() < deadline:
+            with self.lock:
+                ending = [b for b in self.open if not b.over and (b.cancelled or len(b.seen) == len(b.bundle.cells))]
+                if not ending:
+                    return
+                with contextlib.suppress(OSError):
+                    for bundle, state in zip(
+                        ending, self.cluster.states([b.job for b in ending]).values(), strict=True
+                    ):
+                        if state is not None:
+                            bundle.over = True
+                            self.close(bundle)
+            time.sleep(0.2 if self.cluster.name == "local" else 1)
+
+    # Bundles that were submitted.
+
+    def look(self, bundle: Open) -> None:
+        """Read the statuses that are new."""
+        for number, status, told in list(read_statuses(bundle.folder, bundle.seen.__contains__)):
+            if not status.final:
+                continue
+            bundle.seen[number] = status
+            if told:
+                bundle.told.add(number)
+            self.learn(bundle.bundle.cells[number], status)
+            if number in bundle.claimed and not told:
+                self.judge(bundle, number, status)
+
+    def judge(self, bundle: Open, number: int, status: Status) -> None:
+        """Pass a verdict on a cell that has ended."""
+        cell = bundle.bundle.cells[number]
+        self.ready.append(Verdict(cell, status.cause, status.message, bundle.job))
+        if status.cause:
+            note_failure(self.settings.folder, cell, status.cause, status.message)
+
+    def learn(self, cell: Cell, status: Status) -> None:
+        """Remember how long cells of a rule take."""
+        if status.state == "done" and status.ended:
+            count, seconds = self.durations.get(cell.rule, (0, 0.0))
+            self.durations[cell.rule] = (count + 1, seconds + status.ended - status.started)
+
+    def ask(self) -> None:
+        """Ask the cluster about its jobs, when it is time, and settle the bundles whose job is over."""
+        alive = [bundle for bundle in self.open if not bundle.over]
+        finished = [bundle for bundle in alive if len(bundle.seen) == len(bundle.bundle.cells)]
+        if finished:
+            self.pause = min(self.pause, ASK)
+        # A question to this machine costs nothing.
+        if not alive or (self.cluster.name != "local" and time.time() < self.asked + self.pause):
+            return
+        self.asked = time.time()
+        try:
+            states = self.cluster.states([bundle.job for bundle in alive])
+        except OSError as error:
+            self.pause = min(self.pause * 2, ASK_MOST)
+            self.complain(f"the cluster does not answer ({error}): asking again in {self.pause:.0f} s")
+            return
+        self.trouble = ""
+        self.pause = min(self.pause * 1.3, ASK_MOST)
+        for bundle in alive:
+            state = states[bundle.job]
+            bundle.missing = bundle.missing + 1 if state == GONE else 0
+            if state is None or (state == GONE and bundle.missing < 2):
+                continue
+            self.look(bundle)
+            self.settle(bundle, state)
+            self.pause = ASK
+
+    def settle(self, bundle: Open, state: str) -> None:
+        """A task is over: what it did not finish has failed, or gets another place."""
+        bundle.over = True
+        left = {n: w for n, w in bundle.claimed.items() if n not in bundle.seen}
+        statuses = {number: status for number, status, _ in read_statuses(bundle.folder)}
+        cause = causes.of_state(state)
+        progress = any(status.final for status in statuses.values())
+        for number, waiting in left.items():
+            status = statuses.get(number)
+            started = status is not None and status.state == "running"
+            key = waiting.cell.key
+            self.resubmitted[key] += 1
+            if cause == causes.CANCELLED and not bundle.cancelled:
+                self.fail(bundle, waiting.cell, cause, f"its array task was cancelled ({state})")
+            elif started and cause not in causes.OTHERS_FAULT and not bundle.cancelled:
+                self.fail(bundle, waiting.cell, cause, f"its worker died ({state})\n{self.log_of(bundle)}")
+            elif self.resubmitted[key] > self.settings.max_requeues and (started or not progress):
+                why = f"its array task ended {self.resubmitted[key]} times without it (last: {state})"
+                self.fail(bundle, waiting.cell, cause, f"{why}\n{self.log_of(bundle)}")
+            else:
+                del bundle.claimed[number]
+                self.places.pop(key, None)
+                self.buffer.append(waiting)
+        self.close(bundle)
+
+    def fail(self, bundle: Open, cell: Cell, cause: str, message: str) -> None:
+        """A verdict on a cell whose worker cannot give one."""
+        number = self.places[cell.key][1]
+        bundle.seen[number] = Status("failed", time.time(), "", cause=cause, message=message)
+        self.judge(bundle, number, bundle.seen[number])
+
+    def log_of(self, bundle: Open) -> str:
+        """The end of what the task itself printed, its name first."""
+        path = log_path(bundle.folder.parent, bundle.job)
+        return f"{path}:\n{tail(path)}" if path else ""
+
+    def revoke(self, bundle: Open) -> None:
+        """Stop a bundle of an earlier head."""
+        bundle.cancelled = True
+        (bundle.folder / "revoked").touch()
+        self.cluster.cancel([bundle.job])
+
+    def close(self, bundle: Open) -> None:
+        """Forget a bundle whose job is over and which has no news left to tell; keep the logs of failures."""
+        news = [n for n, status in bundle.seen.items() if status.state == "done" and n not in bundle.told]
+        unjudged = [n for n in bundle.claimed if n not in bundle.told]
+        if not bundle.over or news or unjudged or bundle not in self.open:
+            return
+        self.open.remove(bundle)
+        for cell in bundle.bundle.cells:
+            if self.places.get(cell.key, (None,))[0] is bundle:
+                del self.places[cell.key]
+        chunk = bundle.folder.parent
+        if any(status.state == "failed" for status in bundle.seen.values()):
+            return
+        remove(bundle.folder)
+        if not any(other.folder.parent == chunk for other in self.open) and not list(chunk.glob("*/bundle.json")):
+            remove(chunk)
+
+    # Bundles to submit.
+
+    def flush(self) -> None:
+        """Submit what is in the buffer, if it is worth it or nothing else goes on."""
+        if time.time() < self.retry_at:
+            return
+        busy = any(bundle.claimed.keys() - bundle.seen.keys() for bundle in self.open)
+        groups: dict[tuple[Request, str | None, str, int], list[Waiting]] = defaultdict(list)
+        for waiting in self.buffer:
+            groups[waiting.request, waiting.tmpdir, waiting.cell.kind, self.blocked(waiting.cell)].append(waiting)
+        for (request, _, _, blocked), cells in groups.items():
+            if blocked:
+                continue
+            room = self.cluster.room(request)
+            size = self.size(request, cells)
+            if room is None:
+                if busy and len(cells) < size and time.time() - cells[0].since < GATHER:
+                    continue
+                bundles = [cells[start : start + size] for start in range(0, len(cells), size)]
+                for start in range(0, len(bundles), self.settings.array_size):
+                    if not self.submit(request, bundles[start : start + self.settings.array_size]):
+                        return
+            elif room[0]:
+                # Shared out evenly among the tasks that this machine runs at a time.
+                size = min(size, math.ceil(len(cells) / room[1]))
+                bundles = [cells[start : start + size] for start in range(0, len(cells), size)][: room[0]]
+                if not self.submit(request, bundles):
+                    return
+
+    def blocked(self, cell: Cell) -> int:
+        """Whether an old bundle that makes the same file is still being stopped."""
+        others = (self.outputs.get(path) for path in cell.outputs)
+        return int(any(other and other[0].cancelled and not other[0].over for other in others))
+
+    def size(self, request: Request, cells: Sequence[Waiting]) -> int:
+        """Cells in a bundle: as many as were asked for, and fill the bundle's seconds by what is known of the rules."""
+        known = [self.durations[w.cell.rule] for w in cells if w.cell.rule in self.durations]
+        if not known:
+            return request.bundle
+        mean = sum(seconds / count for count, seconds in known) / len(known)
+        fit = self.settings.bundle_seconds * self.settings.slots / max(mean, 1e-3)
+        return max(1, min(request.bundle, int(fit)))
+
+    def submit(self, request: Request, bundles: Sequence[Sequence[Waiting]]) -> bool:
+        """Write and submit bundles as one array; on failure everything stays in the buffer, for later."""
+        settings = self.settings
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        chunk = self.settings_folder / name
+        most = max(len(cells) for cells in bundles)
+        minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
+        # In a bundle each cell has its minutes, and the task those of its last one on top of its own.
+        whole = minutes if most == 1 else minutes + math.ceil(settings.bundle_seconds / 60) + 1
+        made = []
+        try:
+            for number, cells in enumerate(bundles):
+                folder = chunk / str(number)
+                bundle = Bundle(
+                    cells=tuple(waiting.cell for waiting in cells),
+                    directory=os.getcwd(),
+                    threads=request.cpus,
+                    slots=settings.slots,
+                    scripts=settings.scripts,
+                    environment=settings.environment,
+                    tmpdir=cells[0].tmpdir,
+                    seconds=settings.bundle_seconds if most > 1 else None,
+                    limit=whole * 60 if whole < YEAR else None,
+                    grace=settings.grace,
+                    latency_wait=settings.latency_wait,
+                    max_requeues=settings.max_requeues,
+                )
+                bundle.write(folder)
+                made.append((folder, bundle))
+            jobs = self.cluster.submit(chunk / "submitit", name, [folder for folder, _ in made], request, whole)
+            write_json(chunk / "job.json", {"cluster": self.cluster.name, "jobs": jobs, "submitted": time.time()})
+        except (OSError, RuntimeError) as error:
+            self.refused += 1
+            wait = min(2**self.refused, 300)
+            self.retry_at = time.time() + wait
+            self.complain(f"cannot submit ({error}): trying again in {wait} s")
+            # It may have been accepted all the same, before the answer was lost.
+            try:
+                self.cluster.cancel(self.cluster.stray(name))
+            except OSError:
+                self.say(f"warning: look whether the queue has a job named {name}, and cancel it")
+            remove(chunk)
+            return False
+        self.refused, self.trouble = 0, ""
+        self.asked, self.pause = time.time(), ASK
+        gone = {id(waiting) for cells in bundles for waiting in cells}
+        self.buffer = [waiting for waiting in self.buffer if id(waiting) not in gone]
+        for (folder, bundle), job, cells in zip(made, jobs, bundles, strict=True):
+            self.enter(Open(folder, bundle, job, dict(enumerate(cells))))
+            for waiting in cells:
+                self.submitted(waiting.cell, job)
+        return True
+
+    def complain(self, trouble: str) -> None:
+        """Say what is wrong, once."""
+        if trouble != self.trouble:
+            self.say(f"submitit: {trouble}")
+        self.trouble = trouble
+
+    # Across restarts.
+
+    def enter(self, bundle: Open) -> None:
+        """Take a bundle into the books."""
+        self.open.append(bundle)
+        for number, cell in enumerate(bundle.bundle.cells):
+            self.places[cell.key] = (bundle, number)
+            for path in cell.outputs:
+                self.outputs[path] = (bundle, number)
+
+    def reattach(self) -> None:
+        """Find the bundles of earlier heads; drop those that have nothing to tell."""
+        found: list[Open] = []
+        for chunk in sorted(path for path in self.settings_folder.iterdir() if path.is_dir()):
+            about = read_json(chunk / "job.json")
+            if about is None:
+                # The head died while submitting: whatever came of it has no work yet.
+                self.cluster.cancel(self.cluster.stray(chunk.name))
+                remove(chunk)
+            elif about["cluster"] == self.cluster.name:
+                found += self.bundles_of(chunk, about["jobs"])
+            else:
+                self.say(f"submitit: {chunk} belongs to the cluster {about['cluster']!r} and is left alone")
+        if not found:
+            return
+        try:
+            states = self.cluster.states([bundle.job for bundle in found])
+        except OSError as error:
+            raise RuntimeError(
+                f"an earlier run left jobs, and the cluster does not tell their state: {error}"
+            ) from error
+        for bundle in found:
+            self.look(bundle)
+            bundle.over = states[bundle.job] is not None
+            self.enter(bundle)
+        for bundle in found:
+            self.close(bundle)
+        for chunk in {bundle.folder.parent for bundle in found}:
+            if not any(bundle.folder.parent == chunk for bundle in self.open):
+                remove(chunk)
+        alive = sum(not bundle.over for bundle in self.open)
+        done = sum(len(bundle.seen) for bundle in self.open)
+        if self.open:
+            self.say(f"submitit: an earlier run left {alive} tasks in the queue and {done} cells that nobody has seen")
+
+    def bundles_of(self, chunk: Path, jobs: Sequence[str]) -> Iterator[Open]:
+        """The bundles of a chunk that are still there."""
+        for number, job in enumerate(jobs):
+            bundle = read_bundle(chunk / str(number))
+            if bundle:
+                yield Open(chunk / str(number), bundle, job)
+
+
+def log_path(chunk: Path, job: str) -> Path | None:
+    """What a task printed, if it came so far."""
+    found = sorted((chunk / "submitit").glob(f"**/{job.partition('.')[0]}_*log.out"))
+    return found[0] if found else None

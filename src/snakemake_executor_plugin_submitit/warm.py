@@ -1,0 +1,213 @@
+"""A console script's command in a fork of a process that has imported it already.
+
+Starting Python and importing torch takes seconds, an evaluation of a small model less. Whatever this cannot run as a
+shell would, exactly, is left to the shell.
+"""
+
+import atexit
+import importlib
+import os
+import shutil
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+# Where the shell expands, joins or runs in the background, it is the shell's business.
+_SHELL = set("$`*?[]{}~;&|()!#")
+
+
+class Plain(NamedTuple):
+    """A shell command of words and redirections alone.
+
+    Attributes:
+        redirections: (file descriptor, operator, path or descriptor) in order.
+    """
+
+    words: list[str]
+    redirections: list[tuple[int, str, str]]
+
+
+def plain(command: str) -> Plain | None:
+    """Split a command as a POSIX shell would, or None if it takes a shell to know what it means."""
+    words: list[str] = []
+    redirections: list[tuple[int, str, str]] = []
+    # The open redirection waits for its word.
+    word: str | None = None
+    quoted = False
+    waiting: tuple[int, str] | None = None
+    text = command.strip()
+    at = 0
+
+    def end() -> None:
+        nonlocal word, quoted, waiting
+        if word is not None:
+            if waiting:
+                redirections.append((*waiting, word))
+                waiting = None
+            else:
+                words.append(word)
+        word, quoted = None, False
+
+    while at < len(text):
+        char = text[at]
+        if text.startswith("\\\n", at):
+            at += 2
+            continue
+        if char == "\\":
+            if at + 1 == len(text):
+                return None
+            word, quoted = (word or "") + text[at + 1], True
+            at += 2
+        elif char == "'":
+            close = text.find("'", at + 1)
+            if close < 0:
+                return None
+            word, quoted = (word or "") + text[at + 1 : close], True
+            at = close + 1
+        elif char == '"':
+            word, quoted = word or "", True
+            at += 1
+            while at < len(text) and text[at] != '"':
+                if text[at] in "$`":
+                    return None
+                if text[at] == "\\" and text[at + 1 : at + 2] in ('"', "\\", "$", "`", "\n"):
+                    word += "" if text[at + 1] == "\n" else text[at + 1]
+                    at += 2
+                else:
+                    word += text[at]
+                    at += 1
+            if at == len(text):
+                return None
+            at += 1
+        elif char in " \t":
+            end()
+            at += 1
+        elif char in "<>":
+            number = 0 if char == "<" else 1
+            if word is not None and not quoted and word.isdigit():
+                number, word = int(word), None
+            end()
+            if waiting or text[at + 1 : at + 2] in ("|", "(") or (char == "<" and text[at + 1 : at + 2] in "<>&"):
+                return None
+            operator = next(o for o in (">>", ">&", char) if text.startswith(o, at))
+            waiting = (number, operator)
+            at += len(operator)
+        elif char in _SHELL or char in "\n\r":
+            return None
+        else:
+            word = (word or "") + char
+            at += 1
+    end()
+    # `A=1 command` sets a variable; `>&word` with a word that is no descriptor means another thing in every shell.
+    if waiting or not words or "=" in words[0] or any(o == ">&" and not t.isdigit() for _, o, t in redirections):
+        return None
+    return Plain(words, redirections)
+
+
+@cache
+def script(name: str) -> tuple[str, Any] | None:
+    """Path and entry point of a console script of this very environment, or None."""
+    path = shutil.which(name)
+    if path is None or Path(path).parent.resolve() != Path(sys.executable).parent.resolve():
+        return None
+    found = list(entry_points(group="console_scripts", name=name))
+    return (path, found[0]) if found else None
+
+
+def runnable(command: str, scripts: Sequence[str]) -> Plain | None:
+    """The command's words and redirections if one of `scripts` of this environment can run it warm, else None."""
+    found = plain(command)
+    return found if found and found.words[0] in scripts and script(found.words[0]) else None
+
+
+def prepare(words: Sequence[str]) -> None:
+    """Import what a command will need, before the fork; the script's module may say what: `warm_up(arguments)`.
+
+    Such a function may import and load, but not touch CUDA or start threads, which do not survive a fork. Whatever
+    goes wrong here is printed, and will go wrong again, with the right exit code, in the command itself.
+    """
+    known = script(words[0])
+    assert known
+    try:
+        module = importlib.import_module(known[1].module)
+        warm_up: Callable[[Sequence[str]], None] | None = getattr(module, "warm_up", None)
+        if warm_up:
+            warm_up(words[1:])
+    except Exception:
+        traceback.print_exc()
+
+
+def forkable() -> bool:
+    """Whether CUDA has not been touched: a forked process could not use it any more."""
+    torch = sys.modules.get("torch")
+    return torch is None or not torch.cuda.is_initialized()
+
+
+def redirect(redirections: Sequence[tuple[int, str, str]]) -> None:
+    """Do what a shell does for redirections.
+
+    Raises:
+        OSError: a file cannot be opened.
+    """
+    flags = {">": os.O_WRONLY | os.O_CREAT | os.O_TRUNC, ">>": os.O_WRONLY | os.O_CREAT | os.O_APPEND, "<": os.O_RDONLY}
+    for number, operator, target in redirections:
+        if operator == ">&":
+            os.dup2(int(target), number)
+            continue
+        opened = os.open(target, flags[operator], 0o666)
+        os.dup2(opened, number)
+        if opened != number:
+            os.close(opened)
+
+
+def run(words: Sequence[str]) -> NoReturn:
+    """Run a console script in this process, a fork, as its own process would, and end it."""
+    known = script(words[0])
+    assert known
+    path, entry = known
+    sys.path[0] = str(Path(path).parent)
+    call(entry.load(), [path, *words[1:]])
+
+
+def run_snakemake(arguments: Sequence[str]) -> NoReturn:
+    """Run `python -m snakemake ARGUMENTS` in this process, a fork, and end it."""
+    from snakemake.cli import main
+
+    sys.path[0] = os.getcwd()
+    call(main, ["snakemake", *arguments])
+
+
+def call(main: Callable[[], Any], argv: list[str]) -> NoReturn:
+    """Call a script's main function as its file would, with fresh streams, and end the process as Python ends."""
+    sys.argv = argv
+    sys.stdout = open(1, "w", encoding="utf-8", errors="strict", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        # Forks of one process must not draw the same numbers; `random` sees to it by itself.
+        numpy.random.seed()
+    code: Any = 0
+    try:
+        code = main()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:
+        traceback.print_exc()
+        code = code or 120
+    os._exit((code or 0) & 0xFF)

@@ -1,0 +1,428 @@
+"""The array task: runs the cells of a bundle, each in a process of its own, and notes how each ended.
+
+A worker may be killed anywhere and started again, by Slurm or by submitit's requeueing: it reads which cells have
+ended and goes on with the others. It decides nothing else; what to do about failures is the head's business.
+"""
+
+import contextlib
+import ctypes
+import os
+import shlex
+import shutil
+import signal
+import socket
+import stat
+import sys
+import tempfile
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from snakemake_executor_plugin_submitit import causes, warm
+from snakemake_executor_plugin_submitit.bundles import Bundle, Cell, Status, read_bundle, read_statuses, stamps
+
+RESUMABLE = 128 + signal.SIGUSR2
+# Blocked, and waited for with sigtimedwait: nothing interrupts the worker between a fork and the note of it.
+SIGNALS = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCONT}
+# Seconds from a polite signal to SIGKILL; Slurm's own KillWait is 30.
+PATIENCE = 20.0
+# What a failed cell's message has of each log.
+TAIL = 2000
+PR_SET_PDEATHSIG = 1
+
+
+class Worker:
+    """What submitit pickles, calls in the task, and asks for a checkpoint."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.task: Task | None = None
+
+    def __call__(self) -> None:
+        self.task = Task(Path(self.folder))
+        self.task.run()
+
+    def checkpoint(self) -> Any:
+        """On submitit's signal: let the running cells save what they have; None if nothing is left to requeue for."""
+        from submitit.helpers import DelayedSubmission
+
+        assert self.task
+        return DelayedSubmission(Worker(self.folder)) if self.task.pause() else None
+
+
+@dataclass
+class Running:
+    """A cell's process; its process group has the same number."""
+
+    number: int
+    status: Status
+    output: Path
+    deadline: float | None
+    asked: float | None = None
+
+
+class Task:
+    """The cells of a bundle in this process's children."""
+
+    def __init__(self, folder: Path) -> None:
+        self.began = time.time()
+        self.folder = folder
+        bundle = read_bundle(folder)
+        if bundle is None:
+            raise FileNotFoundError(f"{folder}/bundle.json is missing or damaged: was the folder deleted?")
+        self.bundle: Bundle = bundle
+        self.host = socket.gethostname()
+        self.known: dict[int, Status] = {number: status for number, status, _ in read_statuses(folder)}
+        self.todo = deque(n for n in range(len(bundle.cells)) if n not in self.known or not self.known[n].final)
+        self.running: dict[int, Running] = {}
+        self.libc = ctypes.CDLL(None)
+        set_environment(bundle)
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+    def run(self) -> None:
+        """Run every cell that has not ended, unless it is getting late."""
+        try:
+            while True:
+                while self.todo and len(self.running) < self.bundle.slots and not self.closed():
+                    self.start(self.todo.popleft())
+                if not self.running:
+                    return
+                self.wait()
+        finally:
+            for pid in self.running:
+                kill(pid, signal.SIGKILL)
+
+    def closed(self) -> bool:
+        """Whether no further cell is to be started here."""
+        late = self.bundle.seconds is not None and time.time() - self.began >= self.bundle.seconds
+        return late or (self.folder / "revoked").exists()
+
+    def start(self, number: int) -> None:
+        """Fork a process for a cell, or note at once why it cannot run."""
+        cell = self.bundle.cells[number]
+        before = self.known.get(number)
+        status = Status("running", time.time(), self.host)
+        if before:
+            # Still "running" means that the last worker had no time to say goodbye.
+            lost = before.lost + (before.state == "running")
+            status = replace(status, attempt=before.attempt + 1, requeues=before.requeues, lost=lost)
+            if lost > self.bundle.max_requeues:
+                message = f"its worker died {lost} times while it ran"
+                self.note(number, replace(status, state="failed", cause=causes.NODE_FAILURE, message=message))
+                return
+        self.note(number, status)
+        problem = make_ready(cell, self.bundle)
+        if problem:
+            self.note(number, replace(status, state="failed", cause=causes.EXCEPTION, message=problem))
+            return
+        command = warm.runnable(cell.command, self.bundle.scripts) if cell.kind == "shell" else None
+        if command:
+            warm.prepare(command.words)
+        if cell.benchmark:
+            import snakemake.benchmark  # noqa: F401
+        output = self.folder / f"output-{number}"
+        limit = cell.limit if len(self.bundle.cells) > 1 or self.bundle.limit is None else None
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            self.child(parent, cell, command if warm.forkable() else None, output)
+        with contextlib.suppress(OSError):
+            os.setpgid(pid, pid)
+        self.running[pid] = Running(number, status, output, limit and time.time() + limit)
+
+    def child(self, parent: int, cell: Cell, command: warm.Plain | None, output: Path) -> NoReturn:
+        """In the fork: become a process like the one that a shell would have started, and run the cell."""
+        try:
+            self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.setpgid(0, 0)
+            if os.getppid() != parent:
+                os._exit(1)
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, set())
+            with contextlib.suppress(OSError):
+                # Of all in this task, the kernel should rather kill this one when memory runs out.
+                Path("/proc/self/oom_score_adj").write_text("1000")
+            opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+            os.dup2(opened, 1)
+            os.dup2(opened, 2)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.chdir(self.bundle.directory)
+            if cell.benchmark:
+                benchmark(cell.benchmark, self.libc)
+            execute(cell, command, self.folder)
+        except BaseException:
+            os.write(2, traceback.format_exc().encode())
+        finally:
+            os._exit(1)
+
+    def wait(self) -> None:
+        """Sleep until a child ends, a signal comes or a limit is due, and see to it."""
+        now = time.time()
+        due = [r.asked + PATIENCE if r.asked else r.deadline for r in self.running.values() if r.deadline or r.asked]
+        came = signal.sigtimedwait(SIGNALS, max(0.0, min([60.0, *(at - now for at in due if at)])))
+        if came and came.si_signo == signal.SIGUSR2:
+            handler = signal.getsignal(signal.SIGUSR2)
+            if callable(handler):
+                # submitit's: asks `Worker.checkpoint`, requeues, and leaves.
+                handler(signal.SIGUSR2, None)
+            self.pause()
+            raise SystemExit(RESUMABLE)
+        if came and came.si_signo in (signal.SIGTERM, signal.SIGINT):
+            self.terminate(came.si_signo)
+        self.reap(self.over)
+        for pid, process in self.running.items():
+            if process.asked and time.time() > process.asked + PATIENCE:
+                kill(pid, signal.SIGKILL)
+            elif process.deadline and not process.asked and time.time() >= process.deadline:
+                process.asked = time.time()
+                kill(pid, signal.SIGUSR2)
+
+    def reap(self, see: Callable[[Running, int], None]) -> None:
+        """Collect the children that have ended; `see` is told of each and its exit code."""
+        while self.running:
+            try:
+                pid, ended = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self.running:
+                # What it left running in the background ends with it, as at the end of a job.
+                kill(pid, signal.SIGKILL)
+                process = self.running.pop(pid)
+                see(process, os.waitstatus_to_exitcode(ended))
+
+    def over(self, process: Running, code: int) -> None:
+        """Note how a cell ended, in the ordinary course of things."""
+        if process.asked and code == RESUMABLE and process.status.requeues < self.bundle.max_requeues:
+            self.note(process.number, replace(process.status, state="stopped", requeues=process.status.requeues + 1))
+            self.todo.append(process.number)
+        elif process.asked and code != 0:
+            limit = self.bundle.cells[process.number].limit or 0
+            self.end(process, code, causes.TIMEOUT, f"it ran for longer than its limit of {limit / 60:g} minutes")
+        else:
+            self.end(process, code)
+
+    def end(self, process: Running, code: int, cause: str | None = None, why: str = "") -> None:
+        """Write the final status of a cell."""
+        cell = self.bundle.cells[process.number]
+        said = tail(process.output)
+        if said:
+            print(f"--- {', '.join(cell.outputs) or cell.rule}", flush=True)
+            with process.output.open("rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            sys.stdout.flush()
+        if code == 0:
+            done = replace(process.status, state="done", stamps=stamps(cell.outputs, self.bundle.directory))
+            self.note(process.number, done)
+        else:
+            logs = [(path, tail(Path(self.bundle.directory, path))) for path in cell.logs]
+            told = "".join(f"\n{path}:\n{text}" for path, text in [*logs, ("output", said)] if text)
+            cause = cause or causes.of_exit(code, told)
+            message = f"{why or causes.ending(code)}{told}"
+            self.note(process.number, replace(process.status, state="failed", cause=cause, message=message))
+        process.output.unlink(missing_ok=True)
+
+    def note(self, number: int, status: Status) -> None:
+        """Write a status; a full disk may have room again in a moment."""
+        if status.final:
+            status = replace(status, ended=time.time())
+        self.known[number] = status
+        for pause in (0.1, 0.5, 1, 2, 5):
+            try:
+                return status.write(self.folder, number)
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                print(f"cannot write the status of cell {number} ({error}): trying again", flush=True)
+                time.sleep(pause)
+        status.write(self.folder, number)
+
+    def pause(self) -> bool:
+        """Before the cluster takes the node back: have the cells save their state; whether to come back for the rest."""
+        late = self.bundle.limit is not None
+        # Slurm's signals come up to a minute early.
+        late = late and time.time() - self.began >= (self.bundle.limit or 0) - self.bundle.grace - 70
+        for pid in self.running:
+            kill(pid, signal.SIGUSR2)
+        deadline = time.time() + max(5.0, self.bundle.grace - 20)
+
+        def see(process: Running, code: int) -> None:
+            nested = self.bundle.cells[process.number].kind == "snakemake"
+            requeues = process.status.requeues + late
+            if code == 0 or (code > 0 and code != RESUMABLE and not nested):
+                self.end(process, code)
+            elif late and not nested and code != RESUMABLE:
+                self.end(process, code, causes.TIMEOUT, "the task reached its time limit, and it saves no state")
+            elif requeues > self.bundle.max_requeues:
+                self.end(process, code, causes.TIMEOUT, f"the task reached its time limit {requeues} times")
+            else:
+                self.note(process.number, replace(process.status, state="stopped", requeues=requeues))
+                process.output.unlink(missing_ok=True)
+                self.todo.append(process.number)
+
+        while self.running and time.time() < deadline:
+            signal.sigtimedwait({signal.SIGCHLD}, 0.5)
+            self.reap(see)
+        for pid in self.running:
+            kill(pid, signal.SIGKILL)
+        while self.running:
+            signal.sigtimedwait({signal.SIGCHLD}, 0.5)
+            self.reap(see)
+        return bool(self.todo) and not (self.folder / "revoked").exists()
+
+    def terminate(self, number: int) -> NoReturn:
+        """On SIGTERM (scancel, preemption without notice) or SIGINT: let the cells save their state, and end."""
+        for pid in self.running:
+            kill(pid, signal.SIGTERM)
+        deadline = time.time() + PATIENCE
+
+        def see(process: Running, code: int) -> None:
+            if code == 0:
+                self.end(process, code)
+            else:
+                self.note(process.number, replace(process.status, state="stopped"))
+
+        while self.running and time.time() < deadline:
+            signal.sigtimedwait({signal.SIGCHLD}, 0.5)
+            self.reap(see)
+        raise SystemExit(128 + number)
+
+
+def set_environment(bundle: Bundle) -> None:
+    """Give this process the environment that Snakemake sets for a shell command; its children inherit it."""
+    for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR"):
+        os.environ[f"{library}_NUM_THREADS"] = str(bundle.threads)
+    os.environ["VECLIB_MAXIMUM_THREADS"] = str(bundle.threads)
+    temporary = bundle.tmpdir or tempfile.gettempdir()
+    for name in ("TMPDIR", "TMP", "TEMPDIR", "TEMP"):
+        os.environ[name] = temporary
+    for name, value in bundle.environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def make_ready(cell: Cell, bundle: Bundle) -> str | None:
+    """What Snakemake does before a job: wait for inputs, remove old outputs, make folders. Returns what is wrong."""
+    if cell.kind == "snakemake":
+        return None
+    here = Path(bundle.directory)
+    deadline = time.time() + bundle.latency_wait
+    missing = [path for path in cell.inputs if not os.path.lexists(here / path)]
+    while missing and time.time() < deadline:
+        time.sleep(0.2)
+        missing = [path for path in missing if not os.path.lexists(here / path)]
+    if missing:
+        return (
+            f"these inputs are missing on {socket.gethostname()} after {bundle.latency_wait:g} s (--latency-wait): "
+            f"{', '.join(missing)}"
+        )
+    try:
+        os.makedirs(bundle.tmpdir or tempfile.gettempdir(), exist_ok=True)
+        for path in cell.outputs:
+            with contextlib.suppress(FileNotFoundError):
+                found = os.lstat(here / path)
+                if not stat.S_ISLNK(found.st_mode) and not found.st_mode & 0o222:
+                    return f"the output {path} is write-protected: make it writable, or delete it, to have it remade"
+            discard(here / path, path in cell.directories)
+        for path in (*cell.logs, *([cell.benchmark] if cell.benchmark else [])):
+            discard(here / path, False)
+        for path in (*cell.outputs, *cell.logs, *([cell.benchmark] if cell.benchmark else [])):
+            (here / path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return f"cannot make room for the outputs: {error}"
+    return None
+
+
+def discard(path: Path, directory: bool) -> None:
+    """Remove an output of old; a folder only if the rule says that it makes one, or it is empty."""
+    if str(path) == os.devnull:
+        return
+    if path.is_dir() and not path.is_symlink():
+        if directory:
+            shutil.rmtree(path)
+        else:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+    else:
+        path.unlink(missing_ok=True)
+
+
+def execute(cell: Cell, command: warm.Plain | None, folder: Path) -> NoReturn:
+    """Become the cell's command; does not return."""
+    for name in [name for name in os.environ if name.startswith("SUBMITIT_")]:
+        del os.environ[name]
+    if cell.kind == "snakemake":
+        words = shlex.split(cell.command) if warm.plain(cell.command) else []
+        if words[1:3] == ["-m", "snakemake"]:
+            warm.run_snakemake(words[3:])
+        os.execvp("bash", ["bash", "-c", cell.command])
+    if command:
+        try:
+            warm.redirect(command.redirections)
+        except OSError as error:
+            os.write(2, f"{error.filename}: {error.strerror}\n".encode())
+            os._exit(1)
+        warm.run(command.words)
+    # The trap keeps the shell alive until what it runs has saved its state; what it runs does not inherit it.
+    text = f"trap : USR2 TERM; set -euo pipefail; {cell.command}"
+    if len(text) < 100_000:
+        os.execvp("bash", ["bash", "-c", text])
+    # Longer than an argument may be.
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix="command-", suffix=".sh", delete=False) as file:
+        file.write(text)
+    os.execvp("bash", ["bash", file.name])
+
+
+def benchmark(path: str, libc: ctypes.CDLL) -> None:
+    """Fork again, return in the new process, and watch it from this one, which writes Snakemake's benchmark table."""
+    from snakemake.benchmark import benchmarked, write_benchmark_records
+
+    watcher = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != watcher:
+            os._exit(1)
+        return
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    with benchmarked(pid) as record:
+        _, ended = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(ended)
+    if code == 0:
+        write_benchmark_records([record], path, False)
+    elif code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(watcher, -code)
+    os._exit(code & 0xFF)
+
+
+def kill(group: int, number: int) -> None:
+    """Send a signal to a process group, if there is anyone left."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def tail(path: Path) -> str:
+    """The end of a text file; nothing if it is empty or missing."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL))
+            text = file.read().decode(errors="replace").strip()
+    except OSError:
+        return ""
+    return text if size <= TAIL else f"… {text}"
+
+
+if __name__ == "__main__":
+    # Without submitit, to look into a bundle by hand: python -m snakemake_executor_plugin_submitit.worker FOLDER
+    Worker(sys.argv[1])()
