@@ -43,8 +43,8 @@ class ExecutorSettings(ExecutorSettingsBase):
     """`snakemake --submitit-...`."""
 
     cluster: str = _setting("slurm", "Where tasks run: slurm, or local for this machine.", choices=["slurm", "local"])
-    folder: Path = _setting(
-        Path(".snakemake/submitit"), "Where bundles, their status files and submitit's files go; all nodes must see it."
+    folder: str = _setting(
+        ".snakemake/submitit", "Where bundles, their status files and submitit's files go; all nodes must see it."
     )
     scripts: str = _setting(
         "",

@@ -146,10 +146,14 @@ def read_bundle(folder: Path) -> Bundle | None:
     """The bundle in `folder`, or None if there is none, or none of this version."""
     data = read_json(folder / "bundle.json")
     try:
-        cells = tuple(Cell(**{k: tuple(v) if isinstance(v, list) else v for k, v in c.items()}) for c in data["cells"])
+        cells = tuple(Cell(**{name: _frozen(value) for name, value in cell.items()}) for cell in data["cells"])
         return Bundle(**{**data, "cells": cells, "scripts": tuple(data["scripts"])})
     except (TypeError, KeyError, AttributeError):
         return None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) -> Iterator[tuple[int, Status, bool]]:

@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,7 +85,10 @@ class Slurm:
 
         # Without srun a task is one process and one message to the controller less, but then Slurm must be told to
         # signal the batch shell, which `exec` makes the worker.
-        executor = submitit.AutoExecutor(folder=folder, cluster="slurm", slurm_python=f"exec {python()}")
+        # The worker counts its requeues itself, so submitit's count must not end them.
+        executor = submitit.AutoExecutor(
+            folder=folder, cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=1_000_000
+        )
         executor.update_parameters(
             **request.slurm(self.slots, minutes),
             name=name,
@@ -96,10 +98,8 @@ class Slurm:
             slurm_setup=[*self.setup, *(f"export {variable}" for variable in threads(request.cpus))],
             slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", **request.options()},
         )
-        # The worker counts its requeues itself, so submitit's own count must not end them.
-        executor._executor.max_num_timeout = 1_000_000
         try:
-            return [job.job_id for job in executor.map_array(Worker, [str(bundle) for bundle in bundles])]
+            return [job.job_id for job in executor.submit_array([Worker(str(bundle)) for bundle in bundles])]
         except Exception as error:
             raise RuntimeError(f"sbatch: {' '.join(str(error).split())}") from error
 
@@ -191,10 +191,9 @@ class Local:
         found: dict[str, str | None] = {}
         for job in jobs:
             number, began = job.split(".")
-            if job in self.jobs:
-                ended = self.jobs[job]._process.poll() is not None
-            else:
-                ended = birth(int(number)) != began
+            # A child of this process has to be waited for.
+            known = self.jobs.get(job)
+            ended = known._process.poll() is not None if known else birth(int(number)) != began
             found[job] = "ENDED" if ended else None
             if ended:
                 self.held.pop(job, None)

@@ -43,6 +43,11 @@ def obstacles(job: Any) -> Iterator[str]:
         yield "repeated or extended benchmark"
     if {"mpi", "shell_exec"} & job.resources.keys():
         yield "resources"
+    temporary = rule.resources.get("tmpdir")
+    if temporary is not None and temporary.raw != "system_tmpdir" and temporary.is_evaluable():
+        yield "tmpdir to be computed on the node"
+    if job.is_shell and "<TBD>" in job.shellcmd:
+        yield "resources to be computed on the node"
     if _shell_is_customised():
         yield "shell.prefix"
 
@@ -62,52 +67,28 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
         minutes: after which it is stopped, if any.
     """
     limit = minutes * 60.0 if minutes else None
-    if not any(True for _ in obstacles(job)):
-        tmpdir = _tmpdir(job)
-        command = job.shellcmd
-        if tmpdir is not False and "<TBD>" not in command:
-            directories = tuple(str(path) for path in job.output if path.is_directory)
-            cell = Cell(
-                key=_key(job.rule.name, command, job.output),
-                rule=job.rule.name,
-                kind="shell",
-                command=command,
-                inputs=tuple(map(str, job.input)),
-                outputs=tuple(map(str, job.output)),
-                directories=directories,
-                logs=tuple(map(str, job.log)),
-                benchmark=str(job.benchmark) if job.benchmark else None,
-                limit=limit,
-            )
-            return cell, tmpdir
+    plain = next(obstacles(job), None) is None
     members = list(job.jobs) if job.is_group() else [job]
     outputs = tuple(str(path) for member in members for path in member.output)
-    names = sorted(member.rule.name for member in members)
-    # What changes with the head (its temporary folder, say) is no part of the key.
-    identity = [str(member.shellcmd or "") + str(member.wildcards_dict) for member in members]
+    names = "+".join(sorted({member.rule.name for member in members}))
+    # What changes with the head, as a nested Snakemake's command line does, is no part of the identity.
+    identity = [names, *outputs, *(f"{member.shellcmd} {member.wildcards_dict}" for member in members)]
     cell = Cell(
-        key=_key("+".join(names), "\n".join(identity), outputs),
-        rule="+".join(dict.fromkeys(names)),
-        kind="snakemake",
-        command=nested(job),
+        key=hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24],
+        rule=names,
+        kind="shell" if plain else "snakemake",
+        command=job.shellcmd if plain else nested(job),
         inputs=tuple(str(path) for member in members for path in member.input if str(path) not in outputs),
         outputs=outputs,
+        directories=tuple(str(path) for member in members for path in member.output if path.is_directory),
         logs=tuple(str(path) for member in members for path in member.log),
+        benchmark=str(job.benchmark) if plain and job.benchmark else None,
         limit=limit,
     )
-    return cell, None
+    return cell, _tmpdir(job) if plain else None
 
 
-def _tmpdir(job: Any) -> str | None | bool:
-    """The resource tmpdir: None for the node's own, False if only a nested Snakemake can tell."""
+def _tmpdir(job: Any) -> str | None:
+    """The resource tmpdir, which the head does not evaluate; None for the node's own."""
     resource = job.rule.resources.get("tmpdir")
-    if resource is None:
-        return None
-    raw = resource.raw
-    if raw == "system_tmpdir":
-        return None
-    return False if resource.is_evaluable() else str(resource.value)
-
-
-def _key(*parts: Any) -> str:
-    return hashlib.sha256(repr([str(part) for part in parts]).encode()).hexdigest()[:24]
+    return None if resource is None or resource.raw == "system_tmpdir" else str(resource.value)
