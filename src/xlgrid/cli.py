@@ -12,11 +12,19 @@ from typing import Annotated
 
 import typer
 
+from xlgrid.warm import warm_up as warm_up
+
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Grids of cross-lingual transfer."
 )
 Output = Annotated[Path, typer.Option(help="what to write")]
 File = Annotated[Path, typer.Option(help="a file or folder that an earlier step made")]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        exists=True, file_okay=False, help="the submitit executor's folder", show_default=".snakemake/submitit"
+    ),
+]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 
 
@@ -163,28 +171,46 @@ def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Op
 
 
 @app.command()
-def status(study_file: Path) -> None:
-    """Show a study as source x target matrices: done, failed, missing; each failure with reason, log and command."""
-    from xlgrid.status import show
-    from xlgrid.study import load_study
-
-    with _plainly():
-        show(load_study(study_file))
-
-
-@app.command()
-def partial(
-    study_file: Path, log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None
+def status(
+    study_file: Path,
+    ledger: Ledger = None,
+    watch: Annotated[bool, typer.Option("--watch", help="show it anew until all is done or Ctrl-C is pressed")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks of --watch")] = 5,
 ) -> None:
-    """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
-    from xlgrid.render import render_exhibit
-    from xlgrid.status import failed_files, show
+    """Show a study as source x target matrices: done, running, queued, failed; the time left; why failures failed.
+
+    What runs and what is queued is known of jobs that the submitit executor runs.
+    """
+    from xlgrid import status
+    from xlgrid.grid import cells
+    from xlgrid.ledger import FOLDER
     from xlgrid.study import load_study
 
     with _plainly():
         study = load_study(study_file)
-        failed = failed_files(log) if log else ()
-        show(study, failed=failed, report=Path(f"results/{study.name}/partial/failed.txt"))
+        if watch:
+            status.watch(study, ledger or FOLDER, every)
+        else:
+            status.show(status.look(study, cells(study), ledger or FOLDER))
+
+
+@app.command()
+def partial(
+    study_file: Path,
+    log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
+    ledger: Ledger = None,
+) -> None:
+    """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
+    from xlgrid.grid import cells
+    from xlgrid.ledger import FOLDER
+    from xlgrid.render import render_exhibit
+    from xlgrid.status import failed_files, look, show
+    from xlgrid.study import load_study
+
+    with _plainly():
+        study = load_study(study_file)
+        seen = look(study, cells(study), ledger or FOLDER, failed_files(log) if log else ())
+        show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
         for name in study.exhibits:
             # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
             try:

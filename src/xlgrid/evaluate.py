@@ -72,6 +72,24 @@ def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | Non
         raise ValueError(f"{weights} is damaged ({error}): delete it and make or fetch the encoder again") from error
 
 
+# At most one model that is ready for the next evaluation, by what it was loaded from.
+_ready: dict[tuple[Any, ...], "PreTrainedModel"] = {}
+
+
+def preload(encoder: str | Path, tokens: batches.Tokens) -> None:
+    """Have the model of `load_model` ready for the next evaluation in this process, or one in each of its forks."""
+    identity = _identity(encoder, tokens)
+    if identity not in _ready:
+        _ready.clear()
+        _ready[identity] = load_model(encoder, tokens)
+
+
+def _identity(encoder: str | Path, tokens: batches.Tokens) -> tuple[Any, ...]:
+    weights = Path(encoder) / "model.safetensors"
+    written = weights.stat().st_mtime_ns if weights.is_file() else None
+    return str(encoder), written, tokens.head, tokens.names
+
+
 def is_head(name: str) -> bool:
     """Whether a parameter belongs to the part that an encoder may come without."""
     return not {"pooler", "classifier", "pre_classifier"}.isdisjoint(name.split("."))
@@ -208,7 +226,8 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
         raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")
     method = make(recipe.base, recipe.options)
     torch.manual_seed(recipe.seed)
-    model = load_model(encoder, data)
+    # Its head is random, and the run's comes in its place.
+    model = _ready.pop(_identity(encoder, data), None) or load_model(encoder, data)
     method.install(model)
     load_delta(Path(run) / "delta.safetensors", model, method, record["digest"])
     method.speak(model, target)

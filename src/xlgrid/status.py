@@ -1,48 +1,86 @@
-"""A study at a glance: source x target matrices of what is done, and why the rest is not."""
+"""A study at a glance: source x target matrices of what is done and under way, and why the rest is not."""
 
+import os
 import re
+import time
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from xlgrid import ledger
 from xlgrid.files import write_text
-from xlgrid.grid import Cell, cells
+from xlgrid.grid import Cell, Run, cells
 from xlgrid.study import Study
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+# State of a cell or run -> mark and colour. A box of a matrix has those of the first that any of its seeds is in.
+STATES = {
+    "failed": ("✗", "red"),
+    "running": ("▶", "yellow"),
+    "training": ("▷", "yellow"),
+    "queued": ("…", "cyan"),
+    "waiting": ("", "dim"),
+    "done": ("", "green"),
+}
+WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
 
 
 class Failure(NamedTuple):
-    """A job that ended in an error: the file it should have made, why not, its log, and the command to try again."""
+    """A job that ended in an error: the file it should have made, why not, and its log."""
 
     target: str
     reason: str
     log: str
-    command: str
 
 
-def jobs(study: Study, cell: Cell) -> Iterator[tuple[str, str]]:
-    """File and log of every job that a cell rests on, in the order in which the rules run them; its own comes last."""
+class Overview(NamedTuple):
+    """A study at one moment.
+
+    cells, runs: planned -> state, one of STATES; a cell that nothing is done for but its run has the run's state.
+    broken: cells that wait for a job that failed.
+    flight: jobs in the ledger, (rule, running or queued) -> number.
+    left: how much time is left, as a sentence; empty if nobody knows.
+    """
+
+    study: str
+    cells: dict[Cell, str]
+    runs: dict[Run, str]
+    broken: dict[Cell, Failure]
+    flight: Counter[tuple[str, str]]
+    left: str
+
+
+def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
+    """File and log of every job that a cell or run rests on, in the order in which the rules run them; its own is last."""
     results, logs = f"results/{study.name}", f"results/{study.name}/logs"
-    sources = cell.source.split("+")
-    if study.tasks[cell.task].data is None:
-        yield f"{results}/data/{cell.task}/meanings.parquet", f"{logs}/data/{cell.task}/meanings.log"
-    for code in dict.fromkeys([*sources, cell.target]):
-        yield f"{results}/data/{cell.task}/{code}/test.parquet", f"{logs}/data/{cell.task}/{code}.log"
-    mini = study.encoders[cell.encoder].mini
+    sources, targets = made.source.split("+"), [made.target] if isinstance(made, Cell) else []
+    run = made.run if isinstance(made, Cell) else made
+    if study.tasks[made.task].data is None:
+        yield f"{results}/data/{made.task}/meanings.parquet", f"{logs}/data/{made.task}/meanings.log"
+    for code in dict.fromkeys([*sources, *targets]):
+        yield f"{results}/data/{made.task}/{code}/test.parquet", f"{logs}/data/{made.task}/{code}.log"
+    mini = study.encoders[made.encoder].mini
     for code in mini.languages if mini else ():
         yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
-    yield f"{cell.encoder_folder}/model.safetensors", f"{logs}/encoders/{cell.encoder}.log"
-    for code, split in [*((code, split) for code in sources for split in ("train", "dev")), (cell.target, "test")]:
-        place = f"tokens/{cell.task}/{cell.encoder}/{code}/{split}"
+    yield f"{results}/encoders/{made.encoder}/model.safetensors", f"{logs}/encoders/{made.encoder}.log"
+    splits = [(code, split) for code in sources for split in ("train", "dev")]
+    for code, split in [*splits, *((code, "test") for code in targets)]:
+        place = f"tokens/{made.task}/{made.encoder}/{code}/{split}"
         yield f"{results}/{place}.arrow", f"{logs}/{place}.log"
-    yield f"{cell.run.folder}/run.json", f"{cell.run.folder.replace(results, logs, 1)}.log"
-    yield cell.path, cell.path.replace(results, logs, 1).replace(".json", ".log")
+    yield f"{run.folder}/run.json", f"{run.folder.replace(results, logs, 1)}.log"
+    if isinstance(made, Cell):
+        yield made.path, made.path.replace(results, logs, 1).replace(".json", ".log")
 
 
-def reason_of(log: str | Path) -> str | None:
-    """The last error in a log, or None if there is none."""
-    if not Path(log).exists():
-        return None
-    lines = [line.strip() for line in Path(log).read_text(encoding="utf-8", errors="replace").splitlines()]
+def last_error(text: str) -> str | None:
+    """The last error that a log tells of, or None if there is none."""
+    lines = [line.strip() for line in text.splitlines()]
     errors = [
         line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))
     ]
@@ -56,58 +94,256 @@ def failed_files(log: str | Path) -> set[str]:
     return {name for line in found for name in line.split(", ")}
 
 
-def failures(study: Study, planned: list[Cell], failed: Collection[str] = ()) -> dict[Cell, Failure]:
-    """Why planned cells do not exist: for each the first job on the way to it that failed, if any did.
+def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collection[str] = ()) -> Overview:
+    """What of a study is done and under way, and why cells do not exist: the first job on the way that failed, if any.
 
     Args:
+        folder: the executor's ledger, see `xlgrid.ledger`; may be absent.
         failed: files whose jobs are known to have failed, with or without a message in their log.
     """
-    found: dict[Cell, Failure] = {}
+    root = f"results/{study.name}"
+    # One listing of each folder: asking for every file is slow on a network file system.
+    made = {f"{at}/{name}" for at, _, names in os.walk(root, followlinks=True) for name in names}
+    known = ledger.read(folder, made)
+    verdicts: dict[str, Failure | None] = {}
+
+    def verdict(target: str, log: str) -> Failure | None:
+        job = known.get(target)
+        if job and job.state in ("queued", "running") and target not in failed:
+            return None
+        said = None
+        # Snakemake deletes the log of a job that it starts again.
+        with suppress(FileNotFoundError):
+            said = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in made else None
+        if job and job.state == "failed":
+            first = job.message.partition("\n")[0].strip()
+            said = last_error(job.message) or said or ""
+            reason = ": ".join(part for part in (job.cause, first, said if said not in first else "") if part)
+            return Failure(target, reason or "it failed without a message", job.log or log)
+        reason = said or ("it ended without a message: was it killed?" if target in failed else "")
+        return Failure(target, reason, log) if reason else None
+
+    def failure(one: Cell | Run) -> Failure | None:
+        for target, log in jobs(study, one):
+            if target in made:
+                continue
+            if target not in verdicts:
+                verdicts[target] = verdict(target, log)
+            if found := verdicts[target]:
+                return found
+        return None
+
+    def state(target: str, running: str) -> str:
+        job = known.get(target)
+        return {"running": running, "queued": "queued"}.get(job.state if job else "", "waiting")
+
+    runs: dict[Run, str] = {}
+    for run in dict.fromkeys(cell.run for cell in planned):
+        result = f"{run.folder}/run.json"
+        runs[run] = "done" if result in made else "failed" if failure(run) else state(result, "training")
+    states: dict[Cell, str] = {}
+    broken: dict[Cell, Failure] = {}
     for cell in planned:
-        if Path(cell.path).exists():
-            continue
-        for target, log in jobs(study, cell):
-            reason = reason_of(log) or ("it ended without a message: was it killed?" if target in failed else None)
-            if reason and not Path(target).exists():
-                command = f"snakemake --cores all --config study={study.name} -- {target}"
-                found[cell] = Failure(target, reason, log, command)
-                break
+        if (path := cell.path) in made:
+            states[cell] = "done"
+        elif found := failure(cell):
+            states[cell], broken[cell] = "failed", found
+        else:
+            states[cell] = state(path, "running")
+            if states[cell] == "waiting" and runs[cell.run] in ("training", "queued"):
+                states[cell] = runs[cell.run]
+    busy = {job for job in known.values() if job.state in ("queued", "running")}
+    ours = [job for job in busy if any(name.startswith(f"{root}/") and name not in made for name in job.outputs)]
+    flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in ours)
+    left = ""
+    if flight:
+        cells_done = _mtimes([cell.path for cell, now in states.items() if now == "done"])
+        runs_done = _mtimes([f"{run.folder}/run.json" for run, now in runs.items() if now == "done"])
+        to_come = [sum(now not in ("done", "failed") for now in some.values()) for some in (states, runs)]
+        left = time_left(time.time(), cells_done, to_come[0], runs_done, to_come[1])
+    return Overview(study.name, states, runs, broken, flight, left)
+
+
+def _mtimes(paths: list[str]) -> list[float]:
+    found = []
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found.append(os.stat(path).st_mtime)
     return found
 
 
-def show(study: Study, report: Path | None = None, failed: Collection[str] = ()) -> None:
-    """Print the matrices and the failures, see `failures`; write the failures to `report` too, if given."""
-    from rich.console import Console
-    from rich.table import Table
+def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: list[float], runs_left: int) -> str:
+    """How much time is left at the rate of late: "about 2 h 10 min left at the rate of the last 15 min".
 
-    planned = cells(study)
-    broken = failures(study, planned, failed)
-    console = Console()
-    # Codes and counts are never cut: a matrix that is wider than the terminal goes on in the next line.
-    wide = Console(width=1000)
-    for task, encoder, method in dict.fromkeys((c.task, c.encoder, c.method) for c in planned):
-        chosen = [c for c in planned if (c.task, c.encoder, c.method) == (task, encoder, method)]
-        targets = list(dict.fromkeys(c.target for c in chosen))
-        table = Table("source", *targets, title=f"{task} · {encoder} · {method}: seeds done of those planned")
-        for source in dict.fromkeys(c.source for c in chosen):
-            row = []
-            for target in targets:
-                here = [c for c in chosen if (c.source, c.target) == (source, target)]
-                done = sum(Path(c.path).exists() for c in here)
-                bad = any(c in broken for c in here)
-                style = "red" if bad else "green" if done == len(here) else "dim"
-                row.append(f"[{style}]{done}/{len(here)}{' ✗' if bad else ''}[/]" if here else "")
-            table.add_row(source, *row)
-        wide.print(table)
-    reasons = list(dict.fromkeys(broken.values()))
-    done = sum(Path(c.path).exists() for c in planned)
-    console.print(f"{done} of {len(planned)} cells done, {len(broken)} wait for {len(reasons)} failed jobs (✗)")
-    lines = [
-        f"{f.target} ({sum(f == other for other in broken.values())} cells wait for it)\n"
-        f"  reason: {f.reason}\n  log: {f.log}\n  again: {f.command}"
-        for f in reasons
-    ]
-    for line in lines:
-        console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+    Cells come in bursts after their run and runs take longer, so the later of the two ends counts.
+
+    Args:
+        now: seconds, as the times at which cells and runs were done.
+        cells_left, runs_left: how many are still to come.
+    """
+    cell, run = _rate(now, cells_done), _rate(now, runs_done)
+    if not cells_left or not (cell or (run and runs_left)):
+        return ""
+    ends = [(left / rate[0], rate[1]) for left, rate in ((cells_left, cell), (runs_left, run)) if rate]
+    seconds, span = max(ends)
+    what = "left" if cell else "until all runs are trained"
+    return f"about {_duration(seconds)} {what} at the rate of the last {_duration(span)}"
+
+
+def _rate(now: float, done: list[float]) -> tuple[float, float] | None:
+    """How many a second of late, and over how many seconds; None if too few were done to tell."""
+    for window in WINDOWS:
+        recent = [moment for moment in done if moment > now - window]
+        if len(recent) >= 5:
+            before = max((moment for moment in done if moment <= now - window), default=0.0)
+            if now - before < 2 * window:
+                return len(recent) / window, window
+            # Work began within the window, and the first one only marks when.
+            span = max(now - min(recent), 1.0)
+            return (len(recent) - 1) / span, span
+    return None
+
+
+def _duration(seconds: float) -> str:
+    minutes = max(round(seconds / 60), 1)
+    hours, days = minutes // 60, minutes // 1440
+    units = [(days, "d"), (hours % 24, "h"), (minutes % 60, "min")]
+    largest = next(i for i, (number, _) in enumerate(units) if number)
+    return " ".join(f"{number} {unit}" for number, unit in units[largest : largest + 2] if number)
+
+
+def matrices(seen: Overview, width: int) -> Iterator["Table | Text"]:
+    """Title and table of each task, encoder and method: how many seeds of each source and target are done. The columns of a
+    matrix that is wider than `width` go on in another table: codes and counts are never cut."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for cell, state in seen.cells.items():
+        groups[cell.task, cell.encoder, cell.method][cell.source, cell.target].append(state)
+    for names, boxes in groups.items():
+        sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*boxes, strict=True))
+        shown = {place: _box(states) for place, states in boxes.items()}
+        counts = max(len(text) for text, _ in shown.values())
+        first = max(map(len, ["source", *sources])) + 2
+        tables: list[list[str]] = [[]]
+        room = width - first
+        for target in targets:
+            room -= max(len(target), counts) + 2
+            if room < 0 and tables[-1]:
+                tables.append([])
+                room = width - first - max(len(target), counts) - 2
+            tables[-1].append(target)
+        for number, columns in enumerate(tables):
+            yield Text(f"{' · '.join(names)}: seeds done of those planned{', continued' if number else ''}", "bold")
+            table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+            table.add_column("source", no_wrap=True)
+            for target in columns:
+                table.add_column(target, no_wrap=True, min_width=counts)
+            for source in sources:
+                row = [shown.get((source, target), ("", "")) for target in columns]
+                table.add_row(source, *(Text(*one) for one in row))
+            yield table
+            yield Text()
+
+
+def _box(states: list[str]) -> tuple[str, str]:
+    done = states.count("done")
+    mark, style = STATES[next(state for state in STATES if state in states)]
+    return f"{done}/{len(states)} {mark}".strip(), "" if done and style == "dim" else style
+
+
+def totals(seen: Overview) -> "Text":
+    """What the marks mean with how many cells and runs are in each state, the jobs in flight, and the time left."""
+    from rich.text import Text
+
+    lines = []
+    for kind, states in (("cells", seen.cells), ("runs", seen.runs)):
+        count = Counter(states.values())
+        line = Text(f"{count['done']:,} of {len(states):,} {kind} ").append("done", STATES["done"][1])
+        for state, (mark, style) in STATES.items():
+            if state == "done" or not count[state]:
+                continue
+            words = f"{state} {mark}".strip()
+            if state == "failed" and kind == "cells":
+                words = f"wait for {len(set(seen.broken.values())):,} failed jobs (✗)"
+            line.append(f", {count[state]:,} ").append(words, style)
+        lines.append(line)
+    if seen.flight:
+        flight = seen.flight
+        parts = [
+            f"{rule} {', '.join(f'{flight[rule, of]:,} {of}' for of in ('running', 'queued') if flight[rule, of])}"
+            for rule in sorted({rule for rule, _ in flight})
+        ]
+        lines.append(Text(f"in flight: {'; '.join(parts)}"))
+    if seen.left:
+        lines.append(Text(seen.left))
+    return Text("\n").join(lines)
+
+
+def failures(seen: Overview, together: bool) -> list[str]:
+    """What is to know of each failed job; `together`, one text for those of a kind that failed for the same reason."""
+    waiting = Counter(seen.broken.values())
+    groups: dict[tuple[str, ...], list[Failure]] = defaultdict(list)
+    for failure in waiting:
+        kind = failure.target.split("/")[2]
+        groups[(kind, failure.reason) if together else (failure.target,)].append(failure)
+    texts = []
+    for group in groups.values():
+        first, number = group[0], sum(waiting[failure] for failure in group)
+        # The command without targets makes all that is missing.
+        targets = f" -- {' '.join(failure.target for failure in group)}" if len(group) <= 10 else ""
+        more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
+        texts.append(
+            f"{first.target}{more} ({number:,} cells wait for {'them' if more else 'it'})\n  reason: {first.reason}\n"
+            f"  log: {first.log}\n  again: snakemake --cores all --config study={seen.study}{targets}"
+        )
+    return texts
+
+
+def show(seen: Overview, report: Path | None = None) -> None:
+    """Print the matrices, the totals and the failures; write each failure to `report` too, if given."""
+    console = _console()
+    for part in matrices(seen, console.width):
+        console.print(part)
+    console.print(totals(seen), soft_wrap=True)
+    for text in failures(seen, together=True):
+        console.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
     if report:
-        write_text(report, "\n\n".join(lines) + "\n")
+        write_text(report, "\n\n".join(failures(seen, together=False)) + "\n")
+
+
+def watch(study: Study, folder: str | Path, seconds: float) -> None:
+    """Show the totals, failures and matrices anew every so many seconds, until all cells are done or Ctrl-C is pressed.
+
+    Args:
+        folder: the executor's ledger.
+    """
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    planned, console, seen = cells(study), _console(), None
+    with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, screen=True) as live:
+        while not seen or set(seen.cells.values()) != {"done"}:
+            if seen:
+                time.sleep(seconds)
+            seen = look(study, planned, folder)
+            # What does not fit the terminal is cut at its bottom, and the order of these is that of how much they say.
+            head = Text(f"{study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim")
+            broken = [
+                Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
+                for text in failures(seen, together=True)[:5]
+            ]
+            live.update(Group(head, totals(seen), *broken, *matrices(seen, console.width)), refresh=True)
+    if seen:
+        show(seen)
+
+
+def _console() -> "Console":
+    """The terminal; a file or pipe is as wide as it needs to be."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=1000)

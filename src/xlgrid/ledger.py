@@ -1,0 +1,151 @@
+"""The ledger of the submitit executor: which jobs are queued or running, and how others ended.
+
+It is a folder, `.snakemake/submitit`, of files that appear whole and may vanish at any time:
+
+    {chunk}/job.json                  {"submitted": unix seconds, ...}, once the cluster has taken it
+    {chunk}/{bundle}/bundle.json      {"cells": [{"rule": "train", "outputs": ["results/...", ...], ...}, ...], ...}
+    {chunk}/{bundle}/status/{i}.json  of job i of the bundle, once it runs: {"state": "running", "started": unix seconds,
+                                      ...}, at last {"state": "done" or "failed", "ended": ..., "cause": ..., "message":
+                                      ...}, and then {i}.told, once Snakemake knows
+    {chunk}/{bundle}/revoked          its jobs that have not ended never will
+    failures.jsonl                    a line each: {"outputs": [...], "rule": ..., "cause": ..., "message": ...,
+                                      "logs": [...], "time": unix seconds}
+
+A bundle is one task of the cluster that runs its jobs, which the executor calls cells whatever they make.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Container
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+FOLDER = Path(".snakemake/submitit")
+# A network file system says that a handle is stale where a local one says that there is no such file.
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}
+
+
+class Job(NamedTuple):
+    """One job as the ledger knows it. Cause, message and log say why it failed; ends of logs may follow the message's
+    first line."""
+
+    rule: str
+    outputs: tuple[str, ...]
+    state: Literal["queued", "running", "done", "failed", "revoked"]
+    cause: str = ""
+    message: str = ""
+    log: str = ""
+
+
+def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
+    """Output -> the last job that was to make it. Nothing, where there is no ledger.
+
+    The newest bundle of an output counts, because one of a killed Snakemake may be left over, and it counts only if no
+    failure was told since it was submitted and started: a job that is killed cannot say so itself.
+
+    Args:
+        made: outputs that exist; the ledger is not asked how their jobs fare.
+    """
+    # What counts is the bundle's time; what a failure must be later than is the time of the last sign of the job.
+    newest: dict[str, tuple[tuple[float, str], float, Job]] = {}
+    for chunk in _folders(folder):
+        submitted = _number(_mapping(f"{chunk}/job.json").get("submitted"))
+        for bundle in _folders(chunk):
+            try:
+                age = os.stat(f"{bundle}/bundle.json").st_mtime
+            except OSError as error:
+                if error.errno not in _GONE:
+                    raise
+                continue
+            order = (age, bundle)
+            for job, seen in _bundle(bundle, made):
+                for output in job.outputs:
+                    if output not in newest or order > newest[output][0]:
+                        newest[output] = (order, max(submitted or age, seen), job)
+    jobs = {output: job for output, (_, _, job) in newest.items()}
+    for line in _text(f"{folder}/failures.jsonl").splitlines():
+        told = _parse(line)
+        time = _number(told.get("time"))
+        logs = _names(told.get("logs"))
+        outputs = _names(told.get("outputs"))
+        rule, cause, message = (str(told.get(key) or "") for key in ("rule", "cause", "message"))
+        failed = Job(rule, outputs, "failed", cause, message, "".join(logs[:1]))
+        for output in outputs:
+            if output not in newest or time > newest[output][1]:
+                jobs[output] = failed
+    return jobs
+
+
+def _bundle(folder: str, made: Container[str]) -> list[tuple[Job, float]]:
+    """The jobs of a bundle, each with the time of its last sign, 0 without any."""
+    cells = _mapping(f"{folder}/bundle.json").get("cells")
+    try:
+        files = {entry.name.partition(".")[0]: entry.path for entry in os.scandir(f"{folder}/status")}
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        files = {}
+    revoked = os.path.exists(f"{folder}/revoked")
+    found = []
+    for number, cell in enumerate(cells if isinstance(cells, list) else []):
+        if not isinstance(cell, dict):
+            continue
+        rule, outputs = str(cell.get("rule", "")), _names(cell.get("outputs"))
+        if outputs and all(output in made for output in outputs):
+            found.append((Job(rule, outputs, "done"), 0.0))
+            continue
+        status = _mapping(files[str(number)]) if str(number) in files else {}
+        state = status.get("state")
+        seen = max(_number(status.get("started")), _number(status.get("ended")))
+        if state == "failed":
+            cause, message = (str(status.get(key) or "") for key in ("cause", "message"))
+            found.append((Job(rule, outputs, "failed", cause, message), seen))
+        elif state == "done":
+            found.append((Job(rule, outputs, "done"), seen))
+        else:
+            found.append(
+                (Job(rule, outputs, "revoked" if revoked else "running" if state == "running" else "queued"), seen)
+            )
+    return found
+
+
+def _folders(folder: str | Path) -> list[str]:
+    try:
+        return sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        return []
+
+
+def _text(path: str) -> str:
+    """A file's text; none if the file is gone."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        return ""
+
+
+def _mapping(path: str) -> dict[str, Any]:
+    return _parse(_text(path))
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """A JSON object; an empty one for anything else, such as a line of which only half is written yet."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _names(value: object) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
