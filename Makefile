@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: demo test lint format clean
 
 demo: .venv/installed
-	$(BIN)/snakemake --cores all
+	$(BIN)/snakemake --profile laptop
 	@echo "Open results/demo/report.html"
 
 test: .venv/installed

@@ -1,0 +1,153 @@
+"""Seconds per cell of many short jobs on Slurm: this project's executor, the official one, submitit's map_array.
+
+Run from the repository root, where Slurm is (`tests/slurm/cluster.sh up` starts one on a spare machine), with
+`pip install snakemake-executor-plugin-slurm` for the comparison:
+
+    python benchmarks/executors.py [--cells 100 1000] [--without slurm]
+    python benchmarks/executors.py --real results/demo [--cells 100]   (after `make demo`: evaluations of its runs)
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SNAKEFILE = """\
+rule all:
+    input:
+        expand("out/{i}", i=range(int(config["cells"]))),
+
+
+rule cell:
+    output:
+        "out/{i}",
+    shell:
+        "touch {output}"
+"""
+ALWAYS = ["--jobs", "100000", "--max-jobs-per-timespan", "1000000/1s", "--quiet", "all"]
+RESOURCES = ["--default-resources", "mem_mb=100", "runtime=5"]
+
+
+def snakemake(folder: Path, *arguments: str) -> None:
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run([sys.executable, "-m", "snakemake", *arguments], cwd=folder, check=True, env=environment)
+
+
+def through_submitit(folder: Path, cells: int) -> None:
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    half = str((cells + 1) // 2)
+    options = ["--executor", "submitit", "--seconds-between-status-checks", "1", "--submitit-bundle-size", half]
+    snakemake(folder, "--config", f"cells={cells}", *options, *ALWAYS, *RESOURCES)
+
+
+def through_slurm(folder: Path, cells: int) -> None:
+    (folder / "Snakefile").write_text(SNAKEFILE)
+    (folder / "bin").mkdir()
+    # The official executor's job step forgets SLURM_CONF, which a Slurm in a folder of its own needs.
+    step = f"#!/bin/sh\nexport SLURM_CONF={os.environ.get('SLURM_CONF', '')}\nexec {shutil.which('srun')} \"$@\"\n"
+    (folder / "bin" / "srun").write_text(step)
+    (folder / "bin" / "srun").chmod(0o755)
+    options = ["--executor", "slurm", "--slurm-no-account", "--slurm-init-seconds-before-status-checks", "2"]
+    options += ["--seconds-between-status-checks", "2", "--latency-wait", "10"]
+    snakemake(folder, "--config", f"cells={cells}", *options, *ALWAYS, *RESOURCES)
+
+
+def touch(path: str) -> None:
+    Path(path).touch()
+
+
+def through_map_array(folder: Path, cells: int) -> None:
+    import submitit
+
+    executor = submitit.AutoExecutor(folder=folder / "submitit", cluster="slurm")
+    executor.update_parameters(
+        timeout_min=5,
+        mem_gb=0.1,
+        cpus_per_task=1,
+        slurm_array_parallelism=cells,
+        slurm_setup=[f"export PYTHONPATH={Path(__file__).parent}:$PYTHONPATH"],
+    )
+    (folder / "out").mkdir()
+    jobs = []
+    for start in range(0, cells, 1000):
+        chunk = [str(folder / "out" / str(i)) for i in range(start, min(cells, start + 1000))]
+        jobs += executor.map_array(touch, chunk)
+    while not all(job.paths.result_pickle.exists() for job in jobs):
+        time.sleep(0.2)
+
+
+def evaluations(study: Path, folder: Path, cells: int) -> list[str]:
+    """A copy of the project with a finished study, less some cells; their paths."""
+    for name in ("rules", "notebooks", "envs", "studies", "slurm"):
+        shutil.copytree(ROOT / name, folder / name)
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, folder)
+    (folder / "results").mkdir()
+    subprocess.run(["cp", "-a", str(study), str(folder / "results")], check=True)
+    chosen = sorted((folder / "results" / study.name).glob("cells/**/*.json"))[:cells]
+    for path in chosen:
+        path.unlink()
+    return [str(path.relative_to(folder)) for path in chosen]
+
+
+def timed(name: str, cells: int, run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    seconds = time.perf_counter() - start
+    print(f"{name:32} {cells:6} cells {seconds:8.1f} s {seconds / cells:9.4f} s a cell", flush=True)
+    return seconds / cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cells", type=int, nargs="+", default=[100])
+    parser.add_argument("--without", nargs="*", default=[], choices=["slurm", "map_array"], help="leave out")
+    parser.add_argument("--real", type=Path, help="a finished study, results/NAME: evaluate its cells again")
+    arguments = parser.parse_args()
+    for cells in arguments.cells:
+        with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".benchmark-") as name:
+            folder = Path(name)
+            if arguments.real:
+                study = arguments.real.resolve()
+                for part in ("plugin", "processes"):
+                    (folder / part).mkdir()
+                paths = evaluations(study, folder / "plugin", cells)
+                evaluations(study, folder / "processes", cells)
+                chosen = ["--config", f"study={study.name}", "--rerun-triggers", "mtime", "--quiet", "all"]
+                # As many at a time as the executor below has: this compares bundles with processes, not cores.
+                half = f"evaluate:bundle={(len(paths) + 1) // 2}"
+                light = ["--set-resources", half, "evaluate:mem_mb=1000"]
+                ours = timed(
+                    "evaluations, submitit",
+                    len(paths),
+                    lambda: snakemake(folder / "plugin", "--profile", "slurm", *light, *chosen, "--", *paths),
+                )
+                theirs = timed(
+                    "evaluations, a process each, -c2",
+                    len(paths),
+                    lambda: snakemake(folder / "processes", "--cores", "2", *chosen, "--", *paths),
+                )
+                print(f"ratio {theirs / ours:.1f}")
+                continue
+            found = {}
+            for label, run in (
+                ("submitit", through_submitit),
+                ("map_array", through_map_array),
+                ("slurm", through_slurm),
+            ):
+                if label not in arguments.without:
+                    (folder / label).mkdir()
+                    found[label] = timed(label, cells, lambda run=run, label=label: run(folder / label, cells))
+            for label, seconds in found.items():
+                if label != "submitit":
+                    print(f"{label} / submitit: {seconds / found['submitit']:.1f}")
+
+
+if __name__ == "__main__":
+    main()
