@@ -6,6 +6,9 @@ What a fork cannot run faithfully (conda, containers, scripts, notebooks, shadow
 with other executors, in the same bundles. `--submitit-cluster local` runs the same way on one machine.
 """
 
+import shlex
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -29,7 +32,8 @@ common_settings = CommonSettings(
     non_local_exec=True,
     implies_no_shared_fs=False,
     job_deploy_sources=False,
-    pass_envvar_declarations_to_cmd=True,
+    # The worker sets them; Snakemake's own declaration is not quoted for the shell.
+    pass_envvar_declarations_to_cmd=False,
     auto_deploy_default_storage_provider=False,
 )
 
@@ -82,6 +86,8 @@ class Executor(RemoteExecutor):
         # Snakemake's records by the key of the cell, and cells by the identity of Snakemake's job.
         self.infos: dict[str, SubmittedJobInfo] = {}
         self.cells: dict[int, Cell] = {}
+        # Outputs that were there before a job that updates them, by the key of the cell.
+        self.updated: dict[str, list[Path]] = {}
         self.progress = time.monotonic()
         super().__init__(*args, **kwargs)
 
@@ -128,9 +134,15 @@ class Executor(RemoteExecutor):
             raise WorkflowError(f"submitit executor: {error}") from error
 
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
-        from snakemake_executor_plugin_submitit.jobs import describe
+        from snakemake.exceptions import ProtectedOutputException
+
+        from snakemake_executor_plugin_submitit.jobs import describe, members_of, protected, updated
         from snakemake_executor_plugin_submitit.resources import request
 
+        for member in (member for job in jobs for member in members_of(job)):
+            # As with Snakemake's own executor, nothing starts. After a failed job Snakemake would delete these.
+            if files := protected(member):
+                raise ProtectedOutputException(member, files)
         constraints = self.workflow.global_resources.keys()
         described = []
         for job in jobs:
@@ -144,6 +156,8 @@ class Executor(RemoteExecutor):
                 continue
             self.infos[cell.key] = info
             self.cells[id(job)] = cell
+            if cell.kind == "snakemake" and (before := updated(job)):
+                self.updated[cell.key] = before
             described.append((cell, asked, tmpdir))
         # All at once, so that no bundle leaves half empty.
         assert self.dispatcher
@@ -181,10 +195,22 @@ class Executor(RemoteExecutor):
         """Pass a verdict on to Snakemake."""
         info = self.infos[verdict.cell.key]
         info.external_jobid = verdict.job
+        for path in self.updated.pop(verdict.cell.key, []):
+            # The nested Snakemake has put the old file back already. Without a copy, this one would delete it.
+            if verdict.cause and path.exists() and not self.workflow.persistence._get_backup_path(path).exists():
+                self.workflow.persistence.backup_output(path)
         if verdict.cause is None:
             self.report_job_success(info)
         else:
-            self.report_job_error(info, msg=f"{verdict.cause}: {verdict.message}\n")
+            lines = [f"{verdict.cause}: {verdict.message}", f"again: {self.again(verdict.cell)}", ""]
+            # Further in than Snakemake's own lines, which other programs read.
+            self.report_job_error(info, msg=textwrap.indent("\n".join(lines), " " * 8).lstrip() + " " * 4)
+
+    def again(self, cell: "Cell") -> str:
+        """The command that makes a cell again: this one, for its output alone."""
+        targets = {*map(str, self.workflow.dag_settings.targets), "--"}
+        words = [word for word in sys.argv[1:] if word not in targets]
+        return shlex.join(["snakemake", *words, "--", *cell.outputs[:1]])
 
     def handle_job_success(self, job: JobExecutorInterface) -> None:
         self.told(job)
@@ -208,9 +234,10 @@ class Executor(RemoteExecutor):
         waited = format_cli_arg("--wait-for-files", job.get_wait_for_files())
         return f"{RealExecutor.get_job_args(self, job, **kwargs)} {waited}"
 
-    def additional_general_args(self) -> list[str]:
-        # By default each nested Snakemake lingers for a second at its end.
-        return ["--max-jobs-per-timespan", "100000/0s"]
+    def additional_general_args(self) -> str:
+        # By default each nested Snakemake lingers for a second at its end. The interface documents a list, but joins
+        # this with strings.
+        return "--max-jobs-per-timespan 100000/0s"
 
     async def sleep(self) -> None:
         most = float(self.workflow.remote_execution_settings.seconds_between_status_checks)

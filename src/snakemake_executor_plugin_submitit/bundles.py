@@ -157,25 +157,41 @@ def _frozen(value: Any) -> Any:
 
 
 def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) -> Iterator[tuple[int, Status, bool]]:
-    """Number, status and whether it was told, of each cell that has one and is not `known`; damaged ones have none."""
+    """Number, status and whether it was told, of each cell that has one and is not `known`; damaged ones have none.
+
+    What was told has ended, whatever became of the file.
+    """
+    status = folder / "status"
     try:
-        entries = list(os.scandir(folder / "status"))
+        names = [name.partition(".") for name in os.listdir(status)]
     except FileNotFoundError:
         return
-    for entry in entries:
-        name, _, ending = entry.name.partition(".")
-        if ending not in ("json", "told") or not name.isdigit() or known(int(name)):
+    # While one is renamed, a listing may have both names.
+    told = {int(name) for name, _, ending in names if ending == "told" and name.isdigit()}
+    listed = told | {int(name) for name, _, ending in names if ending == "json" and name.isdigit()}
+    for number in listed:
+        if known(number):
             continue
-        data = read_json(Path(entry.path))
+        data: Any = None if number in told else read_json(status / f"{number}.json")
+        if data is None and (status / f"{number}.told").exists():
+            # At the latest since the listing.
+            told.add(number)
+            data = read_json(status / f"{number}.told") or asdict(Status("done", 0.0, ""))
         with suppress(TypeError):
-            yield int(name), Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), ending == "told"
+            yield number, Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), number in told
 
 
 def tell(folder: Path, number: int) -> None:
     """Note that Snakemake knows how a cell ended, so that no later head takes it for news."""
     status = folder / "status"
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         (status / f"{number}.json").rename(status / f"{number}.told")
+
+
+def revoke(folder: Path) -> None:
+    """Have the worker of a bundle start no further cell; on a full disk the cluster has to stop it."""
+    with suppress(OSError):
+        (folder / "revoked").touch()
 
 
 def stamps(paths: tuple[str, ...], directory: str = ".") -> tuple[int, ...]:

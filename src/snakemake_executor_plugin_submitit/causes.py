@@ -11,6 +11,7 @@ CANCELLED = "cancelled"
 NAN = "NaN"
 EXCEPTION = "exception"
 KILLED = "killed"
+REFUSED = "refused by the cluster"
 
 # What Slurm calls the end of a job that did not end by itself.
 STATES = {
@@ -37,7 +38,8 @@ def of_exit(code: int, text: str) -> str:
     for cause, sign in _SIGNS:
         if sign.search(text):
             return cause
-    return EXCEPTION if code >= 0 else KILLED
+    # A shell reports a signal as 128 + its number.
+    return KILLED if code < 0 or 128 < code <= 192 else EXCEPTION
 
 
 def of_state(state: str) -> str:

@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +33,23 @@ ALIVE = {
     "SUSPENDED",
 }
 GONE = "GONE"
+# The worker counts its requeues itself, so submitit's count must not end them.
+TIMEOUTS = 1_000_000
+# What sbatch says when the cluster may take the same job later, and when it never will.
+BUSY = re.compile(
+    r"timed out|try again|unable to contact|temporar|connect|communicat|transport|zero bytes|not available now|"
+    r"standby|authenticat|credential|internal error|I/O error|accounting/QOS policy|in use",
+    re.I,
+)
+HOPELESS = re.compile(
+    r"invalid|unrecognized|not permitted|denied|not supported|specification|no partition|node configuration|"
+    r"more processors|more tasks|not in this partition|required, but not provided",
+    re.I,
+)
+
+
+class Refused(RuntimeError):
+    """A cluster will never take such a task."""
 
 
 class Cluster(Protocol):
@@ -39,7 +58,11 @@ class Cluster(Protocol):
     name: str
 
     def room(self, request: Request) -> tuple[int, int] | None:
-        """Tasks that could start now, and that run at a time at most; None if the cluster keeps a queue of its own."""
+        """Tasks that could start now, and that run at a time at most; None if the cluster keeps a queue of its own.
+
+        Raises:
+            Refused: it will never have room for one.
+        """
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         """Submit one task per bundle as one array; their jobs, in order.
@@ -49,7 +72,9 @@ class Cluster(Protocol):
             name: of the array, by which `stray` finds it again.
 
         Raises:
-            OSError, RuntimeError: the cluster refused; nothing was submitted.
+            OSError: the cluster takes no jobs just now.
+            Refused: it will never take this one.
+            RuntimeError: it refused for a reason that may or may not go away.
         """
 
     def states(self, jobs: Collection[str]) -> dict[str, str | None]:
@@ -62,8 +87,12 @@ class Cluster(Protocol):
     def cancel(self, jobs: Collection[str]) -> None:
         """Take jobs out of the queue, and stop those that run."""
 
-    def stray(self, name: str) -> list[str]:
-        """Jobs of an array that was being submitted when the head died."""
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        """The jobs, by their place in it, of an array whose submission was not answered, as far as they are known.
+
+        Raises:
+            OSError: the cluster does not answer just now.
+        """
 
 
 class Slurm:
@@ -72,6 +101,12 @@ class Slurm:
     name = "slurm"
 
     def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
+        missing = [name for name in ("sbatch", "squeue", "scancel") if not shutil.which(name)]
+        if missing:
+            raise RuntimeError(
+                f"there is no {' and no '.join(missing)} on this machine: run it where Slurm's commands are, or with "
+                "`--submitit-cluster local` to use this machine alone"
+            )
         self.setup = list(setup)
         self.parallelism = parallelism
         self.slots = slots
@@ -85,9 +120,8 @@ class Slurm:
 
         # Without srun a task is one process and one message to the controller less, but then Slurm must be told to
         # signal the batch shell, which `exec` makes the worker.
-        # The worker counts its requeues itself, so submitit's count must not end them.
         executor = submitit.AutoExecutor(
-            folder=folder, cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=1_000_000
+            folder=folder, cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=TIMEOUTS
         )
         executor.update_parameters(
             **request.slurm(self.slots, minutes),
@@ -101,7 +135,9 @@ class Slurm:
         try:
             return [job.job_id for job in executor.submit_array([Worker(str(bundle)) for bundle in bundles])]
         except Exception as error:
-            raise RuntimeError(f"sbatch: {' '.join(str(error).split())}") from error
+            words = " ".join(str(error).split()) or "failed without a word"
+            kind = OSError if BUSY.search(words) else Refused if HOPELESS.search(words) else RuntimeError
+            raise kind(f"sbatch: {words}") from error
 
     def states(self, jobs: Collection[str]) -> dict[str, str | None]:
         listed = run("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}", "--format=%i|%T")
@@ -124,8 +160,21 @@ class Slurm:
             with contextlib.suppress(OSError):
                 run("scancel", *list(jobs)[start : start + 500])
 
-    def stray(self, name: str) -> list[str]:
-        return run("squeue", "--noheader", f"--name={name}", "--format=%A").split()
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        from submitit.core.utils import DelayedSubmission
+
+        listed = run("squeue", "--noheader", "--array", "--states=all", f"--name={name}", "--format=%i").split()
+        found = {int(job.partition("_")[2] or 0): job for job in listed}
+        for number, job in found.items():
+            # A task waits for a minute for what submitit has put there only after sbatch's answer.
+            pickled = folder / f"{job}_submitted.pkl"
+            if not pickled.exists():
+                delayed = DelayedSubmission(Worker(str(folder.parent / str(number))))
+                delayed.set_timeout(0, TIMEOUTS)
+                aside = pickled.with_name(f".{pickled.name}.{os.getpid()}")
+                delayed.dump(aside)
+                aside.replace(pickled)
+        return found
 
 
 class Local:
@@ -149,7 +198,7 @@ class Local:
         now, most = free // cores, self.cores // cores
         if request.gpus:
             if request.gpus > len(self.devices):
-                raise RuntimeError(f"{request.gpus} GPUs are asked for, but this machine has {len(self.devices)}")
+                raise Refused(f"{request.gpus} GPUs are asked for, but this machine has {len(self.devices)}")
             now, most = (
                 min(now, len(self.free()) // request.gpus),
                 min(most, len(self.devices) // request.gpus),
@@ -177,7 +226,7 @@ class Local:
                 launch = shlex.join(
                     ["bash", "-c", "\n".join([*self.setup, 'exec "$@"']), "setup", *shlex.split(launch)]
                 )
-            executor = LocalExecutor(folder, max_num_timeout=1_000_000, python=launch)
+            executor = LocalExecutor(folder, max_num_timeout=TIMEOUTS, python=launch)
             executor._throttling = 0
             executor.update_parameters(timeout_min=minutes, signal_delay_s=self.grace, stderr_to_stdout=True)
             submitted = executor.submit(Worker(str(bundle)))
@@ -206,9 +255,18 @@ class Local:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(job.split(".")[0]), signal.SIGTERM)
 
-    def stray(self, name: str) -> list[str]:
-        # Tasks that wait for their pickle end by themselves.
-        return []
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        from submitit.core.utils import DelayedSubmission
+
+        found = {}
+        # A task that still waits for its pickle ends by itself.
+        for path in folder.glob("*_submitted.pkl"):
+            number = path.name.partition("_")[0]
+            with contextlib.suppress(OSError):
+                if str(folder) in Path(f"/proc/{number}/cmdline").read_text():
+                    worker: Any = DelayedSubmission.load(path).function
+                    found[int(Path(worker.folder).name)] = f"{number}.{birth(int(number))}"
+        return found
 
 
 def python() -> str:

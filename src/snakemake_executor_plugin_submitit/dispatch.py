@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -26,11 +26,12 @@ from snakemake_executor_plugin_submitit.bundles import (
     read_json,
     read_statuses,
     remove,
+    revoke,
     stamps,
     tell,
     write_json,
 )
-from snakemake_executor_plugin_submitit.clusters import GONE, Cluster
+from snakemake_executor_plugin_submitit.clusters import GONE, Cluster, Refused
 from snakemake_executor_plugin_submitit.resources import MINUTES, Request
 from snakemake_executor_plugin_submitit.worker import tail
 
@@ -38,6 +39,8 @@ from snakemake_executor_plugin_submitit.worker import tail
 ASK, ASK_MOST = 5.0, 60.0
 # Seconds that a small bundle waits for company while other cells run, which may make more cells ready.
 GATHER = 5.0
+# Attempts at a submission that fails for a reason of which nothing is known; the last comes after a minute.
+TRIES = 5
 YEAR = 525_600
 
 
@@ -102,6 +105,19 @@ class Open:
     missing: int = 0
     cancelled: bool = False
 
+    @property
+    def unreadable(self) -> bool:
+        """Whether its file is damaged, so that nobody knows its cells."""
+        return not self.bundle.cells
+
+
+class Submission(NamedTuple):
+    """An array: its folder in the ledger, the folder and contents of each bundle, and the cells that these are for."""
+
+    chunk: Path
+    made: Sequence[tuple[Path, Bundle]]
+    bundles: Sequence[Sequence[Waiting]]
+
 
 class Dispatcher:
     """Bundles cells, submits them, and finds out how they ended.
@@ -133,6 +149,7 @@ class Dispatcher:
         self.trouble = ""
         self.refused = 0
         self.retry_at = 0.0
+        self.doubtful: Submission | None = None
         settings.folder.mkdir(parents=True, exist_ok=True)
         self.settings_folder = settings.folder.resolve()
         self.reattach()
@@ -153,8 +170,9 @@ class Dispatcher:
                 for path in cell.outputs:
                     # An old bundle that makes the same file in another way has to give up.
                     other = self.outputs.get(path)
-                    if other and not other[0].over and not other[0].cancelled:
-                        self.revoke(other[0])
+                    # One in which it has ended already has not: its other cells go on.
+                    if other and not other[0].over and not other[0].cancelled and other[1] not in other[0].seen:
+                        self.stop(other[0])
                 self.buffer.append(waiting)
 
     def claim(self, bundle: Open, number: int, waiting: Waiting) -> bool:
@@ -210,8 +228,12 @@ class Dispatcher:
             alive = [bundle for bundle in self.open if not bundle.over]
             for bundle in alive:
                 bundle.cancelled = True
-                (bundle.folder / "revoked").touch()
+                revoke(bundle.folder)
             self.cluster.cancel([bundle.job for bundle in alive])
+            if self.doubtful:
+                with contextlib.suppress(OSError):
+                    stray = self.cluster.stray(self.doubtful.chunk / "submitit", self.doubtful.chunk.name)
+                    self.cluster.cancel(list(stray.values()))
 
     def rest(self, seconds: float = 30) -> None:
         """Wait for tasks that are ending anyway, so that nothing is left in the queue, nor files that nobody needs."""
@@ -235,7 +257,7 @@ class Dispatcher:
     def look(self, bundle: Open) -> None:
         """Read the statuses that are new."""
         for number, status, told in list(read_statuses(bundle.folder, bundle.seen.__contains__)):
-            if not status.final:
+            if not status.final or bundle.unreadable:
                 continue
             bundle.seen[number] = status
             if told:
@@ -290,6 +312,9 @@ class Dispatcher:
         left = {n: w for n, w in bundle.claimed.items() if n not in bundle.seen}
         statuses = {number: status for number, status, _ in read_statuses(bundle.folder)}
         cause = causes.of_state(state)
+        if state == GONE and log_path(bundle.folder.parent, bundle.job) is None:
+            # Slurm keeps no record of a task that is cancelled before it starts; one that started has a log.
+            cause, state = causes.CANCELLED, "before it started"
         progress = any(status.final for status in statuses.values())
         for number, waiting in left.items():
             status = statuses.get(number)
@@ -320,17 +345,17 @@ class Dispatcher:
         path = log_path(bundle.folder.parent, bundle.job)
         return f"{path}:\n{tail(path)}" if path else ""
 
-    def revoke(self, bundle: Open) -> None:
+    def stop(self, bundle: Open) -> None:
         """Stop a bundle of an earlier head."""
         bundle.cancelled = True
-        (bundle.folder / "revoked").touch()
+        revoke(bundle.folder)
         self.cluster.cancel([bundle.job])
 
     def close(self, bundle: Open) -> None:
         """Forget a bundle whose job is over and which has no news left to tell; keep the logs of failures."""
-        news = [n for n, status in bundle.seen.items() if status.state == "done" and n not in bundle.told]
-        unjudged = [n for n in bundle.claimed if n not in bundle.told]
-        if not bundle.over or news or unjudged or bundle not in self.open:
+        if not bundle.over or bundle.claimed.keys() - bundle.told or bundle not in self.open:
+            return
+        if any(status.state == "done" and number not in bundle.told for number, status in bundle.seen.items()):
             return
         self.open.remove(bundle)
         for cell in bundle.bundle.cells:
@@ -347,7 +372,7 @@ class Dispatcher:
 
     def flush(self) -> None:
         """Submit what is in the buffer, if it is worth it or nothing else goes on."""
-        if time.time() < self.retry_at:
+        if time.time() < self.retry_at or not self.clear_doubt():
             return
         busy = any(bundle.claimed.keys() - bundle.seen.keys() for bundle in self.open)
         groups: dict[tuple[Request, str | None, str, int], list[Waiting]] = defaultdict(list)
@@ -356,7 +381,11 @@ class Dispatcher:
         for (request, _, _, blocked), cells in groups.items():
             if blocked:
                 continue
-            room = self.cluster.room(request)
+            try:
+                room = self.cluster.room(request)
+            except Refused as error:
+                self.refuse(cells, str(error))
+                continue
             size = self.size(request, cells)
             if room is None:
                 if busy and len(cells) < size and time.time() - cells[0].since < GATHER:
@@ -373,9 +402,10 @@ class Dispatcher:
                     return
 
     def blocked(self, cell: Cell) -> int:
-        """Whether an old bundle that makes the same file is still being stopped."""
-        others = (self.outputs.get(path) for path in cell.outputs)
-        return int(any(other and other[0].cancelled and not other[0].over for other in others))
+        """Whether an old bundle that makes the same file, or may do so, is still being stopped."""
+        others = [other[0] for other in (self.outputs.get(path) for path in cell.outputs) if other]
+        others += [bundle for bundle in self.open if bundle.unreadable]
+        return int(any(other.cancelled and not other.over for other in others))
 
     def size(self, request: Request, cells: Sequence[Waiting]) -> int:
         """Cells in a bundle: as many as were asked for, and fill the bundle's seconds by what is known of the rules."""
@@ -389,13 +419,15 @@ class Dispatcher:
     def submit(self, request: Request, bundles: Sequence[Sequence[Waiting]]) -> bool:
         """Write and submit bundles as one array; on failure everything stays in the buffer, for later."""
         settings = self.settings
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        # In the order of submission, as what is found last prevails after a restart.
+        now = time.time()
+        name = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
         chunk = self.settings_folder / name
+        made: list[tuple[Path, Bundle]] = []
         most = max(len(cells) for cells in bundles)
         minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
         # In a bundle each cell has its minutes, and the task those of its last one on top of its own.
         whole = minutes if most == 1 else minutes + math.ceil(settings.bundle_seconds / 60) + 1
-        made = []
         try:
             for number, cells in enumerate(bundles):
                 folder = chunk / str(number)
@@ -416,28 +448,69 @@ class Dispatcher:
                 bundle.write(folder)
                 made.append((folder, bundle))
             jobs = self.cluster.submit(chunk / "submitit", name, [folder for folder, _ in made], request, whole)
-            write_json(chunk / "job.json", {"cluster": self.cluster.name, "jobs": jobs, "submitted": time.time()})
         except (OSError, RuntimeError) as error:
             self.refused += 1
             wait = min(2**self.refused, 300)
             self.retry_at = time.time() + wait
             self.complain(f"cannot submit ({error}): trying again in {wait} s")
-            # It may have been accepted all the same, before the answer was lost.
-            try:
-                self.cluster.cancel(self.cluster.stray(name))
-            except OSError:
-                self.say(f"warning: look whether the queue has a job named {name}, and cancel it")
-            remove(chunk)
-            return False
+            self.doubtful = Submission(chunk, made, bundles)
+            if not self.clear_doubt() or not (
+                isinstance(error, Refused) or (isinstance(error, RuntimeError) and self.refused > TRIES)
+            ):
+                return False
+            self.refused = 0
+            waiting_still = {id(waiting) for waiting in self.buffer}
+            cells = [waiting for cells in bundles for waiting in cells if id(waiting) in waiting_still]
+            self.refuse(cells, str(error))
+            return True
         self.refused, self.trouble = 0, ""
-        self.asked, self.pause = time.time(), ASK
-        gone = {id(waiting) for cells in bundles for waiting in cells}
-        self.buffer = [waiting for waiting in self.buffer if id(waiting) not in gone]
-        for (folder, bundle), job, cells in zip(made, jobs, bundles, strict=True):
-            self.enter(Open(folder, bundle, job, dict(enumerate(cells))))
-            for waiting in cells:
-                self.submitted(waiting.cell, job)
+        self.book(Submission(chunk, made, bundles), dict(enumerate(jobs)))
         return True
+
+    def clear_doubt(self) -> bool:
+        """Whether it is known what came of a failed submission: it may have been accepted before the answer was lost."""
+        failed = self.doubtful
+        if failed:
+            try:
+                jobs = self.cluster.stray(failed.chunk / "submitit", failed.chunk.name)
+            except OSError as error:
+                self.complain(f"the cluster does not tell whether it has a job named {failed.chunk.name} ({error})")
+                return False
+            self.doubtful = None
+            self.book(failed, jobs)
+        return True
+
+    def book(self, submission: Submission, jobs: Mapping[int, str]) -> None:
+        """Note the bundles of an array that have a job; the cells of the others stay in the buffer."""
+        chunk, made, bundles = submission
+        if not jobs:
+            remove(chunk)
+            return
+        listed = [jobs.get(number) for number in range(len(made))]
+        # If the disk is full, the next head has to find the jobs by the name of their array.
+        with contextlib.suppress(OSError):
+            write_json(chunk / "job.json", {"cluster": self.cluster.name, "jobs": listed, "submitted": time.time()})
+        self.asked, self.pause = time.time(), ASK
+        self.leave(waiting for number in jobs for waiting in bundles[number])
+        for number, (folder, bundle) in enumerate(made):
+            if number not in jobs:
+                remove(folder)
+                continue
+            self.enter(Open(folder, bundle, jobs[number], dict(enumerate(bundles[number]))))
+            for waiting in bundles[number]:
+                self.submitted(waiting.cell, jobs[number])
+
+    def leave(self, cells: Iterable[Waiting]) -> None:
+        """Take cells out of the buffer."""
+        gone = {id(waiting) for waiting in cells}
+        self.buffer = [waiting for waiting in self.buffer if id(waiting) not in gone]
+
+    def refuse(self, cells: Sequence[Waiting], message: str) -> None:
+        """Fail cells for which the cluster has no task."""
+        self.leave(cells)
+        for waiting in cells:
+            self.ready.append(Verdict(waiting.cell, causes.REFUSED, message, None))
+            note_failure(self.settings.folder, waiting.cell, causes.REFUSED, message)
 
     def complain(self, trouble: str) -> None:
         """Say what is wrong, once."""
@@ -451,6 +524,10 @@ class Dispatcher:
         """Take a bundle into the books."""
         self.open.append(bundle)
         for number, cell in enumerate(bundle.bundle.cells):
+            status = bundle.seen.get(number)
+            if number in bundle.told or (bundle.over if status is None else status.state == "failed"):
+                # It is to be found elsewhere, or to be run again.
+                continue
             self.places[cell.key] = (bundle, number)
             for path in cell.outputs:
                 self.outputs[path] = (bundle, number)
@@ -458,31 +535,33 @@ class Dispatcher:
     def reattach(self) -> None:
         """Find the bundles of earlier heads; drop those that have nothing to tell."""
         found: list[Open] = []
-        for chunk in sorted(path for path in self.settings_folder.iterdir() if path.is_dir()):
-            about = read_json(chunk / "job.json")
-            if about is None:
-                # The head died while submitting: whatever came of it has no work yet.
-                self.cluster.cancel(self.cluster.stray(chunk.name))
-                remove(chunk)
-            elif about["cluster"] == self.cluster.name:
-                found += self.bundles_of(chunk, about["jobs"])
-            else:
-                self.say(f"submitit: {chunk} belongs to the cluster {about['cluster']!r} and is left alone")
-        if not found:
-            return
+        chunks: list[Path] = []
         try:
-            states = self.cluster.states([bundle.job for bundle in found])
+            for chunk in sorted(path for path in self.settings_folder.iterdir() if path.is_dir()):
+                about = read_json(chunk / "job.json")
+                if about and about["cluster"] != self.cluster.name:
+                    self.say(f"submitit: {chunk} belongs to the cluster {about['cluster']!r} and is left alone")
+                    continue
+                chunks.append(chunk)
+                if about:
+                    found += self.bundles_of(chunk, dict(enumerate(about["jobs"])))
+                else:
+                    # The head died while submitting, or the node on which it wrote this.
+                    found += self.bundles_of(chunk, self.cluster.stray(chunk / "submitit", chunk.name))
+            states = self.cluster.states([bundle.job for bundle in found if bundle.job]) if found else {}
         except OSError as error:
             raise RuntimeError(
                 f"an earlier run left jobs, and the cluster does not tell their state: {error}"
             ) from error
         for bundle in found:
             self.look(bundle)
-            bundle.over = states[bundle.job] is not None
+            bundle.over = states.get(bundle.job, GONE) is not None
             self.enter(bundle)
+            if bundle.unreadable and not bundle.over:
+                self.stop(bundle)
         for bundle in found:
             self.close(bundle)
-        for chunk in {bundle.folder.parent for bundle in found}:
+        for chunk in chunks:
             if not any(bundle.folder.parent == chunk for bundle in self.open):
                 remove(chunk)
         alive = sum(not bundle.over for bundle in self.open)
@@ -490,12 +569,11 @@ class Dispatcher:
         if self.open:
             self.say(f"submitit: an earlier run left {alive} tasks in the queue and {done} cells that nobody has seen")
 
-    def bundles_of(self, chunk: Path, jobs: Sequence[str]) -> Iterator[Open]:
-        """The bundles of a chunk that are still there."""
-        for number, job in enumerate(jobs):
-            bundle = read_bundle(chunk / str(number))
-            if bundle:
-                yield Open(chunk / str(number), bundle, job)
+    def bundles_of(self, chunk: Path, jobs: Mapping[int, str | None]) -> Iterator[Open]:
+        """The bundles of a chunk that are still there; one without a job never had any, or it is over and forgotten."""
+        for folder in sorted(path for path in chunk.iterdir() if path.name.isdigit()):
+            bundle = read_bundle(folder) or Bundle(cells=(), directory="")
+            yield Open(folder, bundle, jobs.get(int(folder.name)) or "")
 
 
 def log_path(chunk: Path, job: str) -> Path | None:

@@ -1,7 +1,9 @@
 """From a job of Snakemake to a cell: whether its shell command says everything, or a nested Snakemake has to run it."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from snakemake_interface_executor_plugins.settings import DeploymentMethod
@@ -31,7 +33,8 @@ def obstacles(job: Any) -> Iterator[str]:
         yield "container"
     if DeploymentMethod.ENV_MODULES in methods and job.env_modules:
         yield "environment modules"
-    if rule.cache and workflow.workflow_settings.cache is not None:
+    # Of old a flag, now an object that is always true.
+    if getattr(rule.cache, "output", rule.cache) and workflow.workflow_settings.cache is not None:
         yield "between-workflow cache"
     if any(path.is_storage for path in (*job.input, *job.output, *job.log)):
         yield "storage"
@@ -41,8 +44,10 @@ def obstacles(job: Any) -> Iterator[str]:
         job.benchmark_repeats != 1 or workflow.output_settings.benchmark_extended or job.benchmark.is_storage
     ):
         yield "repeated or extended benchmark"
-    if {"mpi", "shell_exec"} & job.resources.keys():
-        yield "resources"
+    if job.benchmark and job.is_shell and "bench_iteration" in rule.shellcmd:
+        yield "number of the benchmark's iteration"
+    if job.resources.get("shell_exec"):
+        yield "shell_exec"
     temporary = rule.resources.get("tmpdir")
     if temporary is not None and temporary.raw != "system_tmpdir" and temporary.is_evaluable():
         yield "tmpdir to be computed on the node"
@@ -68,16 +73,17 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
     """
     limit = minutes * 60.0 if minutes else None
     plain = next(obstacles(job), None) is None
-    members = list(job.jobs) if job.is_group() else [job]
+    members = members_of(job)
     outputs = tuple(str(path) for member in members for path in member.output)
     names = "+".join(sorted({member.rule.name for member in members}))
     # What changes with the head, as a nested Snakemake's command line does, is no part of the identity.
-    identity = [names, *outputs, *(f"{member.shellcmd} {member.wildcards_dict}" for member in members)]
+    commands = [member.shellcmd or "" for member in members]
+    identity = [names, *outputs, *commands, *(str(member.wildcards_dict) for member in members)]
     cell = Cell(
         key=hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24],
         rule=names,
         kind="shell" if plain else "snakemake",
-        command=job.shellcmd if plain else nested(job),
+        command=commands[0] if plain else nested(job),
         inputs=tuple(str(path) for member in members for path in member.input if str(path) not in outputs),
         outputs=outputs,
         directories=tuple(str(path) for member in members for path in member.output if path.is_directory),
@@ -86,6 +92,32 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
         limit=limit,
     )
     return cell, _tmpdir(job) if plain else None
+
+
+def members_of(job: Any) -> list[Any]:
+    """The jobs of a group, or the job itself."""
+    return list(job.jobs) if job.is_group() else [job]
+
+
+def protected(job: Any) -> list[str]:
+    """Outputs of old that are write-protected, on which Snakemake must not start the job."""
+    return [
+        path
+        for path in map(str, job.output)
+        if not os.access(path, os.W_OK) and os.path.exists(path) and not os.path.islink(path)
+    ]
+
+
+def updated(job: Any) -> list[Path]:
+    """Outputs that are to be updated, and are there already."""
+    from snakemake.io import is_flagged
+
+    return [
+        Path(path)
+        for member in members_of(job)
+        for path in member.output
+        if is_flagged(path, "update") and os.path.exists(path)
+    ]
 
 
 def _tmpdir(job: Any) -> str | None:

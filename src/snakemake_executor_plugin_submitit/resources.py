@@ -25,7 +25,7 @@ TABLE = {
     "bundle": ("bundle", "cells in one array task at most; --submitit-bundle-size where not given"),
 }
 # Snakemake's own, which ask nothing of a cluster.
-IGNORED = {"_cores", "_nodes", "_job_count", "tmpdir", "mem", "mem_mib", "disk", "disk_mb", "disk_mib"}
+IGNORED = {"_cores", "_nodes", "_job_count", "tmpdir", "shell_exec", "mem", "mem_mib", "disk", "disk_mb", "disk_mib"}
 # Submitit cannot leave the limit to the cluster, so there is one for those who did not set any.
 MINUTES = 60
 

@@ -8,6 +8,7 @@ import atexit
 import importlib
 import os
 import shutil
+import signal
 import sys
 import threading
 import traceback
@@ -170,21 +171,26 @@ def run(words: Sequence[str]) -> NoReturn:
     known = script(words[0])
     assert known
     path, entry = known
-    sys.path[0] = str(Path(path).parent)
+    # A worker has no such entry of its own (python -P).
+    sys.path.insert(0, str(Path(path).parent))
     call(entry.load(), [path, *words[1:]])
 
 
 def run_snakemake(arguments: Sequence[str]) -> NoReturn:
     """Run `python -m snakemake ARGUMENTS` in this process, a fork, and end it."""
     from snakemake.cli import main
+    from snakemake.rules import Rule
 
-    sys.path[0] = os.getcwd()
+    # The head retries; `--retries 0`, which it passes on, means only the rules that do not say `retries`.
+    Rule.restart_times = property(lambda rule: 0, lambda rule, times: None)
+    sys.path.insert(0, os.getcwd())
     call(main, ["snakemake", *arguments])
 
 
 def call(main: Callable[[], Any], argv: list[str]) -> NoReturn:
     """Call a script's main function as its file would, with fresh streams, and end the process as Python ends."""
     sys.argv = argv
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdout = open(1, "w", encoding="utf-8", errors="strict", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     numpy = sys.modules.get("numpy")

@@ -11,7 +11,6 @@ import shlex
 import shutil
 import signal
 import socket
-import stat
 import sys
 import tempfile
 import time
@@ -50,8 +49,8 @@ class Worker:
         """On submitit's signal: let the running cells save what they have; None if nothing is left to requeue for."""
         from submitit.helpers import DelayedSubmission
 
-        assert self.task
-        return DelayedSubmission(Worker(self.folder)) if self.task.pause() else None
+        # The signal may come before there is a task.
+        return DelayedSubmission(Worker(self.folder)) if self.task is None or self.task.pause() else None
 
 
 @dataclass
@@ -76,8 +75,10 @@ class Task:
             raise FileNotFoundError(f"{folder}/bundle.json is missing or damaged: was the folder deleted?")
         self.bundle: Bundle = bundle
         self.host = socket.gethostname()
-        self.known: dict[int, Status] = {number: status for number, status, _ in read_statuses(folder)}
-        self.todo = deque(n for n in range(len(bundle.cells)) if n not in self.known or not self.known[n].final)
+        statuses = list(read_statuses(folder))
+        self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
+        ended = {number for number, status, told in statuses if told or status.final}
+        self.todo = deque(number for number in range(len(bundle.cells)) if number not in ended)
         self.running: dict[int, Running] = {}
         self.libc = ctypes.CDLL(None)
         set_environment(bundle)
@@ -103,6 +104,9 @@ class Task:
 
     def start(self, number: int) -> None:
         """Fork a process for a cell, or note at once why it cannot run."""
+        if (self.folder / "status" / f"{number}.told").exists():
+            # Its file was being renamed while this worker looked what is left to do.
+            return
         cell = self.bundle.cells[number]
         before = self.known.get(number)
         status = Status("running", time.time(), self.host)
@@ -123,9 +127,13 @@ class Task:
         if command:
             warm.prepare(command.words)
         if cell.benchmark:
-            import snakemake.benchmark  # noqa: F401
+            import snakemake.benchmark
+        if cell.kind == "snakemake":
+            import snakemake.cli  # noqa: F401
         output = self.folder / f"output-{number}"
-        limit = cell.limit if len(self.bundle.cells) > 1 or self.bundle.limit is None else None
+        # A task of one cell has the cell's limit; one of several, or beside such in its array, has more.
+        several = len(self.bundle.cells) > 1 or self.bundle.seconds is not None
+        limit = cell.limit if several or self.bundle.limit is None else None
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -327,12 +335,8 @@ def make_ready(cell: Cell, bundle: Bundle) -> str | None:
     try:
         os.makedirs(bundle.tmpdir or tempfile.gettempdir(), exist_ok=True)
         for path in cell.outputs:
-            with contextlib.suppress(FileNotFoundError):
-                found = os.lstat(here / path)
-                if not stat.S_ISLNK(found.st_mode) and not found.st_mode & 0o222:
-                    return f"the output {path} is write-protected: make it writable, or delete it, to have it remade"
             discard(here / path, path in cell.directories)
-        for path in (*cell.logs, *([cell.benchmark] if cell.benchmark else [])):
+        for path in cell.logs:
             discard(here / path, False)
         for path in (*cell.outputs, *cell.logs, *([cell.benchmark] if cell.benchmark else [])):
             (here / path).parent.mkdir(parents=True, exist_ok=True)
@@ -373,12 +377,16 @@ def execute(cell: Cell, command: warm.Plain | None, folder: Path) -> NoReturn:
         warm.run(command.words)
     # The trap keeps the shell alive until what it runs has saved its state; what it runs does not inherit it.
     text = f"trap : USR2 TERM; set -euo pipefail; {cell.command}"
-    if len(text) < 100_000:
-        os.execvp("bash", ["bash", "-c", text])
+    # Python ignores these, which every program but Python would inherit.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    bash = shutil.which("bash") or "bash"
+    if len(os.fsencode(text)) < 100_000:
+        os.execvp(bash, [bash, "-c", text])
     # Longer than an argument may be.
-    with tempfile.NamedTemporaryFile("w", dir=folder, prefix="command-", suffix=".sh", delete=False) as file:
-        file.write(text)
-    os.execvp("bash", ["bash", file.name])
+    with tempfile.NamedTemporaryFile(dir=folder, prefix="command-", suffix=".sh", delete=False) as file:
+        file.write(os.fsencode(text))
+    os.execvp(bash, [bash, file.name])
 
 
 def benchmark(path: str, libc: ctypes.CDLL) -> None:

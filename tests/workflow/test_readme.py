@@ -1,7 +1,6 @@
 """Every command of README.md runs."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -35,8 +34,8 @@ def test_the_tree_names_every_file() -> None:
 
 
 @pytest.mark.parametrize("command", [command for command in commands() if command not in ELSEWHERE])
-def test_a_command_of_the_readme_runs(finished: Path, command: str) -> None:
-    if "--profile slurm" in command and not shutil.which("sinfo"):
-        pytest.skip("no Slurm here: `tests/slurm/cluster.sh up` starts one")
+def test_a_command_of_the_readme_runs(finished: Path, command: str, request: pytest.FixtureRequest) -> None:
+    if "--profile slurm" in command:
+        request.getfixturevalue("slurm")
     done = shell(finished, command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

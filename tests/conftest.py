@@ -1,0 +1,23 @@
+"""Fixtures of all tests."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+# Where cluster.sh puts its cluster, unless the environment names another.
+CONF = Path("/var/tmp/xlgrid-slurm/slurm.conf")
+
+
+@pytest.fixture(scope="session")
+def slurm() -> None:
+    """The Slurm of tests/slurm/cluster.sh: no test, which may cancel jobs and set nodes down, runs on a site's own."""
+    conf = Path(os.environ.setdefault("SLURM_CONF", str(CONF)))
+    try:
+        ours = conf.read_text().startswith("# SLURM_TEST_DEFAULTS")
+        subprocess.run(["sinfo", "--noheader"], check=True, capture_output=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        ours = False
+    if not ours:
+        pytest.skip("no Slurm here: `tests/slurm/cluster.sh up` starts one")
