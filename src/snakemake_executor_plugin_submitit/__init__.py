@@ -204,7 +204,11 @@ class Executor(RemoteExecutor):
         else:
             lines = [f"{verdict.cause}: {verdict.message}", f"again: {self.again(verdict.cell)}", ""]
             # Further in than Snakemake's own lines, which other programs read.
-            self.report_job_error(info, msg=textwrap.indent("\n".join(lines), " " * 8).lstrip() + " " * 4)
+            message = textwrap.indent("\n".join(lines), " " * 8).lstrip()
+            if info.job.is_group():
+                # Of a group Snakemake tells but the names of its jobs.
+                self.logger.error(f"{verdict.cell.rule}: {message}")
+            self.report_job_error(info, msg=message + " " * 4)
 
     def again(self, cell: "Cell") -> str:
         """The command that makes a cell again: this one, for its output alone."""

@@ -6,6 +6,7 @@ shell would, exactly, is left to the shell.
 
 import atexit
 import importlib
+import io
 import os
 import shutil
 import signal
@@ -191,8 +192,14 @@ def call(main: Callable[[], Any], argv: list[str]) -> NoReturn:
     """Call a script's main function as its file would, with fresh streams, and end the process as Python ends."""
     sys.argv = argv
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    sys.stdout = open(1, "w", encoding="utf-8", errors="strict", closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
+    streams = [io.FileIO(1, "w", closefd=False), io.FileIO(2, "w", closefd=False)]
+    for raw, errors in zip(streams, ("strict", "backslashreplace"), strict=True):
+        # As Python opens them: the error stream line by line, the other as it comes to a terminal or a file.
+        below = raw if unbuffered else io.BufferedWriter(raw)
+        lines = raw.fileno() == 2 or raw.isatty()
+        stream = io.TextIOWrapper(below, "utf-8", errors, line_buffering=lines, write_through=unbuffered)
+        setattr(sys, "stdout" if raw.fileno() == 1 else "stderr", stream)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         # Forks of one process must not draw the same numbers; `random` sees to it by itself.

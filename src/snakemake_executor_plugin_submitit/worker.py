@@ -80,6 +80,7 @@ class Task:
         ended = {number for number, status, told in statuses if told or status.final}
         self.todo = deque(number for number in range(len(bundle.cells)) if number not in ended)
         self.running: dict[int, Running] = {}
+        self.patience = min(PATIENCE, bundle.grace)
         self.libc = ctypes.CDLL(None)
         set_environment(bundle)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -171,7 +172,9 @@ class Task:
     def wait(self) -> None:
         """Sleep until a child ends, a signal comes or a limit is due, and see to it."""
         now = time.time()
-        due = [r.asked + PATIENCE if r.asked else r.deadline for r in self.running.values() if r.deadline or r.asked]
+        due = [
+            r.asked + self.patience if r.asked else r.deadline for r in self.running.values() if r.deadline or r.asked
+        ]
         came = signal.sigtimedwait(SIGNALS, max(0.0, min([60.0, *(at - now for at in due if at)])))
         if came and came.si_signo == signal.SIGUSR2:
             handler = signal.getsignal(signal.SIGUSR2)
@@ -184,7 +187,7 @@ class Task:
             self.terminate(came.si_signo)
         self.reap(self.over)
         for pid, process in self.running.items():
-            if process.asked and time.time() > process.asked + PATIENCE:
+            if process.asked and time.time() > process.asked + self.patience:
                 kill(pid, signal.SIGKILL)
             elif process.deadline and not process.asked and time.time() >= process.deadline:
                 process.asked = time.time()
@@ -288,7 +291,7 @@ class Task:
         """On SIGTERM (scancel, preemption without notice) or SIGINT: let the cells save their state, and end."""
         for pid in self.running:
             kill(pid, signal.SIGTERM)
-        deadline = time.time() + PATIENCE
+        deadline = time.time() + self.patience
 
         def see(process: Running, code: int) -> None:
             if code == 0:

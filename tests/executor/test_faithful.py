@@ -1,0 +1,386 @@
+"""Whatever a rule uses, this executor leaves behind what Snakemake's own does.
+
+`features/Snakefile` has a rule or two per feature; it runs once with each executor, and the tests compare, feature by
+feature. `features/failures.smk` is the same for the ways in which a job can fail.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from workflow import LOCAL, SLURM, STOCK, run
+
+from snakemake_executor_plugin_submitit.jobs import obstacles
+
+HERE = Path(__file__).parent / "features"
+NOTEBOOKS = find_spec("ipykernel") is not None and (find_spec("papermill") or find_spec("nbconvert")) is not None
+FEATURES = [
+    pytest.param(
+        feature,
+        marks=pytest.mark.skipif(
+            feature == "notebook" and not NOTEBOOKS, reason="neither papermill nor nbconvert with an ipykernel here"
+        ),
+    )
+    for feature in sorted(set(re.findall(r'"out/(\w+)/', (HERE / "Snakefile").read_text())))
+]
+WAYS = sorted(set(re.findall(r'^ +"?out/(\w+)/text', (HERE / "failures.smk").read_text(), re.M)))
+BENCHMARKS = ["deep/quick.tsv", "big.tsv", "json.jsonl", "repeated.tsv", "run.tsv"]
+# No single quotes: Snakemake's own executor would break them.
+SECRET = 'two  words, "quotes" and $HOME'
+# What Snakemake's head cannot know, or no longer, when another process has run the job. It is so with every executor
+# for clusters, and no reason for Snakemake to run the job again.
+UNKNOWN = {
+    ("tmpdir_default", "shellcmd"): "the node's folder for temporary files is <TBD>",
+    ("tmpdir_rule_default", "shellcmd"): "the same",
+    ("group", "input_checksums"): "what was temporary within a group is gone at its end",
+    ("service", "input_checksums"): "the same",
+}
+
+
+class Ran(NamedTuple):
+    """A project in which Snakemake has run."""
+
+    folder: Path
+    status: int
+    out: str
+    err: str
+    began: float
+    ended: float
+
+
+def ran(folder: Path, *args: str, prepare: Callable[[], None], timeout: float = 200, **variables: str) -> Ran:
+    """Run Snakemake in a fresh copy of `features/`, after `prepare` in it."""
+    shutil.copytree(HERE, folder)
+    (folder / "in").mkdir()
+    (folder / "in" / "text.txt").write_text("input\n")
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        prepare()
+    finally:
+        os.chdir(here)
+    began = time.time()
+    done = run(folder, *args, check=False, timeout=timeout, env=variables)
+    return Ran(folder, done.returncode, done.stdout, done.stderr, began, time.time())
+
+
+def of_old(*paths: str) -> None:
+    """Files that lie there from before, older than the input."""
+    for path in paths:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text("before\n")
+    for path in paths:
+        os.utime(path, (1e9, 1e9))
+
+
+def prepare_features() -> None:
+    Path("cache").mkdir()
+    of_old("out/directory/made/stale.txt", "out/update/text.txt", "out/symlink/link")
+    os.utime("out/directory/made", (1e9, 1e9))
+    Path("out/symlink/link").unlink()
+    Path("out/symlink/link").symlink_to("nowhere")
+
+
+OPTIONS = [
+    *("--config", f"notebook={NOTEBOOKS}", "greeting=hello", "--cache", "cached"),
+    *("--groups", "groups_option_first=of-two", "--group-components", "of-two=2"),
+]
+
+
+def features(folder: Path, *options: str, more: tuple[str, ...] = (), timeout: float = 200) -> Ran:
+    """Run all features."""
+    found = ran(
+        folder,
+        *options,
+        *OPTIONS,
+        *more,
+        prepare=prepare_features,
+        timeout=timeout,
+        FAITHFUL=SECRET,
+        SNAKEMAKE_OUTPUT_CACHE=str(folder / "cache"),
+    )
+    assert found.status == 0, f"{found.out[-2000:]}\n{found.err[-6000:]}"
+    return found
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """All features with Snakemake's own executor."""
+    return features(tmp_path_factory.mktemp("stock") / "project", *STOCK)
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """All features with this one, on this machine."""
+    return features(tmp_path_factory.mktemp("local") / "project", *LOCAL)
+
+
+@pytest.fixture(scope="module")
+def slurm_too(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """All features on Slurm."""
+    return features(tmp_path_factory.mktemp("slurm") / "project", *SLURM, timeout=400)
+
+
+# What lies in a project.
+
+
+def contents(path: Path, project: Path) -> str:
+    """What a file says, but for where the project lies and what changes with every run."""
+    if path.name.endswith(".ipynb"):
+        cells = json.loads(path.read_text())["cells"]
+        shown = [cell for cell in cells if "snakemake-job-properties" not in cell["metadata"].get("tags", [])]
+        return repr([(cell["source"], cell.get("outputs")) for cell in shown])
+    data = path.read_bytes().replace(str(project).encode(), b"PROJECT")
+    return "\n".join(sorted(data.decode().split("\0"))) if path.parent.name == "environment" else data.decode()
+
+
+def files(project: Path, roots: Iterator[Path] | list[Path]) -> dict[str, tuple[str, str]]:
+    """Path -> (type and mode, contents) of everything below some folders."""
+    found = {}
+    for root in roots:
+        for path in [root, *root.rglob("*")] if root.exists() else []:
+            kind = stat.filemode(path.lstat().st_mode)
+            if path.is_symlink():
+                said = str(path.readlink()).replace(str(project), "PROJECT")
+            else:
+                said = "" if path.is_dir() else contents(path, project)
+            found[str(path.relative_to(project))] = (kind, said)
+    return found
+
+
+def of_feature(ran: Ran, feature: str) -> dict[str, tuple[str, str]]:
+    """Outputs and logs."""
+    return files(ran.folder, [ran.folder / kind / feature for kind in ("out", "log")])
+
+
+def records(folder: Path) -> dict[str, dict[str, Any]]:
+    """Snakemake's metadata by output."""
+    paths = [path for path in (folder / ".snakemake" / "metadata").rglob("*") if path.is_file()]
+    return {
+        base64.b64decode("".join(path.relative_to(folder / ".snakemake" / "metadata").parts)).decode(): json.loads(
+            path.read_text()
+        )
+        for path in paths
+    }
+
+
+# Features.
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_feature_leaves_the_same_files(stock: Ran, local: Ran, feature: str) -> None:
+    expected = of_feature(stock, feature)
+    assert any(kind.startswith("-") for kind, _ in expected.values()) or feature == "symlink"
+    assert of_feature(local, feature) == expected
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_feature_leaves_the_same_records(stock: Ran, local: Ran, feature: str) -> None:
+    def known(ran: Ran) -> dict[str, dict[str, Any]]:
+        """Records without times, and without what differs from one Python process to the next."""
+        return {
+            path: {
+                name: value
+                for name, value in record.items()
+                if name not in ("starttime", "endtime", "job_hash") and (feature, name) not in UNKNOWN
+            }
+            for path, record in records(ran.folder).items()
+            if path.startswith(f"out/{feature}/")
+        }
+
+    expected = known(stock)
+    assert expected
+    assert known(local) == expected
+
+
+def test_environments_were_compared(local: Ran) -> None:
+    """... and have in them what Snakemake promises: threads for the libraries, and a folder for temporary files."""
+    for name, threads in (("plain", 1), ("threads", 2), ("nested", 2), ("script", 1)):
+        pairs = (local.folder / "out" / "environment" / name).read_text().rstrip("\0").split("\0")
+        found = dict(pair.split("=", 1) for pair in pairs)
+        libraries = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
+        assert {found[f"{library}_NUM_THREADS"] for library in libraries} == {str(threads)}, name
+        assert Path(found["TMPDIR"]).is_dir(), name
+
+
+def test_outputs_are_as_old_as_they_should_be(local: Ran) -> None:
+    """Between the start and the end of the run, so that neither today's clock nor a later touch makes them run again."""
+    ages = {path: path.lstat().st_mtime for path in (local.folder / "out").rglob("*") if not path.is_dir()}
+    assert {path for path, time in ages.items() if not local.began - 1 < time < local.ended + 1} == set()
+
+
+def test_recorded_times_are_those_of_the_jobs(local: Ran) -> None:
+    times = {path: (record["starttime"], record["endtime"]) for path, record in records(local.folder).items()}
+    wrong = {
+        path: (began - local.began, ended - local.began)
+        for path, (began, ended) in times.items()
+        if not local.began - 1 < began <= ended + 1 < local.ended + 2
+    }
+    assert wrong == {}
+
+
+def test_nothing_else_is_left(stock: Ran, local: Ran) -> None:
+    """No marks of incomplete outputs, scripts, shadows, locks, backups or bundles."""
+
+    def rest(ran: Ran) -> set[str]:
+        found = (path.relative_to(ran.folder) for path in (ran.folder / ".snakemake").rglob("*"))
+        return {str(path) for path in found if path.parts[1] not in ("metadata", "log", "iocache", "backups")}
+
+    assert rest(local) - rest(stock) == {".snakemake/submitit"}
+    assert not any(path.is_file() for path in (local.folder / ".snakemake" / "backups").rglob("*"))
+
+
+def test_files_lie_only_where_the_rules_put_them(stock: Ran, local: Ran) -> None:
+    assert {path.name for path in local.folder.iterdir()} == {path.name for path in stock.folder.iterdir()}
+
+
+@pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
+@pytest.mark.parametrize("made_by", ["stock", "local"])
+def test_nothing_is_left_to_do(request: pytest.FixtureRequest, made_by: str, options: list[str]) -> None:
+    """Either executor goes on where the other one has stopped."""
+    made = request.getfixturevalue(made_by)
+    variables = {"FAITHFUL": SECRET, "SNAKEMAKE_OUTPUT_CACHE": str(made.folder / "cache")}
+    done = run(made.folder, "--dry-run", *options, *OPTIONS, env=variables)
+    assert "Nothing to be done" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+# Benchmarks.
+
+
+def table(path: Path) -> list[dict[str, Any]]:
+    """The rows of a benchmark, in order."""
+    lines = path.read_text().splitlines()
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in lines]
+    return [dict(zip(lines[0].split("\t"), line.split("\t"), strict=True)) for line in lines[1:]]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_benchmark_has_the_same_columns_and_rows(stock: Ran, local: Ran, name: str) -> None:
+    expected, found = (table(ran.folder / "bench" / "benchmark" / name) for ran in (stock, local))
+    assert len(found) == len(expected) == (3 if name == "repeated.tsv" else 1)
+    assert [list(row) for row in found] == [list(row) for row in expected]
+
+
+def test_benchmark_is_of_the_command_alone(local: Ran) -> None:
+    """Of 0.2 s and a few MB in one case, of 0.9 s and 200 MB in the other; the worker itself has some 100 MB."""
+    quick, big = (table(local.folder / "bench" / "benchmark" / name)[0] for name in ("deep/quick.tsv", "big.tsv"))
+    assert 0.2 <= float(quick["s"]) < 5
+    assert 0.9 <= float(big["s"]) < 10
+    assert 0.5 < float(quick["max_rss"]) < 20
+    assert 195 < float(big["max_rss"]) < 230
+
+
+# Failures.
+
+
+def failing(folder: Path, *options: str) -> Ran:
+    """Run all ways to fail."""
+    paths = ("out/updated/text.txt", "out/of_old/text.txt", "log/of_old.txt", "bench/of_old.tsv")
+    more = ("--snakefile", "failures.smk", "--keep-going", "--latency-wait", "1")
+    return ran(folder, *more, *options, prepare=lambda: of_old(*paths))
+
+
+@pytest.fixture(scope="module")
+def failing_stock(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return failing(tmp_path_factory.mktemp("failing-stock") / "project", *STOCK)
+
+
+@pytest.fixture(scope="module")
+def failing_local(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return failing(tmp_path_factory.mktemp("failing-local") / "project", *LOCAL)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_failure_leaves_the_same_files(failing_stock: Ran, failing_local: Ran, way: str) -> None:
+    def left(ran: Ran) -> dict[str, tuple[str, str]]:
+        names = (f"out/{way}", f"log/{way}.txt", f"bench/{way}.tsv")
+        return files(ran.folder, [ran.folder / name for name in names])
+
+    # Snakemake takes a group for one job, and deletes all that a failed one has made; its own executor makes no groups.
+    assert left(failing_local) == ({} if way == "group_last" else left(failing_stock))
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("kept", "after")])
+def test_failure_is_reported(failing_local: Ran, way: str) -> None:
+    if way == "group_last":
+        assert "group_first+group_last: exception: exit code 1" in failing_local.err, failing_local.err
+    else:
+        assert re.search(rf"Error in rule {way}:|(Exception|Error) in rule {way} in file", failing_local.err)
+
+
+@pytest.mark.parametrize("way", ["missing", "missing_nested", "half"])
+def test_missing_output_is_the_same_exception(failing_stock: Ran, failing_local: Ran, way: str) -> None:
+    words = f"MissingOutputException in rule {way} "
+    assert (words in failing_stock.err, words in failing_local.err) == (True, True)
+
+
+def test_failures_end_with_the_same_status(failing_stock: Ran, failing_local: Ran) -> None:
+    assert (failing_stock.status, failing_local.status) == (1, 1)
+
+
+def test_jobs_without_failure_go_on(failing_local: Ran) -> None:
+    assert (failing_local.folder / "out" / "kept" / "text.txt").read_text() == "kept\n"
+
+
+def test_failures_leave_the_same_records(failing_stock: Ran, failing_local: Ran) -> None:
+    expected, found = (records(ran.folder).keys() for ran in (failing_stock, failing_local))
+    assert found == expected
+
+
+def test_no_failure_is_taken_for_an_interruption(failing_local: Ran) -> None:
+    """Else Snakemake would want to know what to do about incomplete files."""
+    assert list((failing_local.folder / ".snakemake" / "incomplete").rglob("*")) == []
+
+
+@pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
+def test_write_protected_output_stays(tmp_path: Path, options: list[str]) -> None:
+    def prepare() -> None:
+        of_old("out/text.txt")
+        Path("out/text.txt").chmod(0o444)
+
+    done = ran(tmp_path / "project", "--snakefile", "protected.smk", *options, "out/text.txt", prepare=prepare)
+    assert done.status == 1
+    assert "Write-protected output files" in done.err
+    assert (done.folder / "out" / "text.txt").read_text() == "before\n"
+
+
+# Software from elsewhere, and shells that are not Snakemake's.
+
+
+@pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
+def test_software_is_deployed(tmp_path: Path, options: list[str]) -> None:
+    more = ("--snakefile", "deployed.smk", "--software-deployment-method", "conda", "apptainer", "env-modules")
+    done = ran(
+        tmp_path / "project",
+        *more,
+        *options,
+        prepare=lambda: of_old("image.sif"),
+        PATH=f"{HERE / 'bin'}{os.pathsep}{Path(shutil.which('python') or '/').parent}{os.pathsep}{os.environ['PATH']}",
+        BASH_ENV=str(HERE / "bin" / "modules.bash"),
+    )
+    assert done.status == 0, done.err
+    said = {path.parent.name: path.read_text().strip() for path in done.folder.glob("out/*/text.txt")}
+    assert said == {
+        "conda": f"conda {done.folder}",
+        "container": "container image.sif",
+        "modules": "module load cuda/12",
+        "none": "nothing",
+    }
+
+
+@pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
+def test_prefix_and_suffix_of_the_shell(tmp_path: Path, options: list[str]) -> None:
+    done = ran(tmp_path / "project", "--snakefile", "customised.smk", *options, prepare=lambda: None)
+    assert done.status == 0, done.err
+    assert (done.folder / "out" / "text.txt").read_text() == "hello\npipefail       \toff\n"
