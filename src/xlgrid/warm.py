@@ -6,7 +6,7 @@ from importlib import import_module
 _MODELS = ("xlgrid.recipe", "xlgrid.methods", "torch", "transformers", "pyarrow.compute", "safetensors.torch")
 # What the commands import when they run.
 LIBRARIES = {
-    "meanings": ("xlgrid.data", "pyarrow.parquet"),
+    "meanings": ("xlgrid.data", "pandas", "pyarrow.parquet"),
     "data": ("xlgrid.data", "pandas", "pyarrow.parquet"),
     "text": ("xlgrid.text", "pandas", "pyarrow.parquet"),
     "tokenize": ("xlgrid.tokens", "transformers", "pandas", "pyarrow.parquet"),

@@ -13,7 +13,8 @@ import torch
 from test_batches import write
 from transformers import XLMRobertaConfig, XLMRobertaModel
 
-from xlgrid import records
+from xlgrid import batches, records
+from xlgrid import evaluate as module
 from xlgrid.evaluate import evaluate
 from xlgrid.recipe import Recipe
 from xlgrid.train import train
@@ -47,6 +48,33 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], 
     record = json.loads((made["run"] / "run.json").read_text())
     assert cell["scores"] == {"accuracy": record["dev_score"]}
     assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
+
+
+def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(
+    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = []
+    load = module.load_model
+    monkeypatch.setattr(module, "load_model", lambda *args: loads.append(args) or load(*args))
+    module.preload(made["encoder"], batches.read(made["tokens"]))
+    outcomes = []
+    for name in ("first", "second"):
+        evaluate(**made, out=tmp_path / name)
+        outcomes.append(records.read_cell(tmp_path / name)["outcomes"])
+    assert len(loads) == 2, "one ahead, for the first; one for the second"
+    assert outcomes[0] == outcomes[1]
+
+
+def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
+    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module.preload(made["encoder"], batches.read(made["tokens"]))
+    (made["encoder"] / "model.safetensors").touch()
+    loads = []
+    load = module.load_model
+    monkeypatch.setattr(module, "load_model", lambda *args: loads.append(args) or load(*args))
+    evaluate(**made, out=tmp_path / "cell.json")
+    assert len(loads) == 1
 
 
 def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> None:
