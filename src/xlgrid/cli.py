@@ -184,6 +184,7 @@ def status(
     from xlgrid import status
     from xlgrid.grid import cells
     from xlgrid.ledger import FOLDER
+    from xlgrid.overview import look
     from xlgrid.study import load_study
 
     with _plainly():
@@ -191,7 +192,7 @@ def status(
         if watch:
             status.watch(study, ledger or FOLDER, every)
         else:
-            status.show(status.look(study, cells(study), ledger or FOLDER))
+            status.show(look(study, cells(study), ledger or FOLDER))
 
 
 @app.command()
@@ -203,8 +204,9 @@ def partial(
     """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
     from xlgrid.grid import cells
     from xlgrid.ledger import FOLDER
+    from xlgrid.overview import failed_files, look
     from xlgrid.render import render_exhibit
-    from xlgrid.status import failed_files, look, show
+    from xlgrid.status import show
     from xlgrid.study import load_study
 
     with _plainly():

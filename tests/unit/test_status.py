@@ -4,6 +4,7 @@ import io
 import json
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.testing import CliRunner
 
-from xlgrid import ledger, status
+from xlgrid import ledger, overview, status
 from xlgrid.cli import app
 from xlgrid.grid import Cell, Run, cells
 from xlgrid.study import load_study
@@ -82,12 +83,12 @@ def states() -> dict[str, str]:
     return {output: job.state for output, job in ledger.read(ledger.FOLDER).items()}
 
 
-def look(failed: tuple[str, ...] = ()) -> status.Overview:
+def look(failed: tuple[str, ...] = ()) -> overview.Overview:
     study = load_study("studies/tiny.yaml")
-    return status.look(study, cells(study), ledger.FOLDER, failed)
+    return overview.look(study, cells(study), ledger.FOLDER, failed)
 
 
-def text(seen: status.Overview, width: int = 200) -> str:
+def text(seen: overview.Overview, width: int = 200) -> str:
     console = Console(file=io.StringIO(), width=width)
     for table in status.matrices(seen, width):
         console.print(table)
@@ -234,11 +235,11 @@ def test_a_failure_holds_up_the_runs_and_cells_that_rest_on_it_only() -> None:
 
 def test_a_failure_has_the_ledgers_cause_and_the_last_error_that_message_or_log_tell() -> None:
     write(RUN_LOG, "warning\nerror: the loss is nan\n")
-    assert look().broken[CELL] == status.Failure(RESULT, "the loss is nan", RUN_LOG), "without a ledger"
+    assert look().broken[CELL] == overview.Failure(RESULT, "the loss is nan", RUN_LOG), "without a ledger"
     bundle("1/a", (RESULT, {"state": "failed", "cause": "NaN", "message": "exit code 1"}))
-    assert look().broken[CELL] == status.Failure(RESULT, "NaN: exit code 1: the loss is nan", RUN_LOG)
+    assert look().broken[CELL] == overview.Failure(RESULT, "NaN: exit code 1: the loss is nan", RUN_LOG)
     failed(RESULT, NOW + 1, "exception", "exit code 1\nsome.log:\nTraceback:\n  ...\nValueError: no such file\n")
-    assert look().broken[CELL] == status.Failure(RESULT, "exception: exit code 1: ValueError: no such file", "a.log")
+    assert look().broken[CELL] == overview.Failure(RESULT, "exception: exit code 1: ValueError: no such file", "a.log")
     failed(RESULT, NOW + 2, "exception", "error: the loss is nan")
     assert look().broken[CELL].reason == "exception: error: the loss is nan", "not twice"
 
@@ -287,7 +288,7 @@ def test_a_matrix_is_as_wide_as_there_is_room_and_nothing_in_it_is_cut(targets: 
         for target in targets
         for seed in range(10)
     }
-    shown = text(status.Overview("tiny", planned, {}, {}, status.Counter(), ""), width)
+    shown = text(overview.Overview("tiny", planned, {}, {}, Counter(), ""), width)
     words = shown.split()
     assert words.count("10/10") == 2 * len(targets), shown
     assert set(targets) <= set(words) and "…" not in shown, shown
@@ -325,10 +326,10 @@ def test_failures_for_the_same_reason_are_told_once_and_written_each() -> None:
 
 def test_a_command_for_very_many_failures_names_none_of_them() -> None:
     broken = {
-        CELL._replace(seed=seed): status.Failure(CELL._replace(seed=seed).path, "timeout", "a.log")
+        CELL._replace(seed=seed): overview.Failure(CELL._replace(seed=seed).path, "timeout", "a.log")
         for seed in range(11)
     }
-    [together] = status.failures(status.Overview("tiny", {}, {}, broken, status.Counter(), ""), together=True)
+    [together] = status.failures(overview.Overview("tiny", {}, {}, broken, Counter(), ""), together=True)
     assert together.endswith("again: snakemake --cores all --config study=tiny")
 
 
@@ -356,12 +357,12 @@ def every(seconds: float, number: int, until: float = NOW) -> list[float]:
 def test_time_left(
     cells_done: list[float], cells_left: int, runs_done: list[float], runs_left: int, expected: str
 ) -> None:
-    assert status.time_left(NOW, cells_done, cells_left, runs_done, runs_left) == expected
+    assert overview.time_left(NOW, cells_done, cells_left, runs_done, runs_left) == expected
 
 
 def test_a_burst_of_cells_now_and_then_is_not_taken_for_the_pace() -> None:
     bursts = [NOW - 1200 * i - j for i in range(5) for j in range(90)]
-    assert "15 h" in status.time_left(NOW, bursts, 5400, [], 0)
+    assert "15 h" in overview.time_left(NOW, bursts, 5400, [], 0)
 
 
 def test_time_is_told_while_something_is_in_flight() -> None:
