@@ -130,7 +130,8 @@ class Slurm:
             slurm_array_parallelism=self.parallelism,
             slurm_use_srun=False,
             slurm_setup=[*self.setup, *(f"export {variable}" for variable in threads(request.cpus))],
-            slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", **request.options()},
+            # Some sites requeue only what asks for it.
+            slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", "requeue": True, **request.options()},
         )
         try:
             return [job.job_id for job in executor.submit_array([Worker(str(bundle)) for bundle in bundles])]

@@ -177,11 +177,11 @@ class Dispatcher:
 
     def claim(self, bundle: Open, number: int, waiting: Waiting) -> bool:
         """Whether a cell that an earlier head submitted serves for the one that is asked for now."""
-        if number in bundle.claimed or number in bundle.told or bundle.cancelled:
+        if number in bundle.claimed or number in bundle.told:
             return False
         status = bundle.seen.get(number)
         if status is None:
-            if bundle.over:
+            if bundle.over or bundle.cancelled:
                 return False
         elif status.state != "done" or not self.intact(bundle, number, status):
             return False
@@ -332,7 +332,15 @@ class Dispatcher:
                 del bundle.claimed[number]
                 self.places.pop(key, None)
                 self.buffer.append(waiting)
+        if bundle.cancelled:
+            # What it finished all the same, while the same cell waited for its end, need not run again.
+            self.buffer = [waiting for waiting in self.buffer if not self.found_in(bundle, waiting)]
         self.close(bundle)
+
+    def found_in(self, bundle: Open, waiting: Waiting) -> bool:
+        """Whether a cell is to be found in a bundle of an earlier head, and was claimed."""
+        place = self.places.get(waiting.cell.key)
+        return place is not None and place[0] is bundle and self.claim(*place, waiting)
 
     def fail(self, bundle: Open, cell: Cell, cause: str, message: str) -> None:
         """A verdict on a cell whose worker cannot give one."""
@@ -556,6 +564,8 @@ class Dispatcher:
         for bundle in found:
             self.look(bundle)
             bundle.over = states.get(bundle.job, GONE) is not None
+            # By a head that was interrupted, perhaps; its tasks may still be ending.
+            bundle.cancelled = (bundle.folder / "revoked").exists()
             self.enter(bundle)
             if bundle.unreadable and not bundle.over:
                 self.stop(bundle)

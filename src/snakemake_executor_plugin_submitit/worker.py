@@ -11,6 +11,7 @@ import shlex
 import shutil
 import signal
 import socket
+import struct
 import sys
 import tempfile
 import time
@@ -25,6 +26,8 @@ from snakemake_executor_plugin_submitit import causes, warm
 from snakemake_executor_plugin_submitit.bundles import Bundle, Cell, Status, read_bundle, read_statuses, stamps
 
 RESUMABLE = 128 + signal.SIGUSR2
+# Exit codes of a cell that was told to end.
+STOPPED = {-signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT}
 # Blocked, and waited for with sigtimedwait: nothing interrupts the worker between a fork and the note of it.
 SIGNALS = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCONT}
 # Seconds from a polite signal to SIGKILL; Slurm's own KillWait is 30.
@@ -80,13 +83,18 @@ class Task:
         ended = {number for number, status, told in statuses if told or status.final}
         self.todo = deque(number for number in range(len(bundle.cells)) if number not in ended)
         self.running: dict[int, Running] = {}
+        self.guard: int | None = None
         self.patience = min(PATIENCE, bundle.grace)
         self.libc = ctypes.CDLL(None)
+        if os.environ.get("SUBMITIT_EXECUTOR") == "local":
+            # Where no cluster ends what is left of a task, its end with submitit's controller has to be asked for.
+            self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         set_environment(bundle)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     def run(self) -> None:
         """Run every cell that has not ended, unless it is getting late."""
+        self.guard = guard()
         try:
             while True:
                 while self.todo and len(self.running) < self.bundle.slots and not self.closed():
@@ -141,12 +149,15 @@ class Task:
             self.child(parent, cell, command if warm.forkable() else None, output)
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
+        self.tell_guard(pid)
         self.running[pid] = Running(number, status, output, limit and time.time() + limit)
 
     def child(self, parent: int, cell: Cell, command: warm.Plain | None, output: Path) -> NoReturn:
         """In the fork: become a process like the one that a shell would have started, and run the cell."""
         try:
             self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if self.guard is not None:
+                os.close(self.guard)
             os.setpgid(0, 0)
             if os.getppid() != parent:
                 os._exit(1)
@@ -205,12 +216,26 @@ class Task:
             if pid in self.running:
                 # What it left running in the background ends with it, as at the end of a job.
                 kill(pid, signal.SIGKILL)
+                self.tell_guard(-pid)
                 process = self.running.pop(pid)
                 see(process, os.waitstatus_to_exitcode(ended))
 
+    def tell_guard(self, group: int) -> None:
+        """Tell the guard of a process group, or of the end of one (negative); without a guard, go on."""
+        if self.guard is not None:
+            with contextlib.suppress(OSError):
+                os.write(self.guard, struct.pack("i", group))
+
     def over(self, process: Running, code: int) -> None:
         """Note how a cell ended, in the ordinary course of things."""
-        if process.asked and code == RESUMABLE and process.status.requeues < self.bundle.max_requeues:
+        came = None
+        if code != 0 and not process.asked:
+            # A cluster that stops a task may signal all its processes, this one not the first.
+            came = signal.sigtimedwait({signal.SIGTERM, signal.SIGINT}, 0.5 if code in STOPPED else 0.02)
+        if came:
+            self.note(process.number, replace(process.status, state="stopped"))
+            self.terminate(came.si_signo)
+        elif process.asked and code == RESUMABLE and process.status.requeues < self.bundle.max_requeues:
             self.note(process.number, replace(process.status, state="stopped", requeues=process.status.requeues + 1))
             self.todo.append(process.number)
         elif process.asked and code != 0:
@@ -223,11 +248,13 @@ class Task:
         """Write the final status of a cell."""
         cell = self.bundle.cells[process.number]
         said = tail(process.output)
-        if said:
-            print(f"--- {', '.join(cell.outputs) or cell.rule}", flush=True)
-            with process.output.open("rb") as file:
-                shutil.copyfileobj(file, sys.stdout.buffer)
-            sys.stdout.flush()
+        # A full disk has no room for the log either.
+        with contextlib.suppress(OSError):
+            if said:
+                print(f"--- {', '.join(cell.outputs) or cell.rule}", flush=True)
+                with process.output.open("rb") as file:
+                    shutil.copyfileobj(file, sys.stdout.buffer)
+                sys.stdout.flush()
         if code == 0:
             done = replace(process.status, state="done", stamps=stamps(cell.outputs, self.bundle.directory))
             self.note(process.number, done)
@@ -250,7 +277,8 @@ class Task:
             except FileNotFoundError:
                 raise
             except OSError as error:
-                print(f"cannot write the status of cell {number} ({error}): trying again", flush=True)
+                with contextlib.suppress(OSError):
+                    print(f"cannot write the status of cell {number} ({error}): trying again", flush=True)
                 time.sleep(pause)
         status.write(self.folder, number)
 
@@ -303,6 +331,32 @@ class Task:
             signal.sigtimedwait({signal.SIGCHLD}, 0.5)
             self.reap(see)
         raise SystemExit(128 + number)
+
+
+def guard() -> int:
+    """Fork a process that kills what is left of the cells when this one is killed, and return the pipe to it.
+
+    The kernel would kill a cell's first process (PR_SET_PDEATHSIG), but not what that has started. Where a cluster
+    clears away a task as a whole, there is nothing left to do.
+    """
+    heard, told = os.pipe()
+    if os.fork() != 0:
+        os.close(heard)
+        return told
+    try:
+        os.setpgid(0, 0)
+        os.close(told)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(nothing, descriptor)
+        groups: set[int] = set()
+        while message := os.read(heard, 4):
+            (group,) = struct.unpack("i", message)
+            groups = groups | {group} if group > 0 else groups - {-group}
+        for group in groups:
+            kill(group, signal.SIGKILL)
+    finally:
+        os._exit(0)
 
 
 def set_environment(bundle: Bundle) -> None:
