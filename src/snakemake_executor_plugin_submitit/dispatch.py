@@ -461,6 +461,10 @@ class Dispatcher:
             wait = min(2**self.refused, 300)
             self.retry_at = time.time() + wait
             self.complain(f"cannot submit ({error}): trying again in {wait} s")
+            if len(made) < len(bundles):
+                # It did not come so far.
+                remove(chunk)
+                return False
             self.doubtful = Submission(chunk, made, bundles)
             if not self.clear_doubt() or not (
                 isinstance(error, Refused) or (isinstance(error, RuntimeError) and self.refused > TRIES)
@@ -491,7 +495,9 @@ class Dispatcher:
     def book(self, submission: Submission, jobs: Mapping[int, str]) -> None:
         """Note the bundles of an array that have a job; the cells of the others stay in the buffer."""
         chunk, made, bundles = submission
-        if not jobs:
+        # After a long silence the queue may have forgotten a task that has ended already.
+        ran = [n for n, (folder, _) in enumerate(made) if n not in jobs and any(True for _ in read_statuses(folder))]
+        if not jobs and not ran:
             remove(chunk)
             return
         listed = [jobs.get(number) for number in range(len(made))]
@@ -499,14 +505,19 @@ class Dispatcher:
         with contextlib.suppress(OSError):
             write_json(chunk / "job.json", {"cluster": self.cluster.name, "jobs": listed, "submitted": time.time()})
         self.asked, self.pause = time.time(), ASK
-        self.leave(waiting for number in jobs for waiting in bundles[number])
-        for number, (folder, bundle) in enumerate(made):
-            if number not in jobs:
+        self.leave(waiting for number in (*jobs, *ran) for waiting in bundles[number])
+        for number, (folder, contents) in enumerate(made):
+            if number not in jobs and number not in ran:
                 remove(folder)
                 continue
-            self.enter(Open(folder, bundle, jobs[number], dict(enumerate(bundles[number]))))
+            bundle = Open(folder, contents, jobs.get(number, chunk.name), dict(enumerate(bundles[number])))
+            self.enter(bundle)
             for waiting in bundles[number]:
-                self.submitted(waiting.cell, jobs[number])
+                self.submitted(waiting.cell, bundle.job)
+            if number in ran:
+                bundle.cancelled = True
+                self.look(bundle)
+                self.settle(bundle, GONE)
 
     def leave(self, cells: Iterable[Waiting]) -> None:
         """Take cells out of the buffer."""
