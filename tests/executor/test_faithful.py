@@ -14,13 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 from workflow import LOCAL, SLURM, STOCK, run
-
-from snakemake_executor_plugin_submitit.jobs import obstacles
 
 HERE = Path(__file__).parent / "features"
 NOTEBOOKS = find_spec("ipykernel") is not None and (find_spec("papermill") or find_spec("nbconvert")) is not None
@@ -41,9 +38,36 @@ SECRET = 'two  words, "quotes" and $HOME'
 # for clusters, and no reason for Snakemake to run the job again.
 UNKNOWN = {
     ("tmpdir_default", "shellcmd"): "the node's folder for temporary files is <TBD>",
-    ("tmpdir_rule_default", "shellcmd"): "the same",
     ("group", "input_checksums"): "what was temporary within a group is gone at its end",
     ("service", "input_checksums"): "the same",
+}
+
+
+# Rules that are no plain shell commands, and why.
+NESTED = {
+    "benchmark_json": "number of the benchmark's iteration",
+    "benchmark_repeated": "repeated or extended benchmark",
+    "benchmark_run": "no shell command",
+    "cached": "between-workflow cache",
+    "config_nested": "shell_exec",
+    "environment_nested": "shell_exec",
+    "environment_script": "no shell command",
+    "envvars_nested": "shell_exec",
+    "group_first+group_last": "group",
+    "groups_option_first": "group",
+    "long_nested": "shell_exec",
+    "pipe_in+pipe_out": "group",
+    "retries_nested": "shell_exec",
+    "run": "no shell command",
+    "script": "no shell command",
+    "service+service_used": "group",
+    "shadow_minimal": "shadow",
+    "shadow_shallow": "shadow",
+    "tmpdir_default": "resources to be computed on the node",
+    "tmpdir_function": "tmpdir to be computed on the node",
+    "unicode_used": "shell_exec",
+    "updated": "flags",
+    "used_nested": "shell_exec",
 }
 
 
@@ -93,21 +117,22 @@ def prepare_features() -> None:
 
 OPTIONS = [
     *("--config", f"notebook={NOTEBOOKS}", "greeting=hello", "--cache", "cached"),
-    *("--groups", "groups_option_first=of-two", "--group-components", "of-two=2"),
+    *("--groups", "groups_option_first=in-twos", "--group-components", "in-twos=2"),
 ]
 
 
-def features(folder: Path, *options: str, more: tuple[str, ...] = (), timeout: float = 200) -> Ran:
+def features(folder: Path, *options: str, timeout: float = 200) -> Ran:
     """Run all features."""
     found = ran(
         folder,
         *options,
         *OPTIONS,
-        *more,
         prepare=prepare_features,
         timeout=timeout,
         FAITHFUL=SECRET,
         SNAKEMAKE_OUTPUT_CACHE=str(folder / "cache"),
+        # A terminal that does not know the letters of some files.
+        PYTHONIOENCODING="ascii",
     )
     assert found.status == 0, f"{found.out[-2000:]}\n{found.err[-6000:]}"
     return found
@@ -122,11 +147,11 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """All features with this one, on this machine."""
-    return features(tmp_path_factory.mktemp("local") / "project", *LOCAL)
+    return features(tmp_path_factory.mktemp("local") / "project", *LOCAL, "--snakefile", "noted.smk", "all")
 
 
 @pytest.fixture(scope="module")
-def slurm_too(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def on_slurm(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """All features on Slurm."""
     return features(tmp_path_factory.mktemp("slurm") / "project", *SLURM, timeout=400)
 
@@ -180,7 +205,7 @@ def records(folder: Path) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("feature", FEATURES)
 def test_feature_leaves_the_same_files(stock: Ran, local: Ran, feature: str) -> None:
     expected = of_feature(stock, feature)
-    assert any(kind.startswith("-") for kind, _ in expected.values()) or feature == "symlink"
+    assert expected
     assert of_feature(local, feature) == expected
 
 
@@ -234,14 +259,35 @@ def test_nothing_else_is_left(stock: Ran, local: Ran) -> None:
 
     def rest(ran: Ran) -> set[str]:
         found = (path.relative_to(ran.folder) for path in (ran.folder / ".snakemake").rglob("*"))
-        return {str(path) for path in found if path.parts[1] not in ("metadata", "log", "iocache", "backups")}
+        others = ("metadata", "log", "iocache", "backups", "submitit")
+        return {str(path) for path in found if path.parts[1] not in others}
 
-    assert rest(local) - rest(stock) == {".snakemake/submitit"}
+    assert rest(local) - rest(stock) == set()
     assert not any(path.is_file() for path in (local.folder / ".snakemake" / "backups").rglob("*"))
 
 
+def test_only_bundles_with_failures_are_left(local: Ran) -> None:
+    """Those of the two rules with retries."""
+    left = {path.parent.parent for path in (local.folder / ".snakemake" / "submitit").glob("*/*/bundle.json")}
+    failed = (local.folder / ".snakemake" / "submitit" / "failures.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["rule"] for line in failed) == ["retries_nested", "retries_plain"]
+    assert len(left) <= 2
+
+
 def test_files_lie_only_where_the_rules_put_them(stock: Ran, local: Ran) -> None:
-    assert {path.name for path in local.folder.iterdir()} == {path.name for path in stock.folder.iterdir()}
+    names = {path.name for path in local.folder.iterdir()} - {"obstacles.txt"}
+    assert names == {path.name for path in stock.folder.iterdir()}
+
+
+def test_only_what_needs_snakemake_gets_a_nested_one(local: Ran) -> None:
+    rules = re.findall(
+        r"^(?:rule|checkpoint|use rule \w+ as) (\w+)(?::| with:)", (HERE / "Snakefile").read_text(), re.M
+    )
+    grouped = {rule for names in NESTED for rule in names.split("+") if "+" in names}
+    plain = {rule: "" for rule in rules if rule not in grouped | {"all", "local", "groups_option_first", "notebook"}}
+    lines = (local.folder / "obstacles.txt").read_text().splitlines()
+    found = {rule: why for rule, _, why in (line.partition(": ") for line in lines) if rule != "notebook"}
+    assert found == plain | NESTED
 
 
 @pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
@@ -384,3 +430,41 @@ def test_prefix_and_suffix_of_the_shell(tmp_path: Path, options: list[str]) -> N
     done = ran(tmp_path / "project", "--snakefile", "customised.smk", *options, prepare=lambda: None)
     assert done.status == 0, done.err
     assert (done.folder / "out" / "text.txt").read_text() == "hello\npipefail       \toff\n"
+
+
+@pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
+def test_working_directory_of_the_workflow(tmp_path: Path, options: list[str]) -> None:
+    done = ran(tmp_path / "project", "--snakefile", "workdir.smk", *options, prepare=lambda: None)
+    assert done.status == 0, done.err
+    found = {path.name: path.read_text() for path in done.folder.rglob("*.txt") if path.parent.name in ("out", "log")}
+    here = f"{done.folder / 'elsewhere'}\n"
+    assert found == {"plain.txt": here, "nested.txt": here, "undeclared.txt": here * 2, "all.txt": "done\n"}
+
+
+# On Slurm.
+
+
+def test_all_features_on_slurm(stock: Ran, on_slurm: Ran) -> None:
+    """A node's limits and Slurm's variables are its own."""
+
+    def known(ran: Ran) -> dict[str, tuple[str, str]]:
+        found = files(ran.folder, [ran.folder / "out", ran.folder / "log"])
+        return {
+            path: said for path, said in found.items() if not path.startswith(("out/environment/", "out/bash/state"))
+        }
+
+    assert known(on_slurm) == known(stock)
+
+
+def test_one_bundle_on_slurm_has_all_that_need_snakemake(on_slurm: Ran) -> None:
+    """... but groups, which are jobs of another size, and what asks for two cores or has to wait for another job.
+
+    The bundle is still there because one of its jobs has failed, and had another try.
+    """
+    bundles = [json.loads(path.read_text()) for path in on_slurm.folder.glob(".snakemake/submitit/*/*/bundle.json")]
+    nested = [
+        {cell["rule"] for cell in bundle["cells"]} for bundle in bundles if bundle["cells"][0]["kind"] == "snakemake"
+    ]
+    others = {"environment_nested", "run", "script", "unicode_used"}
+    expected = {rule for rule, why in NESTED.items() if why != "group"} - others
+    assert [rules - {"notebook"} for rules in nested] == [expected]

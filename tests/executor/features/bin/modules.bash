@@ -1,0 +1,2 @@
+# BASH_ENV: every bash reads this first.
+module() { export DEPLOYED="module $*"; }
