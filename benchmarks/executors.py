@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -50,7 +51,7 @@ def through_slurm(folder: Path, cells: int) -> None:
     (folder / "Snakefile").write_text(SNAKEFILE)
     (folder / "bin").mkdir()
     # The official executor's job step forgets SLURM_CONF, which a Slurm in a folder of its own needs.
-    step = f"#!/bin/sh\nexport SLURM_CONF={os.environ.get('SLURM_CONF', '')}\nexec {shutil.which('srun')} \"$@\"\n"
+    step = f'#!/bin/sh\nexport SLURM_CONF={os.environ.get("SLURM_CONF", "")}\nexec {shutil.which("srun")} "$@"\n'
     (folder / "bin" / "srun").write_text(step)
     (folder / "bin" / "srun").chmod(0o755)
     options = ["--executor", "slurm", "--slurm-no-account", "--slurm-init-seconds-before-status-checks", "2"]
@@ -97,11 +98,39 @@ def evaluations(study: Path, folder: Path, cells: int) -> list[str]:
 
 
 def timed(name: str, cells: int, run: Callable[[], object]) -> float:
+    """Run, print and return seconds per cell."""
     start = time.perf_counter()
     run()
     seconds = time.perf_counter() - start
     print(f"{name:32} {cells:6} cells {seconds:8.1f} s {seconds / cells:9.4f} s a cell", flush=True)
     return seconds / cells
+
+
+def trivial(folder: Path, cells: int, without: list[str]) -> None:
+    ways = {"submitit": through_submitit, "map_array": through_map_array, "slurm": through_slurm}
+    found = {}
+    for label, run in ways.items():
+        if label not in without:
+            (folder / label).mkdir()
+            found[label] = timed(label, cells, partial(run, folder / label, cells))
+    for label, seconds in found.items():
+        if label != "submitit":
+            print(f"{label} / submitit: {seconds / found['submitit']:.1f}")
+
+
+def real(folder: Path, cells: int, study: Path) -> None:
+    paths: list[str] = []
+    for part in ("bundles", "processes"):
+        (folder / part).mkdir()
+        paths = evaluations(study, folder / part, cells)
+    chosen = ["--config", f"study={study.name}", "--rerun-triggers", "mtime", "--quiet", "all", "--"]
+    # Two tasks, as many as the processes below at a time: this compares bundles with processes, not cores.
+    light = ["--set-resources", f"evaluate:bundle={(len(paths) + 1) // 2}", "evaluate:mem_mb=1000"]
+    ours = partial(snakemake, folder / "bundles", "--profile", "slurm", *light, *chosen, *paths)
+    theirs = partial(snakemake, folder / "processes", "--cores", "2", *chosen, *paths)
+    bundles = timed("evaluations, submitit", len(paths), ours)
+    processes = timed("evaluations, a process each, -c2", len(paths), theirs)
+    print(f"processes / submitit: {processes / bundles:.1f}")
 
 
 def main() -> None:
@@ -111,42 +140,12 @@ def main() -> None:
     parser.add_argument("--real", type=Path, help="a finished study, results/NAME: evaluate its cells again")
     arguments = parser.parse_args()
     for cells in arguments.cells:
+        # Nodes must see the folder.
         with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".benchmark-") as name:
-            folder = Path(name)
             if arguments.real:
-                study = arguments.real.resolve()
-                for part in ("plugin", "processes"):
-                    (folder / part).mkdir()
-                paths = evaluations(study, folder / "plugin", cells)
-                evaluations(study, folder / "processes", cells)
-                chosen = ["--config", f"study={study.name}", "--rerun-triggers", "mtime", "--quiet", "all"]
-                # As many at a time as the executor below has: this compares bundles with processes, not cores.
-                half = f"evaluate:bundle={(len(paths) + 1) // 2}"
-                light = ["--set-resources", half, "evaluate:mem_mb=1000"]
-                ours = timed(
-                    "evaluations, submitit",
-                    len(paths),
-                    lambda: snakemake(folder / "plugin", "--profile", "slurm", *light, *chosen, "--", *paths),
-                )
-                theirs = timed(
-                    "evaluations, a process each, -c2",
-                    len(paths),
-                    lambda: snakemake(folder / "processes", "--cores", "2", *chosen, "--", *paths),
-                )
-                print(f"ratio {theirs / ours:.1f}")
-                continue
-            found = {}
-            for label, run in (
-                ("submitit", through_submitit),
-                ("map_array", through_map_array),
-                ("slurm", through_slurm),
-            ):
-                if label not in arguments.without:
-                    (folder / label).mkdir()
-                    found[label] = timed(label, cells, lambda run=run, label=label: run(folder / label, cells))
-            for label, seconds in found.items():
-                if label != "submitit":
-                    print(f"{label} / submitit: {seconds / found['submitit']:.1f}")
+                real(Path(name), cells, arguments.real.resolve())
+            else:
+                trivial(Path(name), cells, arguments.without)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ from snakemake_executor_plugin_submitit.bundles import Status, read_bundle, stam
 
 class Instant:
     name = "local"
+    stuck = {}
     count = itertools.count()
     def __init__(self, *settings): pass
     def room(self, request): return (1000, 1000)
@@ -81,7 +82,14 @@ def main() -> None:
         )
         watch = ["-m", "cProfile", "-s", "cumtime"] if arguments.profile else []
         command = [sys.executable, *watch, "-m", "snakemake", "--executor", "instant", "--instant-cluster", "local"]
-        command += ["--jobs", "unlimited", "--max-jobs-per-timespan", "1000000/1s", "--config", f"cells={arguments.cells}"]
+        command += [
+            "--jobs",
+            "unlimited",
+            "--max-jobs-per-timespan",
+            "1000000/1s",
+            "--config",
+            f"cells={arguments.cells}",
+        ]
         path = f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         start = time.perf_counter()
         with (folder / "log").open("w") as log:

@@ -126,6 +126,7 @@ class Executor(RemoteExecutor):
                     scripts=tuple(name.strip() for name in given.scripts.split(",") if name.strip()),
                     environment=dict(self.envvars()),
                     latency_wait=self.workflow.execution_settings.latency_wait,
+                    origin=self.workflow.workdir_init,
                 ),
                 submitted=self.note_submission,
                 say=self.logger.info,

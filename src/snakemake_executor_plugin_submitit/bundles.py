@@ -62,6 +62,7 @@ class Bundle:
         grace: seconds between the cluster's warning and the end.
         latency_wait: seconds to wait for inputs that another node wrote.
         max_requeues: how often a cell may be cut short by its limit and go on, or lose its node.
+        origin: where a nested Snakemake starts, if elsewhere: before the workflow's `workdir:`.
     """
 
     cells: tuple[Cell, ...]
@@ -76,6 +77,7 @@ class Bundle:
     grace: float = 60
     latency_wait: float = 5
     max_requeues: int = 3
+    origin: str | None = None
 
     def write(self, folder: Path) -> None:
         """Make the folder of this bundle."""

@@ -46,6 +46,10 @@ HOPELESS = re.compile(
     r"more processors|more tasks|not in this partition|required, but not provided",
     re.I,
 )
+# Reasons of squeue for which a person has to do something.
+STUCK = re.compile(
+    r"Held|Config|BadConstraints|NodeLimit|TimeLimit|Invalid|NotAllowed|NotAvail|NeverSatisfied|launch", re.I
+)
 
 
 class Refused(RuntimeError):
@@ -56,6 +60,8 @@ class Cluster(Protocol):
     """What the dispatcher needs of a cluster. Jobs are named by strings, which hold across restarts of the head."""
 
     name: str
+    # Why jobs wait in the queue that may wait for ever: job -> the cluster's word.
+    stuck: dict[str, str]
 
     def room(self, request: Request) -> tuple[int, int] | None:
         """Tasks that could start now, and that run at a time at most; None if the cluster keeps a queue of its own.
@@ -101,6 +107,7 @@ class Slurm:
     name = "slurm"
 
     def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
+        self.stuck: dict[str, str] = {}
         missing = [name for name in ("sbatch", "squeue", "scancel") if not shutil.which(name)]
         if missing:
             raise RuntimeError(
@@ -141,8 +148,10 @@ class Slurm:
             raise kind(f"sbatch: {words}") from error
 
     def states(self, jobs: Collection[str]) -> dict[str, str | None]:
-        listed = run("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}", "--format=%i|%T")
-        known = dict(line.strip().split("|", 1) for line in listed.splitlines() if "|" in line)
+        listed = run("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r")
+        rows = [line.strip().split("|", 2) for line in listed.splitlines() if line.count("|") >= 2]
+        known = {job: state for job, state, _ in rows}
+        self.stuck = {job: why for job, state, why in rows if job in jobs and state == "PENDING" and STUCK.search(why)}
         found = {job: None if (known.get(job, GONE)) in ALIVE else known.get(job, GONE) for job in jobs}
         gone = [job for job, state in found.items() if state == GONE]
         # The queue forgets a job some minutes after its end; the accounting, where there is one, does not.
@@ -184,6 +193,7 @@ class Local:
     name = "local"
 
     def __init__(self, setup: Sequence[str], parallelism: int, slots: int, grace: int) -> None:
+        self.stuck: dict[str, str] = {}
         self.setup = list(setup)
         self.slots = slots
         self.grace = grace

@@ -72,6 +72,7 @@ class Settings:
     scripts: tuple[str, ...]
     environment: dict[str, str | None]
     latency_wait: float
+    origin: str | None = None
 
 
 @dataclass
@@ -147,6 +148,8 @@ class Dispatcher:
         self.asked = 0.0
         self.pause = ASK
         self.trouble = ""
+        # Why jobs wait in the queue, as far as it has been said.
+        self.reasons: set[str] = set()
         self.refused = 0
         self.retry_at = 0.0
         self.doubtful: Submission | None = None
@@ -297,6 +300,10 @@ class Dispatcher:
             return
         self.trouble = ""
         self.pause = min(self.pause * 1.3, ASK_MOST)
+        for job, why in self.cluster.stuck.items():
+            if why not in self.reasons:
+                self.reasons.add(why)
+                self.say(f"submitit: job {job} waits in the queue: {why} (see `scontrol show job {job}`)")
         for bundle in alive:
             state = states[bundle.job]
             bundle.missing = bundle.missing + 1 if state == GONE else 0
@@ -452,6 +459,7 @@ class Dispatcher:
                     grace=settings.grace,
                     latency_wait=settings.latency_wait,
                     max_requeues=settings.max_requeues,
+                    origin=settings.origin,
                 )
                 bundle.write(folder)
                 made.append((folder, bundle))

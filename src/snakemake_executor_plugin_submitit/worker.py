@@ -6,6 +6,7 @@ ended and goes on with the others. It decides nothing else; what to do about fai
 
 import contextlib
 import ctypes
+import io
 import os
 import shlex
 import shutil
@@ -25,7 +26,8 @@ from typing import Any, NoReturn
 from snakemake_executor_plugin_submitit import causes, warm
 from snakemake_executor_plugin_submitit.bundles import Bundle, Cell, Status, read_bundle, read_statuses, stamps
 
-RESUMABLE = 128 + signal.SIGUSR2
+# What a cell exits with when it has saved its state and the same command goes on from there.
+RESUMABLE = os.EX_TEMPFAIL
 # Exit codes of a cell that was told to end.
 STOPPED = {-signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT}
 # Blocked, and waited for with sigtimedwait: nothing interrupts the worker between a fork and the note of it.
@@ -86,6 +88,9 @@ class Task:
         self.guard: int | None = None
         self.patience = min(PATIENCE, bundle.grace)
         self.libc = ctypes.CDLL(None)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # The name of a file must not end a worker whose terminal does not know its letters.
+            sys.stdout.reconfigure(errors="backslashreplace")
         if os.environ.get("SUBMITIT_EXECUTOR") == "local":
             # Where no cluster ends what is left of a task, its end with submitit's controller has to be asked for.
             self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -171,7 +176,8 @@ class Task:
             os.dup2(opened, 1)
             os.dup2(opened, 2)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.chdir(self.bundle.directory)
+            nested = cell.kind == "snakemake"
+            os.chdir(self.bundle.origin if nested and self.bundle.origin else self.bundle.directory)
             if cell.benchmark:
                 benchmark(cell.benchmark, self.libc)
             execute(cell, command, self.folder)
@@ -294,7 +300,9 @@ class Task:
         def see(process: Running, code: int) -> None:
             nested = self.bundle.cells[process.number].kind == "snakemake"
             requeues = process.status.requeues + late
-            if code == 0 or (code > 0 and code != RESUMABLE and not nested):
+            # To a shell, a program that the signal ended has exited with 128 + its number.
+            own = code > 0 and code not in (RESUMABLE, 128 + signal.SIGUSR2)
+            if code == 0 or (own and not nested):
                 self.end(process, code)
             elif late and not nested and code != RESUMABLE:
                 self.end(process, code, causes.TIMEOUT, "the task reached its time limit, and it saves no state")

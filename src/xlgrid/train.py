@@ -11,6 +11,7 @@ ones: the same batch, seed and loss, but sums in another order, and dropout, whi
 import contextlib
 import hashlib
 import json
+import os
 import random
 import signal
 import subprocess
@@ -52,7 +53,7 @@ def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path
         FileNotFoundError, ValueError: an input is missing, damaged or does not fit, or memory runs out even one
             example at a time.
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
-        SystemExit: SIGTERM or SIGUSR2 came (status 128 + signal); the state is saved.
+        SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
     loop = Loop(recipe, Path(encoder), train, dev, Path(folder))
     with _signals() as stop:
@@ -63,7 +64,7 @@ def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path
             _say(
                 f"stopped by {stop[0].name} before step {loop.step + 1} of {loop.steps}; the same command goes on there"
             )
-            raise SystemExit(128 + stop[0]) from None
+            raise SystemExit(os.EX_TEMPFAIL) from None
     loop.finish()
 
 

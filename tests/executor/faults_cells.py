@@ -24,7 +24,7 @@ case $kind in
     endless) log hangs; trap '' USR2; sleep 60;;
     deaf) trap '' TERM;;
     resumes)
-        trap 'log saved; exit 140' USR2
+        trap 'log saved; exit 75' USR2
         read -r step < "state/$name" || step=0
         while ((step < 4)); do
             sleep "$seconds"

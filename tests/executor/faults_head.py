@@ -28,6 +28,7 @@ class Cluster:
     """Asks the controller, which is the process that forked the head."""
 
     name = "slurm"
+    stuck: dict[str, str] = {}
 
     def __init__(self, channel: Any) -> None:
         self.channel = channel

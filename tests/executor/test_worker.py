@@ -64,7 +64,7 @@ def main():
     elif what == "resume":
         state = Path(sys.argv[2])
         if not state.exists():
-            signal.signal(signal.SIGUSR2, lambda *_: (state.write_text("half"), os._exit(128 + signal.SIGUSR2)))
+            signal.signal(signal.SIGUSR2, lambda *_: (state.write_text("half"), os._exit(75)))
             time.sleep(600)
         print("resumed from", state.read_text())
     elif what == "background":
@@ -210,6 +210,7 @@ def test_it_really_runs_warm_and_each_cell_in_a_process_of_its_own(place: Place)
         ("kill 11", "killed"),
         ("hang", "timeout"),
         ("forever", "timeout"),
+        ("forever; true", "timeout"),
     ],
 )
 def test_a_cell_that_fails_costs_itself_only(
@@ -217,6 +218,7 @@ def test_a_cell_that_fails_costs_itself_only(
 ) -> None:
     statuses, _ = place.run(["crash both", f"crash {what}", "crash both"])
     assert [statuses[n].cause for n in range(3)] == [None, cause, None], statuses[1].message
+    assert statuses[1].attempt == 1, "it saves no state, and was run again all the same"
 
 
 def test_a_shell_command_fails_the_same_way(place: Place) -> None:

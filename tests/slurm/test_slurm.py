@@ -260,7 +260,7 @@ first = not state.exists()
 
 def save(*_):
     state.write_text(json.dumps([number, total]))
-    sys.exit(140)
+    sys.exit(75)
 
 
 signal.signal(signal.SIGUSR2, save)
@@ -310,7 +310,7 @@ def has_started(grid: Grid, times: int) -> bool:
 
 
 def test_too_many_requeues_are_a_timeout(grid: Grid) -> None:
-    grid.write(1, "trap 'exit 140' USR2; while :; do sleep 0.1; done", "runtime=1")
+    grid.write(1, "trap 'exit 75' USR2; while :; do sleep 0.1; done", "runtime=1")
     head = grid.start("--submitit-max-requeues", "1", "--submitit-grace", "30")
     for starts in (1, 2):
         wait("the cell runs", partial(has_started, grid, starts), report=grid.report)
@@ -362,6 +362,12 @@ def test_a_wrong_partition_ends_the_run_with_the_words_of_sbatch(grid: Grid) -> 
     grid.write(3, resources="slurm_partition='gpus', bundle=1")
     assert grid.run() != 0, "a wrong partition was accepted"
     assert "invalid partition specified: gpus" in grid.said(), f"the words of sbatch are missing: {grid.said()}"
+
+
+def test_a_job_that_slurm_will_never_start_is_told_with_the_reason(grid: Grid) -> None:
+    grid.write(1, resources="cpus_per_task=99")
+    grid.start()
+    wait("the reason is told", lambda: "waits in the queue: PartitionConfig" in grid.said(), 30, grid.report)
 
 
 def test_setup_lines_that_fail_are_shown(grid: Grid) -> None:

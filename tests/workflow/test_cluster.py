@@ -7,7 +7,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
 from project import project, shell, small
 from test_workflow import cells
 
