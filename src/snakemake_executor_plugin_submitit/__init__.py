@@ -130,6 +130,7 @@ class Executor(RemoteExecutor):
                 ),
                 submitted=self.note_submission,
                 say=self.logger.info,
+                recorded=self.recorded,
             )
         except (OSError, RuntimeError) as error:
             raise WorkflowError(f"submitit executor: {error}") from error
@@ -175,6 +176,11 @@ class Executor(RemoteExecutor):
         info.external_jobid = job
         if not again:
             self.report_job_submission(info)
+
+    def recorded(self, cell: "Cell") -> bool:
+        """Whether Snakemake has taken away its mark of a job under way; a nested one's is no proof."""
+        job = self.infos[cell.key].job
+        return cell.kind == "shell" and not self.workflow.persistence.external_jobids(job)
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
         try:

@@ -183,6 +183,14 @@ def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) 
             yield number, Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), number in told
 
 
+def refresh(folder: Path) -> None:
+    """Have a network file system list the statuses anew: it asks the server once this side has changed the folder."""
+    probe = folder / "status" / f".probe.{os.getpid()}"
+    with suppress(OSError):
+        probe.touch()
+        probe.unlink()
+
+
 def tell(folder: Path, number: int) -> None:
     """Note that Snakemake knows how a cell ended, so that no later head takes it for news."""
     status = folder / "status"

@@ -25,6 +25,7 @@ from snakemake_executor_plugin_submitit.bundles import (
     read_bundle,
     read_json,
     read_statuses,
+    refresh,
     remove,
     revoke,
     stamps,
@@ -93,7 +94,7 @@ class Open:
         claimed: numbers of the cells that this head was asked for.
         seen: final statuses by number.
         told: numbers of the cells whose end Snakemake knows.
-        missing: how often in a row the cluster did not know the job.
+        ended: how often in a row the cluster said that the job is over.
     """
 
     folder: Path
@@ -103,7 +104,7 @@ class Open:
     seen: dict[int, Status] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
     over: bool = False
-    missing: int = 0
+    ended: int = 0
     cancelled: bool = False
 
     @property
@@ -132,9 +133,15 @@ class Dispatcher:
         settings: Settings,
         submitted: Callable[[Cell, str], None] = lambda cell, job: None,
         say: Callable[[str], None] = print,
+        recorded: Callable[[Cell], bool] = lambda cell: False,
     ) -> None:
+        """Args:
+        submitted: is told of each cell and its job.
+        say: is told what a person should know.
+        recorded: whether Snakemake has noted the end of a cell, so that it asks for another run of it.
+        """
         self.cluster, self.settings = cluster, settings
-        self.submitted, self.say = submitted, say
+        self.submitted, self.say, self.recorded = submitted, say, recorded
         self.lock = Lock()
         self.buffer: list[Waiting] = []
         self.open: list[Open] = []
@@ -187,6 +194,12 @@ class Dispatcher:
             if bundle.over or bundle.cancelled:
                 return False
         elif status.state != "done" or not self.intact(bundle, number, status):
+            return False
+        elif self.recorded(waiting.cell):
+            # The head died before it could say so here.
+            bundle.told.add(number)
+            tell(bundle.folder, number)
+            self.close(bundle)
             return False
         bundle.claimed[number] = waiting
         self.submitted(waiting.cell, bundle.job)
@@ -306,10 +319,15 @@ class Dispatcher:
                 self.say(f"submitit: job {job} waits in the queue: {why} (see `scontrol show job {job}`)")
         for bundle in alive:
             state = states[bundle.job]
-            bundle.missing = bundle.missing + 1 if state == GONE else 0
-            if state is None or (state == GONE and bundle.missing < 2):
+            bundle.ended = 0 if state is None else bundle.ended + 1
+            if state is None:
                 continue
+            refresh(bundle.folder)
             self.look(bundle)
+            # Told twice, since a file system may show what the task wrote last only after the end of the task.
+            if bundle.ended < 2 and self.cluster.name != "local" and len(bundle.seen) < len(bundle.bundle.cells):
+                self.pause = ASK
+                continue
             self.settle(bundle, state)
             self.pause = ASK
 

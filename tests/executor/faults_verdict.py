@@ -127,14 +127,17 @@ def interrupted(when: float, records: list[dict[str, Any]]) -> bool:
 def unexplained(record: dict[str, Any], runs: list[Run], events: list[dict[str, Any]]) -> list[str]:
     """A reported failure whose cause is not the design of the cell nor what was done to its task."""
     cell, job, cause = record["cell"], record["job"], record["cause"]
-    last = [run for run in runs if run.time < record["time"] and run.task == job][-1:]
+    # A task that the queue has forgotten goes by the name of its array.
+    submitted = [event for event in events if event["kind"] == "submitted"]
+    tasks = {job} | {event["job"] for event in submitted if Path(event["folder"]).parent.name == job}
+    last = [run for run in runs if run.time < record["time"] and run.task in tasks][-1:]
     if last and last[0].words and DESIGNED.get(last[0].words[-1]) == cause:
         return []
-    held = {event["job"] for event in events if event["kind"] == "submitted" and cell in event["cells"]}
+    held = {event["job"] for event in submitted if cell in event["cells"]}
     faults = [
         event for event in events if event["kind"] == "fault" and event["time"] < record["time"] and "job" in event
     ]
-    if any(cause in FAULTS.get(event["fault"], ()) for event in faults if event["job"] == job):
+    if any(cause in FAULTS.get(event["fault"], ()) for event in faults if event["job"] in tasks):
         return []
     # A requeued worker that finds its bundle damaged ends at once.
     damaged = [event for event in events if event["kind"] == "damage" and event["path"].endswith("bundle.json")]
@@ -145,7 +148,7 @@ def unexplained(record: dict[str, Any], runs: list[Run], events: list[dict[str, 
     if cause == "cancelled" and stopped and any(event.get("fault") == "full disk" for event in events):
         return []
     # Without accounting, nobody knows what became of the task.
-    if "(GONE)" in record["message"] and any(event["job"] == job for event in faults):
+    if "(GONE)" in record["message"] and any(event["job"] in tasks for event in faults):
         return []
     # Cut short once more than it may be.
     blows = [event for event in faults if event["job"] in held]

@@ -1,25 +1,21 @@
 """Whatever a rule uses, this executor leaves behind what Snakemake's own does.
 
 `features/Snakefile` has a rule or two per feature; it runs once with each executor, and the tests compare, feature by
-feature. `features/failures.smk` is the same for the ways in which a job can fail.
+feature. The ways to fail are those of `test_failing.py`.
 """
 
-import base64
 import json
 import os
 import re
 import shutil
-import stat
-import time
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from matrix import HERE, Ran, files, of_old, ran, records
 from workflow import LOCAL, SLURM, STOCK, run
 
-HERE = Path(__file__).parent / "features"
 NOTEBOOKS = find_spec("ipykernel") is not None and (find_spec("papermill") or find_spec("nbconvert")) is not None
 FEATURES = [
     pytest.param(
@@ -30,7 +26,6 @@ FEATURES = [
     )
     for feature in sorted(set(re.findall(r'"out/(\w+)/', (HERE / "Snakefile").read_text())))
 ]
-WAYS = sorted(set(re.findall(r'^ +"?out/(\w+)/text', (HERE / "failures.smk").read_text(), re.M)))
 BENCHMARKS = ["deep/quick.tsv", "big.tsv", "json.jsonl", "repeated.tsv", "run.tsv"]
 # No single quotes: Snakemake's own executor would break them.
 SECRET = 'two  words, "quotes" and $HOME'
@@ -71,48 +66,12 @@ NESTED = {
 }
 
 
-class Ran(NamedTuple):
-    """A project in which Snakemake has run."""
-
-    folder: Path
-    status: int
-    out: str
-    err: str
-    began: float
-    ended: float
-
-
-def ran(folder: Path, *args: str, prepare: Callable[[], None], timeout: float = 200, **variables: str) -> Ran:
-    """Run Snakemake in a fresh copy of `features/`, after `prepare` in it."""
-    shutil.copytree(HERE, folder)
-    (folder / "in").mkdir()
-    (folder / "in" / "text.txt").write_text("input\n")
-    here = os.getcwd()
-    os.chdir(folder)
-    try:
-        prepare()
-    finally:
-        os.chdir(here)
-    began = time.time()
-    done = run(folder, *args, check=False, timeout=timeout, env=variables)
-    return Ran(folder, done.returncode, done.stdout, done.stderr, began, time.time())
-
-
-def of_old(*paths: str) -> None:
-    """Files that lie there from before, older than the input."""
-    for path in paths:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text("before\n")
-    for path in paths:
-        os.utime(path, (1e9, 1e9))
-
-
-def prepare_features() -> None:
-    Path("cache").mkdir()
-    of_old("out/directory/made/stale.txt", "out/update/text.txt", "out/symlink/link")
-    os.utime("out/directory/made", (1e9, 1e9))
-    Path("out/symlink/link").unlink()
-    Path("out/symlink/link").symlink_to("nowhere")
+def prepare(folder: Path) -> None:
+    (folder / "cache").mkdir()
+    of_old(folder, "out/directory/made/stale.txt", "out/update/text.txt", "out/symlink/link")
+    os.utime(folder / "out" / "directory" / "made", (1e9, 1e9))
+    (folder / "out" / "symlink" / "link").unlink()
+    (folder / "out" / "symlink" / "link").symlink_to("nowhere")
 
 
 OPTIONS = [
@@ -121,13 +80,13 @@ OPTIONS = [
 ]
 
 
-def features(folder: Path, *options: str, timeout: float = 200) -> Ran:
+def features(folder: Path, *options: str, timeout: float = 300) -> Ran:
     """Run all features."""
     found = ran(
         folder,
         *options,
         *OPTIONS,
-        prepare=prepare_features,
+        prepare=prepare,
         timeout=timeout,
         FAITHFUL=SECRET,
         SNAKEMAKE_OUTPUT_CACHE=str(folder / "cache"),
@@ -156,47 +115,9 @@ def on_slurm(slurm: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return features(tmp_path_factory.mktemp("slurm") / "project", *SLURM, timeout=400)
 
 
-# What lies in a project.
-
-
-def contents(path: Path, project: Path) -> str:
-    """What a file says, but for where the project lies and what changes with every run."""
-    if path.name.endswith(".ipynb"):
-        cells = json.loads(path.read_text())["cells"]
-        shown = [cell for cell in cells if "snakemake-job-properties" not in cell["metadata"].get("tags", [])]
-        return repr([(cell["source"], cell.get("outputs")) for cell in shown])
-    data = path.read_bytes().replace(str(project).encode(), b"PROJECT")
-    return "\n".join(sorted(data.decode().split("\0"))) if path.parent.name == "environment" else data.decode()
-
-
-def files(project: Path, roots: Iterator[Path] | list[Path]) -> dict[str, tuple[str, str]]:
-    """Path -> (type and mode, contents) of everything below some folders."""
-    found = {}
-    for root in roots:
-        for path in [root, *root.rglob("*")] if root.exists() else []:
-            kind = stat.filemode(path.lstat().st_mode)
-            if path.is_symlink():
-                said = str(path.readlink()).replace(str(project), "PROJECT")
-            else:
-                said = "" if path.is_dir() else contents(path, project)
-            found[str(path.relative_to(project))] = (kind, said)
-    return found
-
-
 def of_feature(ran: Ran, feature: str) -> dict[str, tuple[str, str]]:
     """Outputs and logs."""
     return files(ran.folder, [ran.folder / kind / feature for kind in ("out", "log")])
-
-
-def records(folder: Path) -> dict[str, dict[str, Any]]:
-    """Snakemake's metadata by output."""
-    paths = [path for path in (folder / ".snakemake" / "metadata").rglob("*") if path.is_file()]
-    return {
-        base64.b64decode("".join(path.relative_to(folder / ".snakemake" / "metadata").parts)).decode(): json.loads(
-            path.read_text()
-        )
-        for path in paths
-    }
 
 
 # Features.
@@ -327,80 +248,6 @@ def test_benchmark_is_of_the_command_alone(local: Ran) -> None:
     assert 195 < float(big["max_rss"]) < 230
 
 
-# Failures.
-
-
-def failing(folder: Path, *options: str) -> Ran:
-    """Run all ways to fail."""
-    paths = ("out/updated/text.txt", "out/of_old/text.txt", "log/of_old.txt", "bench/of_old.tsv")
-    more = ("--snakefile", "failures.smk", "--keep-going", "--latency-wait", "1")
-    return ran(folder, *more, *options, prepare=lambda: of_old(*paths))
-
-
-@pytest.fixture(scope="module")
-def failing_stock(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return failing(tmp_path_factory.mktemp("failing-stock") / "project", *STOCK)
-
-
-@pytest.fixture(scope="module")
-def failing_local(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    return failing(tmp_path_factory.mktemp("failing-local") / "project", *LOCAL)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_failure_leaves_the_same_files(failing_stock: Ran, failing_local: Ran, way: str) -> None:
-    def left(ran: Ran) -> dict[str, tuple[str, str]]:
-        names = (f"out/{way}", f"log/{way}.txt", f"bench/{way}.tsv")
-        return files(ran.folder, [ran.folder / name for name in names])
-
-    # Snakemake takes a group for one job, and deletes all that a failed one has made; its own executor makes no groups.
-    assert left(failing_local) == ({} if way == "group_last" else left(failing_stock))
-
-
-@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("kept", "after")])
-def test_failure_is_reported(failing_local: Ran, way: str) -> None:
-    if way == "group_last":
-        assert "group_first+group_last: exception: exit code 1" in failing_local.err, failing_local.err
-    else:
-        assert re.search(rf"Error in rule {way}:|(Exception|Error) in rule {way} in file", failing_local.err)
-
-
-@pytest.mark.parametrize("way", ["missing", "missing_nested", "half"])
-def test_missing_output_is_the_same_exception(failing_stock: Ran, failing_local: Ran, way: str) -> None:
-    words = f"MissingOutputException in rule {way} "
-    assert (words in failing_stock.err, words in failing_local.err) == (True, True)
-
-
-def test_failures_end_with_the_same_status(failing_stock: Ran, failing_local: Ran) -> None:
-    assert (failing_stock.status, failing_local.status) == (1, 1)
-
-
-def test_jobs_without_failure_go_on(failing_local: Ran) -> None:
-    assert (failing_local.folder / "out" / "kept" / "text.txt").read_text() == "kept\n"
-
-
-def test_failures_leave_the_same_records(failing_stock: Ran, failing_local: Ran) -> None:
-    expected, found = (records(ran.folder).keys() for ran in (failing_stock, failing_local))
-    assert found == expected
-
-
-def test_no_failure_is_taken_for_an_interruption(failing_local: Ran) -> None:
-    """Else Snakemake would want to know what to do about incomplete files."""
-    assert list((failing_local.folder / ".snakemake" / "incomplete").rglob("*")) == []
-
-
-@pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
-def test_write_protected_output_stays(tmp_path: Path, options: list[str]) -> None:
-    def prepare() -> None:
-        of_old("out/text.txt")
-        Path("out/text.txt").chmod(0o444)
-
-    done = ran(tmp_path / "project", "--snakefile", "protected.smk", *options, "out/text.txt", prepare=prepare)
-    assert done.status == 1
-    assert "Write-protected output files" in done.err
-    assert (done.folder / "out" / "text.txt").read_text() == "before\n"
-
-
 # Software from elsewhere, and shells that are not Snakemake's.
 
 
@@ -411,7 +258,7 @@ def test_software_is_deployed(tmp_path: Path, options: list[str]) -> None:
         tmp_path / "project",
         *more,
         *options,
-        prepare=lambda: of_old("image.sif"),
+        prepare=lambda folder: of_old(folder, "image.sif"),
         PATH=f"{HERE / 'bin'}{os.pathsep}{Path(shutil.which('python') or '/').parent}{os.pathsep}{os.environ['PATH']}",
         BASH_ENV=str(HERE / "bin" / "modules.bash"),
     )
@@ -427,14 +274,14 @@ def test_software_is_deployed(tmp_path: Path, options: list[str]) -> None:
 
 @pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
 def test_prefix_and_suffix_of_the_shell(tmp_path: Path, options: list[str]) -> None:
-    done = ran(tmp_path / "project", "--snakefile", "customised.smk", *options, prepare=lambda: None)
+    done = ran(tmp_path / "project", "--snakefile", "customised.smk", *options, prepare=lambda folder: None)
     assert done.status == 0, done.err
     assert (done.folder / "out" / "text.txt").read_text() == "hello\npipefail       \toff\n"
 
 
 @pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
 def test_working_directory_of_the_workflow(tmp_path: Path, options: list[str]) -> None:
-    done = ran(tmp_path / "project", "--snakefile", "workdir.smk", *options, prepare=lambda: None)
+    done = ran(tmp_path / "project", "--snakefile", "workdir.smk", *options, prepare=lambda folder: None)
     assert done.status == 0, done.err
     found = {path.name: path.read_text() for path in done.folder.rglob("*.txt") if path.parent.name in ("out", "log")}
     here = f"{done.folder / 'elsewhere'}\n"

@@ -111,9 +111,9 @@ rule retried:
 rule retried_nested:
     output:
         "out/retried_nested/text.txt",
+    retries: 2
     resources:
         shell_exec="bash",
-    retries: 2
     shell:
         "echo again >> out/retried_nested/undeclared.txt; false"
 
