@@ -61,7 +61,7 @@ class Instant:
         return [str(next(self.count)) for _ in bundles]
     def states(self, jobs): return {job: "ENDED" for job in jobs}
     def cancel(self, jobs): pass
-    def stray(self, name): return []
+    def stray(self, folder, name): return {}
 
 clusters.Local = Instant
 """

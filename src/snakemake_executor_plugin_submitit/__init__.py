@@ -220,8 +220,10 @@ class Executor(RemoteExecutor):
     def again(self, cell: "Cell") -> str:
         """The command that makes a cell again: this one, for its output alone."""
         targets = {*map(str, self.workflow.dag_settings.targets), "--"}
-        words = [word for word in sys.argv[1:] if word not in targets]
-        return shlex.join(["snakemake", *words, "--", *cell.outputs[:1]])
+        words = [word for word in sys.argv[1:] if word not in ("--forceall", "-F", "--force", "-f")]
+        while words and words[-1] in targets:
+            words.pop()
+        return shlex.join(["snakemake", *words, "--", cell.outputs[0] if cell.outputs else cell.rule])
 
     def handle_job_success(self, job: JobExecutorInterface) -> None:
         self.told(job)

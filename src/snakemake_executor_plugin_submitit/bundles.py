@@ -2,7 +2,8 @@
 
 The folder (`--submitit-folder`) is the ledger; every file in it appears by renaming:
 
-    {chunk}/job.json                  {"cluster", "jobs", "submitted"}, once the chunk has been submitted as one array
+    lock                              held by the head that uses the folder
+    {chunk}/job.json                  {"cluster", "host", "jobs", "submitted"}, once the chunk has been submitted as one array
     {chunk}/{bundle}/bundle.json      a `Bundle`: the cells of one array task
     {chunk}/{bundle}/status/{i}.json  a `Status` of cell i; {i}.told once Snakemake has taken note of the end
     {chunk}/{bundle}/revoked          the worker starts no cell any more
@@ -55,7 +56,7 @@ class Bundle:
         threads: of each cell.
         slots: cells at a time.
         scripts: console scripts that run without a new Python.
-        environment: variables to set for the cells (None unsets), beside those of threads and TMPDIR.
+        environment: variables to set for the cells, beside those of threads and TMPDIR.
         tmpdir: None for the node's own.
         seconds: after so many, no further cell is started, and the head finds another place for what is left.
         limit: seconds that the cluster gives the task, or None.
@@ -70,7 +71,7 @@ class Bundle:
     threads: int = 1
     slots: int = 1
     scripts: tuple[str, ...] = ()
-    environment: dict[str, str | None] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     tmpdir: str | None = None
     seconds: float | None = None
     limit: float | None = None
@@ -128,7 +129,9 @@ def write_json(path: Path, data: Any) -> None:
     """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_text(json.dumps(data, ensure_ascii=False), encoding="utf-8")
+        # For the owner alone: a bundle has the values of a workflow's `envvars`.
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump(data, file, ensure_ascii=False)
         aside.replace(path)
     except OSError:
         with suppress(OSError):
@@ -215,11 +218,12 @@ def stamps(paths: tuple[str, ...], directory: str = ".") -> tuple[int, ...]:
     return tuple(found)
 
 
-def note_failure(folder: Path, cell: Cell, cause: str, message: str) -> None:
+def note_failure(folder: Path, cluster: str, cell: Cell, cause: str, message: str) -> None:
     """Append a line to `failures.jsonl`; a full disk keeps nobody from going on."""
     line = {
         "outputs": cell.outputs,
         "rule": cell.rule,
+        "cluster": cluster,
         "cause": cause,
         "message": message,
         "logs": cell.logs,

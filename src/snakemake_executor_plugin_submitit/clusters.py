@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from snakemake_executor_plugin_submitit.resources import Request
-from snakemake_executor_plugin_submitit.worker import Worker
+from snakemake_executor_plugin_submitit.worker import Worker, threads
 
 # Slurm's words for a job that is still to run or running, in squeue.
 ALIVE = {
@@ -35,20 +35,21 @@ ALIVE = {
 GONE = "GONE"
 # The worker counts its requeues itself, so submitit's count must not end them.
 TIMEOUTS = 1_000_000
-# What sbatch says when the cluster may take the same job later, and when it never will.
+# What sbatch says when the cluster will never take such a job, and when it may later.
+HOPELESS = re.compile(
+    r"invalid (?!.*credential)|unrecognized|not permitted|denied|not supported|specification|no partition|node configuration|"
+    r"more processors|more tasks|not in this partition|required, but not provided",
+    re.I,
+)
 BUSY = re.compile(
     r"timed out|try again|unable to contact|temporar|connect|communicat|transport|zero bytes|not available now|"
     r"standby|authenticat|credential|internal error|I/O error|accounting/QOS policy|in use",
     re.I,
 )
-HOPELESS = re.compile(
-    r"invalid|unrecognized|not permitted|denied|not supported|specification|no partition|node configuration|"
-    r"more processors|more tasks|not in this partition|required, but not provided",
-    re.I,
-)
 # Reasons of squeue for which a person has to do something.
 STUCK = re.compile(
-    r"Held|Config|BadConstraints|NodeLimit|TimeLimit|Invalid|NotAllowed|NotAvail|NeverSatisfied|launch", re.I
+    r"Held|Config|BadConstraints|NodeLimit|TimeLimit|PerJob|Minutes|Invalid|NotAllowed|NotAvail|NeverSatisfied|launch",
+    re.I,
 )
 
 
@@ -136,16 +137,21 @@ class Slurm:
             stderr_to_stdout=True,
             slurm_array_parallelism=self.parallelism,
             slurm_use_srun=False,
-            slurm_setup=[*self.setup, *(f"export {variable}" for variable in threads(request.cpus))],
+            slurm_setup=[*self.setup, *(f"export {name}={value}" for name, value in threads(request.cpus).items())],
             # Some sites requeue only what asks for it.
             slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", "requeue": True, **request.options()},
         )
         try:
             return [job.job_id for job in executor.submit_array([Worker(str(bundle)) for bundle in bundles])]
+        except OSError:
+            # The disk, not the cluster.
+            raise
         except Exception as error:
             words = " ".join(str(error).split()) or "failed without a word"
-            kind = OSError if BUSY.search(words) else Refused if HOPELESS.search(words) else RuntimeError
-            raise kind(f"sbatch: {words}") from error
+            kind = Refused if HOPELESS.search(words) else OSError if BUSY.search(words) else RuntimeError
+            size = "array" in words or "policy" in words
+            advice = " (would a smaller --submitit-array-size, or a shorter runtime, do?)" if size else ""
+            raise kind(f"sbatch: {words}{advice}") from error
 
     def states(self, jobs: Collection[str]) -> dict[str, str | None]:
         listed = run("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r")
@@ -160,9 +166,8 @@ class Slurm:
             if parents:
                 listed = run("sacct", "-X", "-n", "-P", "-o", "JobID,State", "-j", ",".join(parents))
                 known = dict(line.strip().split("|", 1) for line in listed.splitlines() if "|" in line)
-                for job in gone:
-                    state = known.get(job, GONE)
-                    found[job] = None if state in ALIVE else state
+                # The queue decides about life: the accounting may never have heard of an end.
+                found |= {job: known[job] for job in gone if known.get(job, GONE) not in ALIVE and job in known}
         return found
 
     def cancel(self, jobs: Collection[str]) -> None:
@@ -230,7 +235,9 @@ class Local:
             chosen = self.free()[: request.gpus]
             # submitit hides all GPUs from a task that asked for none; a laptop's rules need not ask for its one.
             visible = ",".join(chosen) if request.gpus else os.environ.get("CUDA_VISIBLE_DEVICES")
-            variables = threads(request.cpus) + ([] if visible is None else [f"CUDA_VISIBLE_DEVICES={visible}"])
+            # The libraries read them when they are imported, which is before the worker knows its bundle.
+            variables = [f"{name}={value}" for name, value in threads(request.cpus).items()]
+            variables += [] if visible is None else [f"CUDA_VISIBLE_DEVICES={visible}"]
             command = ["env", *(["-u", "CUDA_VISIBLE_DEVICES"] if visible is None else []), *variables]
             launch = f"{shlex.join(command)} {python()}"
             if self.setup:
@@ -283,11 +290,6 @@ class Local:
 def python() -> str:
     """This Python, without the current directory on its path, as a console script has it."""
     return f"{shlex.quote(sys.executable)} -P"
-
-
-def threads(count: int) -> list[str]:
-    """Variables that the libraries read when they are imported, which is before a worker knows its bundle."""
-    return [f"{library}_NUM_THREADS={count}" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")]
 
 
 def devices() -> list[str]:

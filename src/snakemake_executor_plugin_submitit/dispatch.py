@@ -5,16 +5,18 @@ ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was k
 """
 
 import contextlib
+import fcntl
 import math
 import os
 import secrets
+import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from snakemake_executor_plugin_submitit import causes
 from snakemake_executor_plugin_submitit.bundles import (
@@ -71,7 +73,7 @@ class Settings:
     max_requeues: int
     grace: int
     scripts: tuple[str, ...]
-    environment: dict[str, str | None]
+    environment: dict[str, str]
     latency_wait: float
     origin: str | None = None
 
@@ -135,10 +137,16 @@ class Dispatcher:
         say: Callable[[str], None] = print,
         recorded: Callable[[Cell], bool] = lambda cell: False,
     ) -> None:
-        """Args:
-        submitted: is told of each cell and its job.
-        say: is told what a person should know.
-        recorded: whether Snakemake has noted the end of a cell, so that it asks for another run of it.
+        """Find what earlier heads left.
+
+        Args:
+            submitted: is told of each cell and its job.
+            say: is told what a person should know.
+            recorded: whether Snakemake has noted the end of a cell, so that it asks for another run of it.
+
+        Raises:
+            RuntimeError: another head uses the folder, or the cluster does not tell what became of earlier jobs.
+            OSError: the folder cannot be made.
         """
         self.cluster, self.settings = cluster, settings
         self.submitted, self.say, self.recorded = submitted, say, recorded
@@ -160,8 +168,11 @@ class Dispatcher:
         self.refused = 0
         self.retry_at = 0.0
         self.doubtful: Submission | None = None
-        settings.folder.mkdir(parents=True, exist_ok=True)
-        self.settings_folder = settings.folder.resolve()
+        self.closing = False
+        self.folder = settings.folder.resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # Released by the kernel with the end of this process, however it ends.
+        self.hold = lock(self.folder / "lock")
         self.reattach()
 
     # What Snakemake hands over and asks.
@@ -240,6 +251,7 @@ class Dispatcher:
     def cancel(self) -> None:
         """Take everything out of the queue; what has ended stays in the ledger for the next head."""
         with self.lock:
+            self.closing = True
             self.buffer.clear()
             alive = [bundle for bundle in self.open if not bundle.over]
             for bundle in alive:
@@ -254,6 +266,7 @@ class Dispatcher:
     def rest(self, seconds: float = 30) -> None:
         """Wait for tasks that are ending anyway, so that nothing is left in the queue, nor files that nobody needs."""
         deadline = time.time() + seconds
+        again = time.time() + ASK
         while time.time() < deadline:
             with self.lock:
                 ending = [b for b in self.open if not b.over and (b.cancelled or len(b.seen) == len(b.bundle.cells))]
@@ -266,7 +279,13 @@ class Dispatcher:
                         if state is not None:
                             bundle.over = True
                             self.close(bundle)
+                if time.time() > again:
+                    again += ASK
+                    self.cluster.cancel([bundle.job for bundle in ending if bundle.cancelled and not bundle.over])
             time.sleep(0.2 if self.cluster.name == "local" else 1)
+        left = [bundle.job for bundle in self.open if bundle.cancelled and not bundle.over]
+        if left:
+            self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
 
     # Bundles that were submitted.
 
@@ -287,7 +306,7 @@ class Dispatcher:
         cell = bundle.bundle.cells[number]
         self.ready.append(Verdict(cell, status.cause, status.message, bundle.job))
         if status.cause:
-            note_failure(self.settings.folder, cell, status.cause, status.message)
+            note_failure(self.folder, self.cluster.name, cell, status.cause, status.message)
 
     def learn(self, cell: Cell, status: Status) -> None:
         """Remember how long cells of a rule take."""
@@ -299,8 +318,9 @@ class Dispatcher:
         """Ask the cluster about its jobs, when it is time, and settle the bundles whose job is over."""
         alive = [bundle for bundle in self.open if not bundle.over]
         finished = [bundle for bundle in alive if len(bundle.seen) == len(bundle.bundle.cells)]
-        if finished:
-            self.pause = min(self.pause, ASK)
+        # Verdicts come from files: the more tasks, the less does the end of one matter to the queue.
+        least = min(ASK + len(alive) / 20, ASK_MOST)
+        self.pause = max(least, min(self.pause, least) if finished else self.pause)
         # A question to this machine costs nothing.
         if not alive or (self.cluster.name != "local" and time.time() < self.asked + self.pause):
             return
@@ -345,7 +365,8 @@ class Dispatcher:
             status = statuses.get(number)
             started = status is not None and status.state == "running"
             key = waiting.cell.key
-            self.resubmitted[key] += 1
+            # A cell that saved its state, and lost its place through no fault of its own, may do so for ever.
+            self.resubmitted[key] += not (status and status.state == "stopped" and cause in causes.OTHERS_FAULT)
             if cause == causes.CANCELLED and not bundle.cancelled:
                 self.fail(bundle, waiting.cell, cause, f"its array task was cancelled ({state})")
             elif started and cause not in causes.OTHERS_FAULT and not bundle.cancelled:
@@ -405,7 +426,7 @@ class Dispatcher:
 
     def flush(self) -> None:
         """Submit what is in the buffer, if it is worth it or nothing else goes on."""
-        if time.time() < self.retry_at or not self.clear_doubt():
+        if self.closing or time.time() < self.retry_at or not self.clear_doubt():
             return
         busy = any(bundle.claimed.keys() - bundle.seen.keys() for bundle in self.open)
         groups: dict[tuple[Request, str | None, str, int], list[Waiting]] = defaultdict(list)
@@ -455,7 +476,7 @@ class Dispatcher:
         # In the order of submission, as what is found last prevails after a restart.
         now = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
-        chunk = self.settings_folder / name
+        chunk = self.folder / name
         made: list[tuple[Path, Bundle]] = []
         most = max(len(cells) for cells in bundles)
         minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
@@ -529,7 +550,10 @@ class Dispatcher:
         listed = [jobs.get(number) for number in range(len(made))]
         # If the disk is full, the next head has to find the jobs by the name of their array.
         with contextlib.suppress(OSError):
-            write_json(chunk / "job.json", {"cluster": self.cluster.name, "jobs": listed, "submitted": time.time()})
+            write_json(
+                chunk / "job.json",
+                {"cluster": self.cluster.name, "host": socket.gethostname(), "jobs": listed, "submitted": time.time()},
+            )
         self.asked, self.pause = time.time(), ASK
         self.leave(waiting for number in (*jobs, *ran) for waiting in bundles[number])
         for number, (folder, contents) in enumerate(made):
@@ -555,7 +579,7 @@ class Dispatcher:
         self.leave(cells)
         for waiting in cells:
             self.ready.append(Verdict(waiting.cell, causes.REFUSED, message, None))
-            note_failure(self.settings.folder, waiting.cell, causes.REFUSED, message)
+            note_failure(self.folder, self.cluster.name, waiting.cell, causes.REFUSED, message)
 
     def complain(self, trouble: str) -> None:
         """Say what is wrong, once."""
@@ -582,10 +606,12 @@ class Dispatcher:
         found: list[Open] = []
         chunks: list[Path] = []
         try:
-            for chunk in sorted(path for path in self.settings_folder.iterdir() if path.is_dir()):
+            for chunk in sorted(path for path in self.folder.iterdir() if path.is_dir()):
                 about = read_json(chunk / "job.json")
-                if about and about["cluster"] != self.cluster.name:
-                    self.say(f"submitit: {chunk} belongs to the cluster {about['cluster']!r} and is left alone")
+                elsewhere = self.cluster.name == "local" and about and about["host"] != socket.gethostname()
+                if about and (about["cluster"] != self.cluster.name or elsewhere):
+                    where = about["host"] if elsewhere else f"the cluster {about['cluster']!r}"
+                    self.say(f"submitit: {chunk} belongs to {where} and is left alone")
                     continue
                 chunks.append(chunk)
                 if about:
@@ -621,6 +647,32 @@ class Dispatcher:
         for folder in sorted(path for path in chunk.iterdir() if path.name.isdigit()):
             bundle = read_bundle(folder) or Bundle(cells=(), directory="")
             yield Open(folder, bundle, jobs.get(int(folder.name)) or "")
+
+
+def lock(path: Path) -> IO[str]:
+    """Hold a file for this process alone.
+
+    Raises:
+        RuntimeError: another process holds it.
+    """
+    file = path.open("a+")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        file.seek(0)
+        holder = file.read().strip() or "somewhere"
+        file.close()
+        raise RuntimeError(
+            f"another Snakemake ({holder}) uses {path.parent}: wait for its end, or give this one a folder of its own "
+            "with --submitit-folder"
+        ) from None
+    except OSError:
+        # A file system without locks; Snakemake's own have to do.
+        return file
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+    file.flush()
+    return file
 
 
 def log_path(chunk: Path, job: str) -> Path | None:

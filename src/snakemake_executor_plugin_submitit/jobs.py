@@ -76,9 +76,13 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
     members = members_of(job)
     outputs = tuple(str(path) for member in members for path in member.output)
     names = "+".join(sorted({member.rule.name for member in members}))
-    # What changes with the head, as a nested Snakemake's command line does, is no part of the identity.
     commands = [member.shellcmd or "" for member in members]
-    identity = [names, *outputs, *commands, *(str(member.wildcards_dict) for member in members)]
+    # What changes with the head, as a nested Snakemake's command line does, is no part of the identity.
+    identity = [names, *outputs, *commands]
+    for member in members:
+        identity += [str(member.wildcards_dict), *map(str, member.input)]
+        if not plain:
+            identity += _program(member)
     cell = Cell(
         key=hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24],
         rule=names,
@@ -92,6 +96,17 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
         limit=limit,
     )
     return cell, _tmpdir(job) if plain else None
+
+
+def _program(job: Any) -> list[str]:
+    """What decides what a job does that is more than its shell command."""
+    rule = job.rule
+    found = [str(rule.run_func_src), str(rule.wrapper), str(job.conda_env_spec), str(job.container_img_url)]
+    found += [f"{name}={value!r}" for name, value in job.params.items()]
+    if source := rule.script or rule.notebook:
+        path = job._path_to_source_file(source).get_path_or_uri(secret_free=True)
+        found += [path, str(os.stat(path).st_mtime_ns) if os.path.exists(path) else ""]
+    return found
 
 
 def members_of(job: Any) -> list[Any]:

@@ -91,7 +91,7 @@ def plain(command: str) -> Plain | None:
             at += 1
         elif char in "<>":
             number = 0 if char == "<" else 1
-            if word is not None and not quoted and word.isdigit():
+            if word is not None and not quoted and word.isascii() and word.isdigit():
                 number, word = int(word), None
             end()
             if waiting or text[at + 1 : at + 2] in ("|", "(") or (char == "<" and text[at + 1 : at + 2] in "<>&"):
@@ -106,7 +106,12 @@ def plain(command: str) -> Plain | None:
             at += 1
     end()
     # `A=1 command` sets a variable; `>&word` with a word that is no descriptor means another thing in every shell.
-    if waiting or not words or "=" in words[0] or any(o == ">&" and not t.isdigit() for _, o, t in redirections):
+    if (
+        waiting
+        or not words
+        or "=" in words[0]
+        or any(o == ">&" and not (t.isascii() and t.isdigit()) for _, o, t in redirections)
+    ):
         return None
     return Plain(words, redirections)
 

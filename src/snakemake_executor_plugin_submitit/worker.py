@@ -31,7 +31,8 @@ RESUMABLE = os.EX_TEMPFAIL
 # Exit codes of a cell that was told to end.
 STOPPED = {-signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT}
 # Blocked, and waited for with sigtimedwait: nothing interrupts the worker between a fork and the note of it.
-SIGNALS = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGCONT}
+ASKING = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR2}
+SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
 # Seconds from a polite signal to SIGKILL; Slurm's own KillWait is 30.
 PATIENCE = 20.0
 # What a failed cell's message has of each log.
@@ -88,6 +89,7 @@ class Task:
         self.guard: int | None = None
         self.patience = min(PATIENCE, bundle.grace)
         self.libc = ctypes.CDLL(None)
+        self.memory_kills = causes.memory_kills()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The name of a file must not end a worker whose terminal does not know its letters.
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -102,9 +104,9 @@ class Task:
         self.guard = guard()
         try:
             while True:
-                while self.todo and len(self.running) < self.bundle.slots and not self.closed():
+                while self.todo and len(self.running) < self.bundle.slots and not (asked() or self.closed()):
                     self.start(self.todo.popleft())
-                if not self.running:
+                if not (self.running or asked()):
                     return
                 self.wait()
         finally:
@@ -134,16 +136,21 @@ class Task:
                 return
         self.note(number, status)
         problem = make_ready(cell, self.bundle)
-        if problem:
-            self.note(number, replace(status, state="failed", cause=causes.EXCEPTION, message=problem))
-            return
         command = warm.runnable(cell.command, self.bundle.scripts) if cell.kind == "shell" else None
-        if command:
+        if command and not problem:
             warm.prepare(command.words)
         if cell.benchmark:
             import snakemake.benchmark
         if cell.kind == "snakemake":
             import snakemake.cli  # noqa: F401
+        if asked():
+            # All this may have taken longer than whoever asks is ready to wait.
+            self.note(number, replace(status, state="stopped"))
+            self.todo.appendleft(number)
+            return
+        if problem:
+            self.note(number, replace(status, state="failed", cause=causes.EXCEPTION, message=problem))
+            return
         output = self.folder / f"output-{number}"
         # A task of one cell has the cell's limit; one of several, or beside such in its array, has more.
         several = len(self.bundle.cells) > 1 or self.bundle.seconds is not None
@@ -267,10 +274,16 @@ class Task:
         else:
             logs = [(path, tail(Path(self.bundle.directory, path))) for path in cell.logs]
             told = "".join(f"\n{path}:\n{text}" for path, text in [*logs, ("output", said)] if text)
-            cause = cause or causes.of_exit(code, told)
+            cause = cause or self.cause_of(code, [said, *(text for _, text in logs)])
             message = f"{why or causes.ending(code)}{told}"
             self.note(process.number, replace(process.status, state="failed", cause=cause, message=message))
         process.output.unlink(missing_ok=True)
+
+    def cause_of(self, code: int, logs: list[str]) -> str:
+        """The cause of a cell's exit code."""
+        before, self.memory_kills = self.memory_kills, causes.memory_kills()
+        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+        return causes.OUT_OF_MEMORY if killed and self.memory_kills > before else causes.of_exit(code, logs)
 
     def note(self, number: int, status: Status) -> None:
         """Write a status; a full disk may have room again in a moment."""
@@ -295,7 +308,9 @@ class Task:
         late = late and time.time() - self.began >= (self.bundle.limit or 0) - self.bundle.grace - 70
         for pid in self.running:
             kill(pid, signal.SIGUSR2)
-        deadline = time.time() + max(5.0, self.bundle.grace - 20)
+        patience = max(5.0, self.bundle.grace - 20)
+        deadline = time.time() + patience
+        slow: set[int] = set()
 
         def see(process: Running, code: int) -> None:
             nested = self.bundle.cells[process.number].kind == "snakemake"
@@ -305,7 +320,9 @@ class Task:
             if code == 0 or (own and not nested):
                 self.end(process, code)
             elif late and not nested and code != RESUMABLE:
-                self.end(process, code, causes.TIMEOUT, "the task reached its time limit, and it saves no state")
+                why = f"it did not save its state within {patience:g} s (see --submitit-grace)"
+                why = why if process.number in slow else "it saves no state"
+                self.end(process, code, causes.TIMEOUT, f"the task reached its time limit, and {why}")
             elif requeues > self.bundle.max_requeues:
                 self.end(process, code, causes.TIMEOUT, f"the task reached its time limit {requeues} times")
             else:
@@ -316,7 +333,8 @@ class Task:
         while self.running and time.time() < deadline:
             signal.sigtimedwait({signal.SIGCHLD}, 0.5)
             self.reap(see)
-        for pid in self.running:
+        for pid, process in self.running.items():
+            slow.add(process.number)
             kill(pid, signal.SIGKILL)
         while self.running:
             signal.sigtimedwait({signal.SIGCHLD}, 0.5)
@@ -339,6 +357,11 @@ class Task:
             signal.sigtimedwait({signal.SIGCHLD}, 0.5)
             self.reap(see)
         raise SystemExit(128 + number)
+
+
+def asked() -> bool:
+    """Whether a signal waits that asks the worker to end."""
+    return bool(signal.sigpending() & ASKING)
 
 
 def guard() -> int:
@@ -367,19 +390,19 @@ def guard() -> int:
         os._exit(0)
 
 
+def threads(count: int) -> dict[str, str]:
+    """The variables in which Snakemake tells numerical libraries how many threads to use."""
+    libraries = ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
+    return {f"{library}_THREADS": str(count) for library in libraries}
+
+
 def set_environment(bundle: Bundle) -> None:
     """Give this process the environment that Snakemake sets for a shell command; its children inherit it."""
-    for library in ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR"):
-        os.environ[f"{library}_NUM_THREADS"] = str(bundle.threads)
-    os.environ["VECLIB_MAXIMUM_THREADS"] = str(bundle.threads)
+    os.environ.update(threads(bundle.threads))
     temporary = bundle.tmpdir or tempfile.gettempdir()
     for name in ("TMPDIR", "TMP", "TEMPDIR", "TEMP"):
         os.environ[name] = temporary
-    for name, value in bundle.environment.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+    os.environ.update(bundle.environment)
 
 
 def make_ready(cell: Cell, bundle: Bundle) -> str | None:
@@ -389,7 +412,7 @@ def make_ready(cell: Cell, bundle: Bundle) -> str | None:
     here = Path(bundle.directory)
     deadline = time.time() + bundle.latency_wait
     missing = [path for path in cell.inputs if not os.path.lexists(here / path)]
-    while missing and time.time() < deadline:
+    while missing and time.time() < deadline and not asked():
         time.sleep(0.2)
         missing = [path for path in missing if not os.path.lexists(here / path)]
     if missing:
@@ -432,7 +455,7 @@ def execute(cell: Cell, command: warm.Plain | None, folder: Path) -> NoReturn:
         words = shlex.split(cell.command) if warm.plain(cell.command) else []
         if words[1:3] == ["-m", "snakemake"]:
             warm.run_snakemake(words[3:])
-        os.execvp("bash", ["bash", "-c", cell.command])
+        bash(cell.command, folder)
     if command:
         try:
             warm.redirect(command.redirections)
@@ -441,17 +464,21 @@ def execute(cell: Cell, command: warm.Plain | None, folder: Path) -> NoReturn:
             os._exit(1)
         warm.run(command.words)
     # The trap keeps the shell alive until what it runs has saved its state; what it runs does not inherit it.
-    text = f"trap : USR2 TERM; set -euo pipefail; {cell.command}"
+    bash(f"trap : USR2 TERM; set -euo pipefail; {cell.command}", folder)
+
+
+def bash(text: str, folder: Path) -> NoReturn:
+    """Become a shell that runs a text; does not return."""
     # Python ignores these, which every program but Python would inherit.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    bash = shutil.which("bash") or "bash"
+    shell = shutil.which("bash") or "bash"
     if len(os.fsencode(text)) < 100_000:
-        os.execvp(bash, [bash, "-c", text])
+        os.execvp(shell, [shell, "-c", text])
     # Longer than an argument may be.
     with tempfile.NamedTemporaryFile(dir=folder, prefix="command-", suffix=".sh", delete=False) as file:
         file.write(os.fsencode(text))
-    os.execvp(bash, [bash, file.name])
+    os.execvp(shell, [shell, file.name])
 
 
 def benchmark(path: str, libc: ctypes.CDLL) -> None:

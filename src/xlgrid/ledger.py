@@ -8,7 +8,7 @@ It is a folder, `.snakemake/submitit`, of files that appear whole and may vanish
                                       ...}, at last {"state": "done" or "failed", "ended": ..., "cause": ..., "message":
                                       ...}, and then {i}.told, once Snakemake knows
     {chunk}/{bundle}/revoked          its jobs that have not ended never will
-    failures.jsonl                    a line each: {"outputs": [...], "rule": ..., "cause": ..., "message": ...,
+    failures.jsonl                    a line each: {"outputs": [...], "rule": ..., "cluster": ..., "cause": ..., "message": ...,
                                       "logs": [...], "time": unix seconds}
 
 A bundle is one task of the cluster that runs its jobs, which the executor calls cells whatever they make.
@@ -36,6 +36,7 @@ class Job(NamedTuple):
     cause: str = ""
     message: str = ""
     log: str = ""
+    cluster: str = ""
 
 
 def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
@@ -69,8 +70,8 @@ def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
         time = _number(told.get("time"))
         logs = _names(told.get("logs"))
         outputs = _names(told.get("outputs"))
-        rule, cause, message = (str(told.get(key) or "") for key in ("rule", "cause", "message"))
-        failed = Job(rule, outputs, "failed", cause, message, "".join(logs[:1]))
+        rule, cause, message, cluster = (str(told.get(key) or "") for key in ("rule", "cause", "message", "cluster"))
+        failed = Job(rule, outputs, "failed", cause, message, "".join(logs[:1]), cluster)
         for output in outputs:
             if output not in newest or time > newest[output][1]:
                 jobs[output] = failed

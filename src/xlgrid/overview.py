@@ -17,11 +17,12 @@ WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
 
 
 class Failure(NamedTuple):
-    """A job that ended in an error: the file it should have made, why not, and its log."""
+    """A job that ended in an error: the file it should have made, why not, its log, and the executor's cluster, if any."""
 
     target: str
     reason: str
     log: str
+    cluster: str = ""
 
 
 class Overview(NamedTuple):
@@ -104,7 +105,7 @@ def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collecti
             first = job.message.partition("\n")[0].strip()
             said = last_error(job.message) or said or ""
             reason = ": ".join(part for part in (job.cause, first, said if said not in first else "") if part)
-            return Failure(target, reason or "it failed without a message", job.log or log)
+            return Failure(target, reason or "it failed without a message", job.log or log, job.cluster)
         reason = said or ("it ended without a message: was it killed?" if target in failed else "")
         return Failure(target, reason, log) if reason else None
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+# Where a job failed -> how to run it there again.
+HOW = {"slurm": "--profile slurm", "local": "--profile laptop"}
 # State of a cell or run -> mark and colour. A box of a matrix has those of the first that any of its seeds is in.
 STATES = {
     "failed": ("✗", "red"),
@@ -104,7 +106,7 @@ def failures(seen: Overview, together: bool) -> list[str]:
     groups: dict[tuple[str, ...], list[Failure]] = defaultdict(list)
     for failure in waiting:
         kind = failure.target.split("/")[2]
-        groups[(kind, failure.reason) if together else (failure.target,)].append(failure)
+        groups[(kind, failure.reason, failure.cluster) if together else (failure.target,)].append(failure)
     texts = []
     for group in groups.values():
         first, number = group[0], sum(waiting[failure] for failure in group)
@@ -113,7 +115,7 @@ def failures(seen: Overview, together: bool) -> list[str]:
         more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
         texts.append(
             f"{first.target}{more} ({number:,} cells wait for {'them' if more else 'it'})\n  reason: {first.reason}\n"
-            f"  log: {first.log}\n  again: snakemake --cores all --config study={seen.study}{targets}"
+            f"  log: {first.log}\n  again: snakemake {HOW.get(first.cluster, '--cores all')} --config study={seen.study}{targets}"
         )
     return texts
 

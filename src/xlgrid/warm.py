@@ -18,7 +18,7 @@ LIBRARIES = {
 
 
 def warm_up(arguments: Sequence[str]) -> None:
-    """Import the libraries of a command; load the encoder of a run or cell, if it is not the last one again.
+    """Import the libraries of a command; load the encoder of a cell, if it is not the last one again.
 
     Touches no GPU and starts no thread, which would not survive a fork.
     """
@@ -26,28 +26,17 @@ def warm_up(arguments: Sequence[str]) -> None:
     for library in LIBRARIES.get(command, ()):
         import_module(library)
     if command == "evaluate":
+        import torch
+
+        from xlgrid import batches, evaluate
         from xlgrid.grid import Cell, parse
 
         cell = parse(arguments[1])
         assert isinstance(cell, Cell)
-        _load(cell.encoder_folder, cell.tokens)
-    elif command == "train":
-        found = dict(
-            word.removeprefix("--").split("=", 1) for word in arguments if word.startswith("--") and "=" in word
-        )
-        encoder = arguments[arguments.index("--encoder") + 1]
-        _load(encoder, found["train"])
-
-
-def _load(encoder: str, tokens: str) -> None:
-    import torch
-
-    from xlgrid import batches, evaluate
-
-    threads = torch.get_num_threads()
-    # With more, OpenMP would start them.
-    torch.set_num_threads(1)
-    try:
-        evaluate.preload(encoder, batches.read(tokens))
-    finally:
-        torch.set_num_threads(threads)
+        threads = torch.get_num_threads()
+        # With more, OpenMP would start them.
+        torch.set_num_threads(1)
+        try:
+            evaluate.preload(cell.encoder_folder, batches.read(cell.tokens))
+        finally:
+            torch.set_num_threads(threads)

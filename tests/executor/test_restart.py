@@ -1,0 +1,101 @@
+"""What a head does that comes after another, or that is told to stop."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pytest
+from workflow import LOCAL, environment, project, run
+
+from snakemake_executor_plugin_submitit.bundles import Cell
+from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
+from snakemake_executor_plugin_submitit.resources import Request
+
+
+class Stub:
+    """A cluster that never runs anything."""
+
+    name = "local"
+    stuck: dict[str, str] = {}
+
+    def __init__(self) -> None:
+        self.submitted: list[str] = []
+        self.state: str | None = None
+
+    def room(self, request: Request) -> tuple[int, int]:
+        return 1, 1
+
+    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        self.submitted += map(str, bundles)
+        return [str(len(self.submitted))]
+
+    def states(self, jobs: Collection[str]) -> dict[str, str | None]:
+        return {job: self.state for job in jobs}
+
+    def cancel(self, jobs: Collection[str]) -> None:
+        self.state = "CANCELLED"
+
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        return {}
+
+
+def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
+    cluster = Stub()
+    head = Dispatcher(cluster, Settings(tmp_path, 600, 1, 1, 1000, 3, 90, (), {}, 5))
+    head.add([(Cell("key", "rule", "shell", "true"), Request(), None)])
+    head.poll()
+    assert len(cluster.submitted) == 1
+    head.cancel()
+    head.poll()
+    head.poll()
+    assert len(cluster.submitted) == 1, "the cell of the cancelled task was submitted again"
+
+
+SNAKEFILE = """
+rule cell:
+    output: "out.txt"
+    input: "script.py"
+    params: told=config.get("told", "old")
+    {action}
+"""
+RUN = """run:
+        import time
+        time.sleep(1.5)
+        open(output[0], "w").write(params.told)"""
+SCRIPT = 'script: "script.py"'
+CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what})"
+
+
+@pytest.mark.parametrize("action", ["run", "script", "script that changes"])
+def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, action: str) -> None:
+    folder = project(tmp_path, SNAKEFILE.format(action=RUN if action == "run" else SCRIPT))
+    script = folder / "script.py"
+    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.told"))
+    head = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *LOCAL],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not list(folder.glob(".snakemake/submitit/*/*/status/0.json")):
+        assert time.monotonic() < deadline, "the job does not start"
+        time.sleep(0.05)
+    head.kill()
+    head.wait()
+    while not (folder / "out.txt").exists():
+        assert time.monotonic() < deadline, "the job ends with its head"
+        time.sleep(0.05)
+    time.sleep(0.5)
+    run(folder, "--unlock")
+    changed = []
+    if action == "script that changes":
+        script.write_text(CODE.format(what="'new'"))
+    else:
+        changed = ["--config", "told=new"]
+    # Of a job that a nested Snakemake ended, the head has no mark left: somebody has to ask.
+    run(folder, *LOCAL, "--forceall", *changed)
+    assert (folder / "out.txt").read_text() == "new", "it was taken for what is asked for now"
