@@ -315,8 +315,8 @@ class Task:
         def see(process: Running, code: int) -> None:
             nested = self.bundle.cells[process.number].kind == "snakemake"
             requeues = process.status.requeues + late
-            # To a shell, a program that the signal ended has exited with 128 + its number.
-            own = code > 0 and code not in (RESUMABLE, 128 + signal.SIGUSR2)
+            # To a shell, a program that a signal ended has exited with 128 + its number; SIGTERM may come on top.
+            own = code > 0 and code not in (RESUMABLE, *(128 + number for number in ASKING))
             if code == 0 or (own and not nested):
                 self.end(process, code)
             elif late and not nested and code != RESUMABLE:

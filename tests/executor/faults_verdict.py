@@ -147,6 +147,9 @@ def unexplained(record: dict[str, Any], runs: list[Run], events: list[dict[str, 
     stopped = any(event["kind"] == "cancelled by the head" and event["job"] == job for event in events)
     if cause == "cancelled" and stopped and any(event.get("fault") == "full disk" for event in events):
         return []
+    # Of a task that is forgotten before it ran anything, nobody knows more.
+    if "before it started" in record["message"] and not last and any(event["job"] in tasks for event in faults):
+        return []
     # Without accounting, nobody knows what became of the task.
     if "(GONE)" in record["message"] and any(event["job"] in tasks for event in faults):
         return []
