@@ -131,7 +131,7 @@ def unexplained(record: dict[str, Any], runs: list[Run], events: list[dict[str, 
     submitted = [event for event in events if event["kind"] == "submitted"]
     tasks = {job} | {event["job"] for event in submitted if Path(event["folder"]).parent.name == job}
     last = [run for run in runs if run.time < record["time"] and run.task in tasks][-1:]
-    if last and last[0].words and DESIGNED.get(last[0].words[-1]) == cause:
+    if last and any(DESIGNED.get(word) == cause for word in last[0].words):
         return []
     held = {event["job"] for event in submitted if cell in event["cells"]}
     faults = [
