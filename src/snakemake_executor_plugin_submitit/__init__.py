@@ -39,6 +39,7 @@ common_settings = CommonSettings(
 
 
 def _setting(default: Any, help: str, **metadata: Any) -> Any:
+    help = f"{help[:-1]} (default: {default})." if default else help
     return field(default=default, metadata={"help": help, "env_var": False, "required": False, **metadata})
 
 
@@ -95,6 +96,7 @@ class Executor(RemoteExecutor):
         from snakemake_executor_plugin_submitit import clusters
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
         from snakemake_executor_plugin_submitit.resources import Request
+        from snakemake_executor_plugin_submitit.warm import script
 
         given = self.executor_settings
         for name in ("bundle_size", "bundle_seconds", "workers", "array_parallelism", "array_size"):
@@ -103,6 +105,14 @@ class Executor(RemoteExecutor):
                     f"--submitit-{name.replace('_', '-')} must be at least 1, got {getattr(given, name)}"
                 )
         clusters.clean_environment()
+        scripts = tuple(name.strip() for name in given.scripts.split(",") if name.strip())
+        for name in scripts:
+            if script(name) is None:
+                folder = Path(sys.executable).parent
+                self.logger.warning(
+                    f"--submitit-scripts: {folder} has no console script {name!r}, or another comes before it on PATH: "
+                    "its commands will start a Python each"
+                )
         self.defaults = Request(
             partition=given.partition,
             account=given.account,
@@ -123,7 +133,7 @@ class Executor(RemoteExecutor):
                     array_size=given.array_size,
                     max_requeues=given.max_requeues,
                     grace=given.grace,
-                    scripts=tuple(name.strip() for name in given.scripts.split(",") if name.strip()),
+                    scripts=scripts,
                     environment=dict(self.envvars()),
                     latency_wait=self.workflow.execution_settings.latency_wait,
                     origin=self.workflow.workdir_init,

@@ -178,7 +178,8 @@ class Slurm:
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         from submitit.core.utils import DelayedSubmission
 
-        listed = run("squeue", "--noheader", "--array", "--states=all", f"--name={name}", "--format=%i").split()
+        # Of jobs that are over already none has run anything: what submitit puts there after the answer was missing.
+        listed = run("squeue", "--noheader", "--array", f"--name={name}", "--format=%i").split()
         found = {int(job.partition("_")[2] or 0): job for job in listed}
         for number, job in found.items():
             # A task waits for a minute for what submitit has put there only after sbatch's answer.

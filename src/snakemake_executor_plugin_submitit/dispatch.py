@@ -507,7 +507,8 @@ class Dispatcher:
             self.refused += 1
             wait = min(2**self.refused, 300)
             self.retry_at = time.time() + wait
-            self.complain(f"cannot submit ({error}): trying again in {wait} s")
+            if not isinstance(error, Refused):
+                self.complain(f"cannot submit ({error}): trying again in {wait} s")
             if len(made) < len(bundles):
                 # It did not come so far.
                 remove(chunk)
@@ -622,7 +623,8 @@ class Dispatcher:
             states = self.cluster.states([bundle.job for bundle in found if bundle.job]) if found else {}
         except OSError as error:
             raise RuntimeError(
-                f"an earlier run left jobs, and the cluster does not tell their state: {error}"
+                f"the cluster does not answer ({error}). An earlier run left jobs in {self.folder}, so nothing is "
+                "submitted until it does: try again later"
             ) from error
         for bundle in found:
             self.look(bundle)

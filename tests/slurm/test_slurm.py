@@ -366,6 +366,13 @@ def test_a_wrong_partition_ends_the_run_with_the_words_of_sbatch(grid: Grid) -> 
     assert "invalid partition specified: gpus" in grid.said(), f"the words of sbatch are missing: {grid.said()}"
 
 
+def test_more_than_any_node_has_is_refused_with_the_words_of_sbatch(grid: Grid) -> None:
+    grid.write(1, resources="gpus=9")
+    assert grid.run() != 0, "nine GPUs were found"
+    assert "refused by the cluster: sbatch" in grid.said() and "node configuration" in grid.said(), grid.said()
+    assert "trying again" not in grid.said(), "it was submitted again"
+
+
 def test_a_job_that_slurm_will_never_start_is_told_with_the_reason(grid: Grid) -> None:
     grid.write(1, resources="cpus_per_task=99")
     grid.start()
