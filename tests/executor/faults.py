@@ -236,7 +236,7 @@ class Controller:
         job.pid = os.fork()
         if job.pid == 0:
             os.setsid()
-            os.environ["TASK"] = job.name
+            os.environ.update(TASK=job.name, CONTROLLER=str(os.getppid()))
             worker.PATIENCE = 0.5
             self.become(worker.Worker(str(job.folder)), f"task-{job.name}")
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR2})

@@ -4,7 +4,8 @@ import random
 from dataclasses import dataclass
 
 # Run as `bash cell.bash NAME KIND SECONDS` in the folder of the trial. Whoever holds descriptor 9, children included,
-# holds the lock; the log has name, task, process, time and what happened.
+# holds the lock; the log has name, task, process, time and what happened. One whose worker has died while it was being
+# started must not shoot who it falls to then, the process that plays Slurm.
 CELL = r"""
 name=$1 kind=$2 seconds=$3
 log() { echo "$name $TASK $$ $EPOCHREALTIME $1" >> runs.log; }
@@ -18,7 +19,7 @@ case $kind in
     fails) log failed; exit 3;;
     flaky) if ((first)); then log failed; exit 3; fi;;
     dies) if ((first)); then log dies; kill -9 $$; fi;;
-    shot) if ((first)); then log dies; kill -9 $PPID; fi;;
+    shot) if ((first)); then log dies; kill -9 $((PPID == CONTROLLER ? $$ : PPID)); fi;;
     hangs) if ((first)); then log hangs; sleep 60; fi;;
     stubborn) if ((first)); then log hangs; trap '' USR2; sleep 60; fi;;
     endless) log hangs; trap '' USR2; sleep 60;;
