@@ -6,6 +6,7 @@ What a fork cannot run faithfully (conda, containers, scripts, notebooks, shadow
 with other executors, in the same bundles. `--submitit-cluster local` runs the same way on one machine.
 """
 
+import os
 import shlex
 import sys
 import textwrap
@@ -94,6 +95,7 @@ class Executor(RemoteExecutor):
 
     def __post_init__(self) -> None:
         from snakemake_executor_plugin_submitit import clusters
+        from snakemake_executor_plugin_submitit.bundles import Bundle
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
         from snakemake_executor_plugin_submitit.resources import Request
         from snakemake_executor_plugin_submitit.warm import script
@@ -126,17 +128,20 @@ class Executor(RemoteExecutor):
             self.dispatcher = Dispatcher(
                 kind(given.setup.splitlines(), given.array_parallelism, given.workers, given.grace),
                 Settings(
-                    folder=Path(given.folder),
-                    bundle_seconds=given.bundle_seconds,
-                    slots=given.workers,
-                    parallelism=given.array_parallelism,
-                    array_size=given.array_size,
-                    max_requeues=given.max_requeues,
-                    grace=given.grace,
-                    scripts=scripts,
-                    environment=dict(self.envvars()),
-                    latency_wait=self.workflow.execution_settings.latency_wait,
-                    origin=self.workflow.workdir_init,
+                    Path(given.folder),
+                    given.array_size,
+                    given.bundle_seconds,
+                    Bundle(
+                        cells=(),
+                        directory=os.getcwd(),
+                        slots=given.workers,
+                        scripts=scripts,
+                        environment=dict(self.envvars()),
+                        grace=given.grace,
+                        latency_wait=self.workflow.execution_settings.latency_wait,
+                        max_requeues=given.max_requeues,
+                        origin=self.workflow.workdir_init,
+                    ),
                 ),
                 submitted=self.note_submission,
                 say=self.logger.info,

@@ -12,8 +12,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from snakemake_executor_plugin_submitit.process import threads
 from snakemake_executor_plugin_submitit.resources import Request
-from snakemake_executor_plugin_submitit.worker import Worker, threads
+from snakemake_executor_plugin_submitit.worker import Worker
 
 # Slurm's words for a job that is still to run or running, in squeue.
 ALIVE = {
@@ -178,7 +179,7 @@ class Slurm:
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         from submitit.core.utils import DelayedSubmission
 
-        # Of jobs that are over already none has run anything: what submitit puts there after the answer was missing.
+        # What those that are over did stands in their statuses; Slurm also keeps a record of what it refused.
         listed = run("squeue", "--noheader", "--array", f"--name={name}", "--format=%i").split()
         found = {int(job.partition("_")[2] or 0): job for job in listed}
         for number, job in found.items():

@@ -13,7 +13,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from typing import IO, NamedTuple
@@ -63,19 +63,19 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """What all bundles share; see the executor's settings."""
+    """How cells are bundled.
+
+    Attributes:
+        folder: the ledger.
+        array_size: bundles in one array at most.
+        bundle_seconds: after so many a bundle of several cells starts no further one.
+        bundle: what all bundles share; one without cells.
+    """
 
     folder: Path
-    bundle_seconds: float
-    slots: int
-    parallelism: int
     array_size: int
-    max_requeues: int
-    grace: int
-    scripts: tuple[str, ...]
-    environment: dict[str, str]
-    latency_wait: float
-    origin: str | None = None
+    bundle_seconds: float
+    bundle: Bundle
 
 
 @dataclass
@@ -172,7 +172,7 @@ class Dispatcher:
         self.folder = settings.folder.resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         # Released by the kernel with the end of this process, however it ends.
-        self.hold = lock(self.folder / "lock")
+        self.hold = hold(self.folder / "lock")
         self.reattach()
 
     # What Snakemake hands over and asks.
@@ -242,7 +242,8 @@ class Dispatcher:
         """Look after everything once: verdicts that are new, cells that need another place, bundles to submit."""
         with self.lock:
             for bundle in self.open:
-                self.look(bundle)
+                if not bundle.over:
+                    self.look(bundle)
             self.ask()
             self.flush()
             verdicts, self.ready = self.ready, []
@@ -371,7 +372,7 @@ class Dispatcher:
                 self.fail(bundle, waiting.cell, cause, f"its array task was cancelled ({state})")
             elif started and cause not in causes.OTHERS_FAULT and not bundle.cancelled:
                 self.fail(bundle, waiting.cell, cause, f"its worker died ({state})\n{self.log_of(bundle)}")
-            elif self.resubmitted[key] > self.settings.max_requeues and (started or not progress):
+            elif self.resubmitted[key] > self.settings.bundle.max_requeues and (started or not progress):
                 why = f"its array task ended {self.resubmitted[key]} times without it (last: {state})"
                 self.fail(bundle, waiting.cell, cause, f"{why}\n{self.log_of(bundle)}")
             else:
@@ -428,13 +429,15 @@ class Dispatcher:
         """Submit what is in the buffer, if it is worth it or nothing else goes on."""
         if self.closing or time.time() < self.retry_at or not self.clear_doubt():
             return
+        if any(bundle.unreadable and bundle.cancelled and not bundle.over for bundle in self.open):
+            # Still being stopped, and nobody knows what it makes.
+            return
         busy = any(bundle.claimed.keys() - bundle.seen.keys() for bundle in self.open)
-        groups: dict[tuple[Request, str | None, str, int], list[Waiting]] = defaultdict(list)
+        groups: dict[tuple[Request, str | None, str], list[Waiting]] = defaultdict(list)
         for waiting in self.buffer:
-            groups[waiting.request, waiting.tmpdir, waiting.cell.kind, self.blocked(waiting.cell)].append(waiting)
-        for (request, _, _, blocked), cells in groups.items():
-            if blocked:
-                continue
+            if not self.blocked(waiting.cell):
+                groups[waiting.request, waiting.tmpdir, waiting.cell.kind].append(waiting)
+        for (request, _, _), cells in groups.items():
             try:
                 room = self.cluster.room(request)
             except Refused as error:
@@ -455,11 +458,10 @@ class Dispatcher:
                 if not self.submit(request, bundles):
                     return
 
-    def blocked(self, cell: Cell) -> int:
-        """Whether an old bundle that makes the same file, or may do so, is still being stopped."""
-        others = [other[0] for other in (self.outputs.get(path) for path in cell.outputs) if other]
-        others += [bundle for bundle in self.open if bundle.unreadable]
-        return int(any(other.cancelled and not other.over for other in others))
+    def blocked(self, cell: Cell) -> bool:
+        """Whether an old bundle that makes the same file is still being stopped."""
+        others = [self.outputs[path][0] for path in cell.outputs if path in self.outputs]
+        return any(other.cancelled and not other.over for other in others)
 
     def size(self, request: Request, cells: Sequence[Waiting]) -> int:
         """Cells in a bundle: as many as were asked for, and fill the bundle's seconds by what is known of the rules."""
@@ -467,12 +469,11 @@ class Dispatcher:
         if not known:
             return request.bundle
         mean = sum(seconds / count for count, seconds in known) / len(known)
-        fit = self.settings.bundle_seconds * self.settings.slots / max(mean, 1e-3)
+        fit = self.settings.bundle_seconds * self.settings.bundle.slots / max(mean, 1e-3)
         return max(1, min(request.bundle, int(fit)))
 
     def submit(self, request: Request, bundles: Sequence[Sequence[Waiting]]) -> bool:
         """Write and submit bundles as one array; on failure everything stays in the buffer, for later."""
-        settings = self.settings
         # In the order of submission, as what is found last prevails after a restart.
         now = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
@@ -481,24 +482,17 @@ class Dispatcher:
         most = max(len(cells) for cells in bundles)
         minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
         # In a bundle each cell has its minutes, and the task those of its last one on top of its own.
-        whole = minutes if most == 1 else minutes + math.ceil(settings.bundle_seconds / 60) + 1
+        whole = minutes if most == 1 else minutes + math.ceil(self.settings.bundle_seconds / 60) + 1
         try:
             for number, cells in enumerate(bundles):
                 folder = chunk / str(number)
-                bundle = Bundle(
+                bundle = replace(
+                    self.settings.bundle,
                     cells=tuple(waiting.cell for waiting in cells),
-                    directory=os.getcwd(),
                     threads=request.cpus,
-                    slots=settings.slots,
-                    scripts=settings.scripts,
-                    environment=settings.environment,
                     tmpdir=cells[0].tmpdir,
-                    seconds=settings.bundle_seconds if most > 1 else None,
+                    seconds=self.settings.bundle_seconds if most > 1 else None,
                     limit=whole * 60 if whole < YEAR else None,
-                    grace=settings.grace,
-                    latency_wait=settings.latency_wait,
-                    max_requeues=settings.max_requeues,
-                    origin=settings.origin,
                 )
                 bundle.write(folder)
                 made.append((folder, bundle))
@@ -651,7 +645,7 @@ class Dispatcher:
             yield Open(folder, bundle, jobs.get(int(folder.name)) or "")
 
 
-def lock(path: Path) -> IO[str]:
+def hold(path: Path) -> IO[str]:
     """Hold a file for this process alone.
 
     Raises:

@@ -5,18 +5,15 @@ ended and goes on with the others. It decides nothing else; what to do about fai
 """
 
 import contextlib
-import ctypes
 import io
+import math
 import os
-import shlex
 import shutil
 import signal
 import socket
 import struct
 import sys
-import tempfile
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,7 +21,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from snakemake_executor_plugin_submitit import causes, warm
-from snakemake_executor_plugin_submitit.bundles import Bundle, Cell, Status, read_bundle, read_statuses, stamps
+from snakemake_executor_plugin_submitit.bundles import Bundle, Status, read_bundle, read_statuses, stamps
+from snakemake_executor_plugin_submitit.process import become, die_with_parent, make_ready, set_environment
 
 # What a cell exits with when it has saved its state and the same command goes on from there.
 RESUMABLE = os.EX_TEMPFAIL
@@ -37,7 +35,6 @@ SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
 PATIENCE = 20.0
 # What a failed cell's message has of each log.
 TAIL = 2000
-PR_SET_PDEATHSIG = 1
 
 
 class Worker:
@@ -88,14 +85,13 @@ class Task:
         self.running: dict[int, Running] = {}
         self.guard: int | None = None
         self.patience = min(PATIENCE, bundle.grace)
-        self.libc = ctypes.CDLL(None)
         self.memory_kills = causes.memory_kills()
         if isinstance(sys.stdout, io.TextIOWrapper):
             # The name of a file must not end a worker whose terminal does not know its letters.
             sys.stdout.reconfigure(errors="backslashreplace")
         if os.environ.get("SUBMITIT_EXECUTOR") == "local":
             # Where no cluster ends what is left of a task, its end with submitit's controller has to be asked for.
-            self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            die_with_parent()
         set_environment(bundle)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
@@ -135,7 +131,7 @@ class Task:
                 self.note(number, replace(status, state="failed", cause=causes.NODE_FAILURE, message=message))
                 return
         self.note(number, status)
-        problem = make_ready(cell, self.bundle)
+        problem = make_ready(cell, self.bundle, asked)
         command = warm.runnable(cell.command, self.bundle.scripts) if cell.kind == "shell" else None
         if command and not problem:
             warm.prepare(command.words)
@@ -158,48 +154,17 @@ class Task:
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            self.child(parent, cell, command if warm.forkable() else None, output)
+            become(cell, self.bundle, command if warm.forkable() else None, self.folder, output, parent, self.guard)
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
         self.tell_guard(pid)
         self.running[pid] = Running(number, status, output, limit and time.time() + limit)
 
-    def child(self, parent: int, cell: Cell, command: warm.Plain | None, output: Path) -> NoReturn:
-        """In the fork: become a process like the one that a shell would have started, and run the cell."""
-        try:
-            self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if self.guard is not None:
-                os.close(self.guard)
-            os.setpgid(0, 0)
-            if os.getppid() != parent:
-                os._exit(1)
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, set())
-            with contextlib.suppress(OSError):
-                # Of all in this task, the kernel should rather kill this one when memory runs out.
-                Path("/proc/self/oom_score_adj").write_text("1000")
-            opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-            os.dup2(opened, 1)
-            os.dup2(opened, 2)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            nested = cell.kind == "snakemake"
-            os.chdir(self.bundle.origin if nested and self.bundle.origin else self.bundle.directory)
-            if cell.benchmark:
-                benchmark(cell.benchmark, self.libc)
-            execute(cell, command, self.folder)
-        except BaseException:
-            os.write(2, traceback.format_exc().encode())
-        finally:
-            os._exit(1)
-
     def wait(self) -> None:
         """Sleep until a child ends, a signal comes or a limit is due, and see to it."""
         now = time.time()
-        due = [
-            r.asked + self.patience if r.asked else r.deadline for r in self.running.values() if r.deadline or r.asked
-        ]
-        came = signal.sigtimedwait(SIGNALS, max(0.0, min([60.0, *(at - now for at in due if at)])))
+        due = [p.asked + self.patience if p.asked else p.deadline or math.inf for p in self.running.values()]
+        came = signal.sigtimedwait(SIGNALS, max(0.0, min([60.0, *(at - now for at in due)])))
         if came and came.si_signo == signal.SIGUSR2:
             handler = signal.getsignal(signal.SIGUSR2)
             if callable(handler):
@@ -232,6 +197,13 @@ class Task:
                 self.tell_guard(-pid)
                 process = self.running.pop(pid)
                 see(process, os.waitstatus_to_exitcode(ended))
+
+    def drain(self, see: Callable[[Running, int], None], seconds: float = math.inf) -> None:
+        """Collect children until all have ended or the time is over."""
+        deadline = time.time() + seconds
+        while self.running and time.time() < deadline:
+            signal.sigtimedwait({signal.SIGCHLD}, 0.5)
+            self.reap(see)
 
     def tell_guard(self, group: int) -> None:
         """Tell the guard of a process group, or of the end of one (negative); without a guard, go on."""
@@ -309,7 +281,6 @@ class Task:
         for pid in self.running:
             kill(pid, signal.SIGUSR2)
         patience = max(5.0, self.bundle.grace - 20)
-        deadline = time.time() + patience
         slow: set[int] = set()
 
         def see(process: Running, code: int) -> None:
@@ -330,22 +301,17 @@ class Task:
                 process.output.unlink(missing_ok=True)
                 self.todo.append(process.number)
 
-        while self.running and time.time() < deadline:
-            signal.sigtimedwait({signal.SIGCHLD}, 0.5)
-            self.reap(see)
+        self.drain(see, patience)
         for pid, process in self.running.items():
             slow.add(process.number)
             kill(pid, signal.SIGKILL)
-        while self.running:
-            signal.sigtimedwait({signal.SIGCHLD}, 0.5)
-            self.reap(see)
+        self.drain(see)
         return bool(self.todo) and not (self.folder / "revoked").exists()
 
     def terminate(self, number: int) -> NoReturn:
         """On SIGTERM (scancel, preemption without notice) or SIGINT: let the cells save their state, and end."""
         for pid in self.running:
             kill(pid, signal.SIGTERM)
-        deadline = time.time() + self.patience
 
         def see(process: Running, code: int) -> None:
             if code == 0:
@@ -353,9 +319,7 @@ class Task:
             else:
                 self.note(process.number, replace(process.status, state="stopped"))
 
-        while self.running and time.time() < deadline:
-            signal.sigtimedwait({signal.SIGCHLD}, 0.5)
-            self.reap(see)
+        self.drain(see, self.patience)
         raise SystemExit(128 + number)
 
 
@@ -388,121 +352,6 @@ def guard() -> int:
             kill(group, signal.SIGKILL)
     finally:
         os._exit(0)
-
-
-def threads(count: int) -> dict[str, str]:
-    """The variables in which Snakemake tells numerical libraries how many threads to use."""
-    libraries = ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
-    return {f"{library}_THREADS": str(count) for library in libraries}
-
-
-def set_environment(bundle: Bundle) -> None:
-    """Give this process the environment that Snakemake sets for a shell command; its children inherit it."""
-    os.environ.update(threads(bundle.threads))
-    temporary = bundle.tmpdir or tempfile.gettempdir()
-    for name in ("TMPDIR", "TMP", "TEMPDIR", "TEMP"):
-        os.environ[name] = temporary
-    os.environ.update(bundle.environment)
-
-
-def make_ready(cell: Cell, bundle: Bundle) -> str | None:
-    """What Snakemake does before a job: wait for inputs, remove old outputs, make folders. Returns what is wrong."""
-    if cell.kind == "snakemake":
-        return None
-    here = Path(bundle.directory)
-    deadline = time.time() + bundle.latency_wait
-    missing = [path for path in cell.inputs if not os.path.lexists(here / path)]
-    while missing and time.time() < deadline and not asked():
-        time.sleep(0.2)
-        missing = [path for path in missing if not os.path.lexists(here / path)]
-    if missing:
-        return (
-            f"these inputs are missing on {socket.gethostname()} after {bundle.latency_wait:g} s (--latency-wait): "
-            f"{', '.join(missing)}"
-        )
-    try:
-        os.makedirs(bundle.tmpdir or tempfile.gettempdir(), exist_ok=True)
-        for path in cell.outputs:
-            discard(here / path, path in cell.directories)
-        for path in cell.logs:
-            discard(here / path, False)
-        for path in (*cell.outputs, *cell.logs, *([cell.benchmark] if cell.benchmark else [])):
-            (here / path).parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        return f"cannot make room for the outputs: {error}"
-    return None
-
-
-def discard(path: Path, directory: bool) -> None:
-    """Remove an output of old; a folder only if the rule says that it makes one, or it is empty."""
-    if str(path) == os.devnull:
-        return
-    if path.is_dir() and not path.is_symlink():
-        if directory:
-            shutil.rmtree(path)
-        else:
-            with contextlib.suppress(OSError):
-                path.rmdir()
-    else:
-        path.unlink(missing_ok=True)
-
-
-def execute(cell: Cell, command: warm.Plain | None, folder: Path) -> NoReturn:
-    """Become the cell's command; does not return."""
-    for name in [name for name in os.environ if name.startswith("SUBMITIT_")]:
-        del os.environ[name]
-    if cell.kind == "snakemake":
-        words = shlex.split(cell.command) if warm.plain(cell.command) else []
-        if words[1:3] == ["-m", "snakemake"]:
-            warm.run_snakemake(words[3:])
-        bash(cell.command, folder)
-    if command:
-        try:
-            warm.redirect(command.redirections)
-        except OSError as error:
-            os.write(2, f"{error.filename}: {error.strerror}\n".encode())
-            os._exit(1)
-        warm.run(command.words)
-    # The trap keeps the shell alive until what it runs has saved its state; what it runs does not inherit it.
-    bash(f"trap : USR2 TERM; set -euo pipefail; {cell.command}", folder)
-
-
-def bash(text: str, folder: Path) -> NoReturn:
-    """Become a shell that runs a text; does not return."""
-    # Python ignores these, which every program but Python would inherit.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-    shell = shutil.which("bash") or "bash"
-    if len(os.fsencode(text)) < 100_000:
-        os.execvp(shell, [shell, "-c", text])
-    # Longer than an argument may be.
-    with tempfile.NamedTemporaryFile(dir=folder, prefix="command-", suffix=".sh", delete=False) as file:
-        file.write(os.fsencode(text))
-    os.execvp(shell, [shell, file.name])
-
-
-def benchmark(path: str, libc: ctypes.CDLL) -> None:
-    """Fork again, return in the new process, and watch it from this one, which writes Snakemake's benchmark table."""
-    from snakemake.benchmark import benchmarked, write_benchmark_records
-
-    watcher = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != watcher:
-            os._exit(1)
-        return
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
-    with benchmarked(pid) as record:
-        _, ended = os.waitpid(pid, 0)
-    code = os.waitstatus_to_exitcode(ended)
-    if code == 0:
-        write_benchmark_records([record], path, False)
-    elif code < 0:
-        signal.signal(-code, signal.SIG_DFL)
-        os.kill(watcher, -code)
-    os._exit(code & 0xFF)
 
 
 def kill(group: int, number: int) -> None:

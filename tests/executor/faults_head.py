@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from snakemake_executor_plugin_submitit import dispatch
-from snakemake_executor_plugin_submitit.bundles import Cell
+from snakemake_executor_plugin_submitit.bundles import Bundle, Cell
 from snakemake_executor_plugin_submitit.resources import Request
 
 if TYPE_CHECKING:
@@ -95,16 +95,10 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
         os.write(record, (json.dumps({"time": time.time(), "head": number, **what}) + "\n").encode())
 
     settings = dispatch.Settings(
-        folder=folder / "ledger",
-        bundle_seconds=trial.seconds,
-        slots=trial.slots,
-        parallelism=trial.width,
-        array_size=trial.array,
-        max_requeues=3,
-        grace=20,
-        scripts=(),
-        environment={},
-        latency_wait=2,
+        folder / "ledger",
+        trial.array,
+        trial.seconds,
+        Bundle((), os.getcwd(), slots=trial.slots, grace=20, latency_wait=2),
     )
     try:
         head = dispatch.Dispatcher(Cluster(channel), settings, say=lambda text: print(time.time(), text))

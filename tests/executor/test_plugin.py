@@ -44,10 +44,11 @@ def test_settings_that_a_resource_overrides_say_so() -> None:
 ANOTHER = """
 import sys
 from pathlib import Path
+from snakemake_executor_plugin_submitit.bundles import Bundle
 from snakemake_executor_plugin_submitit.clusters import Local
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 
-settings = Settings(Path(sys.argv[1]), 600, 1, 1, 1000, 3, 90, (), {}, 5)
+settings = Settings(Path(sys.argv[1]), 1000, 600, Bundle((), "."))
 try:
     Dispatcher(Local((), 1, 1, 90), settings)
 except RuntimeError as error:
@@ -56,7 +57,7 @@ except RuntimeError as error:
 
 
 def test_two_heads_do_not_share_a_folder(tmp_path: Path) -> None:
-    settings = Settings(tmp_path, 600, 1, 1, 1000, 3, 90, (), {}, 5)
+    settings = Settings(tmp_path, 1000, 600, Bundle((), "."))
     head = Dispatcher(Local((), 1, 1, 90), settings)
     told = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
     assert f"another Snakemake (process {os.getpid()} on" in told.stdout and "--submitit-folder" in told.stdout

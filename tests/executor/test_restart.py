@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from workflow import LOCAL, environment, project, run
 
-from snakemake_executor_plugin_submitit.bundles import Cell
+from snakemake_executor_plugin_submitit.bundles import Bundle, Cell
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
 
@@ -43,7 +43,7 @@ class Stub:
 
 def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
     cluster = Stub()
-    head = Dispatcher(cluster, Settings(tmp_path, 600, 1, 1, 1000, 3, 90, (), {}, 5))
+    head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
     head.add([(Cell("key", "rule", "shell", "true"), Request(), None)])
     head.poll()
     assert len(cluster.submitted) == 1
