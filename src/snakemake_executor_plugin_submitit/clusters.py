@@ -249,7 +249,12 @@ class Local:
             executor = LocalExecutor(folder, max_num_timeout=TIMEOUTS, python=launch)
             executor._throttling = 0
             executor.update_parameters(timeout_min=minutes, signal_delay_s=self.grace, stderr_to_stdout=True)
-            submitted = executor.submit(Worker(str(bundle)))
+            # Ctrl-C is for the head, which then ends its tasks; whoever it starts here inherits the mask.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                submitted = executor.submit(Worker(str(bundle)))
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             job = f"{submitted.job_id}.{birth(int(submitted.job_id))}"
             self.jobs[job] = submitted
             self.held[job] = (request.cpus * self.slots, chosen)

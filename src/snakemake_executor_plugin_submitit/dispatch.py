@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import math
 import os
+import re
 import secrets
 import socket
 import time
@@ -261,7 +262,7 @@ class Dispatcher:
             self.cluster.cancel([bundle.job for bundle in alive])
             if self.doubtful:
                 with contextlib.suppress(OSError):
-                    stray = self.cluster.stray(self.doubtful.chunk / "submitit", self.doubtful.chunk.name)
+                    stray = self.cluster.stray(self.doubtful.chunk / "submitit", job_name(self.doubtful.chunk))
                     self.cluster.cancel(list(stray.values()))
 
     def rest(self, seconds: float = 30) -> None:
@@ -476,8 +477,8 @@ class Dispatcher:
         """Write and submit bundles as one array; on failure everything stays in the buffer, for later."""
         # In the order of submission, as what is found last prevails after a restart.
         now = time.time()
-        name = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
-        chunk = self.folder / name
+        stamp = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
+        chunk = self.folder / f"{stamp}-{re.sub(r'[^0-9A-Za-z_]', '_', bundles[0][0].cell.rule)}"
         made: list[tuple[Path, Bundle]] = []
         most = max(len(cells) for cells in bundles)
         minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
@@ -496,7 +497,9 @@ class Dispatcher:
                 )
                 bundle.write(folder)
                 made.append((folder, bundle))
-            jobs = self.cluster.submit(chunk / "submitit", name, [folder for folder, _ in made], request, whole)
+            jobs = self.cluster.submit(
+                chunk / "submitit", job_name(chunk), [folder for folder, _ in made], request, whole
+            )
         except (OSError, RuntimeError) as error:
             self.refused += 1
             wait = min(2**self.refused, 300)
@@ -526,9 +529,11 @@ class Dispatcher:
         failed = self.doubtful
         if failed:
             try:
-                jobs = self.cluster.stray(failed.chunk / "submitit", failed.chunk.name)
+                jobs = self.cluster.stray(failed.chunk / "submitit", job_name(failed.chunk))
             except OSError as error:
-                self.complain(f"the cluster does not tell whether it has a job named {failed.chunk.name} ({error})")
+                self.complain(
+                    f"the cluster does not tell whether it has a job named {job_name(failed.chunk)} ({error})"
+                )
                 return False
             self.doubtful = None
             self.book(failed, jobs)
@@ -613,7 +618,7 @@ class Dispatcher:
                     found += self.bundles_of(chunk, dict(enumerate(about["jobs"])))
                 else:
                     # The head died while submitting, or the node on which it wrote this.
-                    found += self.bundles_of(chunk, self.cluster.stray(chunk / "submitit", chunk.name))
+                    found += self.bundles_of(chunk, self.cluster.stray(chunk / "submitit", job_name(chunk)))
             states = self.cluster.states([bundle.job for bundle in found if bundle.job]) if found else {}
         except OSError as error:
             raise RuntimeError(
@@ -669,6 +674,12 @@ def hold(path: Path) -> IO[str]:
     file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
     file.flush()
     return file
+
+
+def job_name(chunk: Path) -> str:
+    """The name of an array: the rule first, since a queue's listing shows but the first letters."""
+    stamp, _, rule = chunk.name.rpartition("-")
+    return f"{rule}-{stamp}"
 
 
 def log_path(chunk: Path, job: str) -> Path | None:

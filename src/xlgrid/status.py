@@ -85,7 +85,8 @@ def totals(seen: Overview) -> "Text":
                 continue
             words = f"{state} {mark}".strip()
             if state == "failed" and kind == "cells":
-                words = f"wait for {len(set(seen.broken.values())):,} failed jobs (✗)"
+                jobs = len(set(seen.broken.values()))
+                words = f"wait for {jobs:,} failed {'job' if jobs == 1 else 'jobs'} (✗)"
             line.append(f", {count[state]:,} ").append(words, style)
         lines.append(line)
     if seen.flight:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from workflow import LOCAL, environment, project
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Cell
 from snakemake_executor_plugin_submitit.clusters import Local, Refused, birth
@@ -127,3 +128,22 @@ def test_a_task_ends_with_submitit_s_controller(tmp_path: Path) -> None:
 
 def test_a_number_that_another_process_has_by_now_is_not_the_task() -> None:
     assert local().states([f"{os.getpid()}.1"]) == {f"{os.getpid()}.1": "ENDED"}
+
+
+def test_ctrl_c_ends_all_in_a_few_words(tmp_path: Path) -> None:
+    """A terminal signals the head, submitit's controllers and the tasks alike."""
+    text = 'rule all:\n    input: "a", "b"\nrule cell:\n    output: "{x}"\n    shell: "echo $$ > {wildcards.x}.pid; sleep 60"'
+    project(tmp_path, text)
+    command = [sys.executable, "-m", "snakemake", "--nocolor", *LOCAL, "--submitit-bundle-size", "1"]
+    head = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    pids = [tmp_path / "a.pid", tmp_path / "b.pid"]
+    deadline = time.time() + 60
+    while not all(path.exists() and path.read_text() for path in pids) and time.time() < deadline:
+        time.sleep(0.1)
+    os.killpg(head.pid, signal.SIGINT)
+    said = head.communicate(timeout=60)[1]
+    assert "Traceback" not in said
+    left = [path.name for path in pids if birth(int(path.read_text()))]
+    assert not left, f"these go on: {left}\n{said}"

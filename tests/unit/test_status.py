@@ -303,7 +303,7 @@ def test_the_totals_name_the_marks_and_count_cells_runs_and_jobs() -> None:
     bundle("2/a", (CELL.path.replace("qb1", "qa1"), None), rule="evaluate")
     bundle("3/a", ("results/other/runs/x", running()))
     assert status.totals(look()).plain.splitlines() == [
-        "1 of 12 cells done, 1 wait for 1 failed jobs (✗), 3 training ▷, 4 queued …, 3 waiting",
+        "1 of 12 cells done, 1 wait for 1 failed job (✗), 3 training ▷, 4 queued …, 3 waiting",
         "2 of 4 runs done, 1 training ▷, 1 queued …",
         "in flight: evaluate 1 queued; train 1 running, 1 queued",
     ]
@@ -386,7 +386,7 @@ def test_status_shows_matrix_totals_and_failures_of_the_ledger_it_is_told() -> N
     ledger.FOLDER.rename("elsewhere")
     done = ask("status", "studies/tiny.yaml", "--ledger", "elsewhere")
     assert done.exit_code == 0
-    assert "0/2 ✗" in done.output and "3 wait for 1 failed jobs (✗)" in done.output
+    assert "0/2 ✗" in done.output and "3 wait for 1 failed job (✗)" in done.output
     assert "reason: out of memory\n" in done.output
 
 

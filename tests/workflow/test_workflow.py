@@ -159,7 +159,7 @@ def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(fini
     scores = (folder / "results/demo/partial/ner-transfer.csv").read_text().splitlines()
     assert any("full-ft" in line for line in scores), "the partial table has what is done"
     status = shell(folder, "xlgrid status studies/demo.yaml")
-    assert "11 of 14 cells done, 3 wait for 1 failed jobs" in status.stdout, status.stdout
+    assert "11 of 14 cells done, 3 wait for 1 failed job" in status.stdout, status.stdout
 
     expected = cells(finished)
     assert cells(folder) == {path: cell for path, cell in expected.items() if "/bitfit/" not in path}
