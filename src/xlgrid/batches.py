@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from xlgrid import languages
+
 if TYPE_CHECKING:
     import torch
 
     from xlgrid.recipe import Phase
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 # Batches are cut from pools of so many batches' worth of examples, sorted by length: less than 3% of padding, and yet
 # every batch of an epoch is drawn from a random subset.
@@ -31,6 +34,7 @@ class Tokens:
         contexts: tokens of each example's first segment, its special tokens included.
         labels: one per example (`head` "sequence"), or one per token, -100 where none is due (`head` "token").
         depths: depth of proof, or None.
+        switched: whether the segments are in two languages.
     """
 
     values: NDArray[np.int32]
@@ -41,6 +45,7 @@ class Tokens:
     head: Literal["sequence", "token"]
     names: tuple[str, ...]
     pad_id: int
+    switched: Flags
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -62,6 +67,7 @@ class Tokens:
             head=self.head,
             names=self.names,
             pad_id=self.pad_id,
+            switched=self.switched[chosen],
         )
 
 
@@ -71,8 +77,11 @@ def _flat(offsets: Ints, chosen: Ints) -> Ints:
     return np.arange(sizes.sum()) + np.repeat(offsets[chosen] - before, sizes)
 
 
-def read(path: str | Path) -> Tokens:
+def read(path: str | Path, code: str = "") -> Tokens:
     """Open a tokens file (Arrow IPC, memory-mapped).
+
+    Args:
+        code: its language, or pair of languages.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -99,6 +108,7 @@ def read(path: str | Path) -> Tokens:
             head=about["head"],
             names=tuple(about["labels"]),
             pad_id=about["pad_id"],
+            switched=np.full(len(offsets) - 1, len(languages.parts(code)) > 1),
         )
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
@@ -151,6 +161,7 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
         head=first.head,
         names=first.names,
         pad_id=first.pad_id,
+        switched=np.concatenate([part.switched for part in taken]),
     )
     # Back to the order of the rows, so that example i of the mix is row i of its part.
     return joined.take(np.argsort(np.argsort(belongs, kind="stable"), kind="stable"))

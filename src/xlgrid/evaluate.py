@@ -107,6 +107,7 @@ def has_segments(model: "PreTrainedModel") -> bool:
 
 def outcomes_on(
     model: "PreTrainedModel",
+    method: "Method",
     tokens: batches.Tokens,
     budget: int,
     bf16: bool = False,
@@ -136,7 +137,8 @@ def outcomes_on(
                 inputs = batches.collate(tokens, chosen, segments, device)
                 labels = inputs.pop("labels")
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-                    predicted = model(**inputs).logits.argmax(-1)
+                    extra = extras(method, tokens, chosen, device, training=False)
+                    predicted = model(**inputs, **extra).logits.argmax(-1)
             except torch.OutOfMemoryError as error:
                 problem = str(error)
             if problem is not None:
@@ -155,6 +157,14 @@ def outcomes_on(
     finally:
         model.train(was_training)
     return outcomes
+
+
+def extras(
+    method: "Method", tokens: batches.Tokens, chosen: batches.Ints, device: "torch.device", training: bool
+) -> dict[str, Any]:
+    """What the method's model gets besides the batch of the examples `chosen`."""
+    length = int(tokens.lengths[chosen].max())
+    return method.arrange(tokens.contexts[chosen], tokens.switched[chosen], length, device, training)
 
 
 def halved(limit: int, lengths: batches.Ints, parts: Sequence[batches.Ints], problem: str) -> int:
@@ -216,7 +226,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
 
     record = read_run(run)
     recipe = Recipe.model_validate(record["recipe"])
-    data = batches.read(tokens)
+    data = batches.read(tokens, target)
     if list(data.names) != record["labels"]:
         raise ValueError(
             f"{tokens} has the labels {', '.join(data.names)}, but {run} was trained on {', '.join(record['labels'])}: "
@@ -225,7 +235,6 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     if not len(data):
         raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")
     method = make(recipe.base, recipe.options)
-    torch.manual_seed(recipe.seed)
     # Its head is random, and the run's comes in its place.
     model = _ready.pop(_identity(encoder, data), None) or load_model(encoder, data)
     method.install(model)
@@ -234,7 +243,9 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     device = default_device()
     model.to(device)  # type: ignore[arg-type]
     budget = recipe.training.micro_batch_tokens or recipe.training.batch_tokens
-    found = outcomes_on(model, data, budget, recipe.training.precision == "bf16" and device.type == "cuda")
+    # For methods whose evaluation has something random.
+    torch.manual_seed(recipe.seed)
+    found = outcomes_on(model, method, data, budget, recipe.training.precision == "bf16" and device.type == "cuda")
     metric = metrics.metric_of(data.head, data.names)
     cell = {
         "study": recipe.study,

@@ -78,8 +78,13 @@ class Loop:
         self.recipe, self.settings, self.folder = recipe, recipe.training, folder
         # The recipe has names of encoder and task only: these are what they stood for.
         self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev])
-        self.train = batches.mix([batches.read(path) for path in train], self.settings.mix_seed)
-        self.dev = batches.mix([batches.read(path) for path in dev], self.settings.mix_seed)
+        codes = recipe.source.split("+")
+        self.train, self.dev = (
+            batches.mix(
+                [batches.read(path, code) for path, code in zip(paths, codes, strict=True)], self.settings.mix_seed
+            )
+            for paths in (train, dev)
+        )
         if not len(self.dev):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.device = evaluate.default_device()
@@ -203,13 +208,14 @@ class Loop:
         torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
         segments = evaluate.has_segments(self.model)
         inputs = [batches.collate(self.train, part, segments, self.device) for part in parts]
+        extras = [evaluate.extras(self.method, self.train, part, self.device, training=True) for part in parts]
         # Over the whole batch, so that micro-batches change nothing but the order of sums.
         labelled = max(1, sum(int((part["labels"] != -100).sum()) for part in inputs))
         loss = 0.0
-        for part in inputs:
+        for part, extra in zip(inputs, extras, strict=True):
             labels = part.pop("labels")
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-                logits = self.model(**part).logits
+                logits = self.model(**part, **extra).logits
             share = cross_entropy(logits.float().flatten(0, -2), labels.flatten(), reduction="sum") / labelled
             share.backward()
             loss += float(share.detach())
@@ -218,7 +224,7 @@ class Loop:
     def evaluate(self, check: Any) -> None:
         """Score the dev set, add a line to the curve, keep the weights if they are the best so far."""
         budget = self.limit or self.settings.batch_tokens
-        found = evaluate.outcomes_on(self.model, self.dev, budget, self.bf16, check)
+        found = evaluate.outcomes_on(self.model, self.method, self.dev, budget, self.bf16, check)
         line = {
             "step": self.step,
             "loss": sum(self.losses) / max(1, len(self.losses)),

@@ -4,6 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -49,9 +50,14 @@ def installed(base: str, kind: str) -> tuple[Any, Method]:
     return model.eval(), method
 
 
+def switched(method: Method, length: int, training: bool = False) -> dict[str, Any]:
+    """What the model gets besides IDS if their segments, of three tokens each, are in two languages."""
+    return method.arrange(np.array([3, 3]), np.array([True, True]), length, torch.device("cpu"), training)
+
+
 @torch.no_grad()
-def logits(model: Any, ids: torch.Tensor = IDS) -> torch.Tensor:
-    return model(input_ids=ids, attention_mask=(ids != 1).long()).logits
+def logits(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
+    return model(input_ids=ids, attention_mask=(ids != 1).long(), **extra).logits
 
 
 def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:
@@ -62,7 +68,7 @@ def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
     model, method = installed(base, kind)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(method.trains(name))
-    model(input_ids=IDS).logits.square().sum().backward()
+    model(input_ids=IDS, **switched(method, 6, training=True)).logits.square().sum().backward()
     got = {name for name, p in model.named_parameters() if p.grad is not None}
     assert got == {name for name, _ in model.named_parameters() if method.trains(name)}
 
@@ -89,10 +95,12 @@ def test_speaking_the_first_language_again_undoes_the_second(base: str, kind: st
 
 
 def test_padding_never_changes_a_result(base: str, kind: str) -> None:
-    model, _ = installed(base, kind)
-    padded = logits(model, torch.cat([IDS, torch.ones(2, 5, dtype=torch.long)], 1))
-    padded = padded[:, : IDS.shape[1]] if kind.endswith("token") else padded
-    torch.testing.assert_close(padded, logits(model), atol=1e-5, rtol=0)
+    model, method = installed(base, kind)
+    ids = torch.cat([IDS, torch.ones(2, 5, dtype=torch.long)], 1)
+    for short, long in (({}, {}), (switched(method, 6), switched(method, 11))):
+        padded = logits(model, ids, **long)
+        padded = padded[:, : IDS.shape[1]] if kind.endswith("token") else padded
+        torch.testing.assert_close(padded, logits(model, **short), atol=1e-5, rtol=0)
 
 
 def count(base: str, kind: str) -> int:
@@ -101,8 +109,10 @@ def count(base: str, kind: str) -> int:
     pooler = {"bert-sequence": h * h, "xlmr-sequence": h * h}.get(kind, 0)
     head_weights = pooler + labels * h
     biases = layers * (3 * h + h + h + m + h + h) + h + labels + (h if pooler else 0)
-    if base == "bitfit":
+    if base in ("bitfit", "structured-dropout"):
         return biases + head_weights
+    if base == "qcross":
+        return biases + layers * h + head_weights
     embeddings = (SIZE["vocab_size"] + 32 + 2) * h
     return biases + head_weights + embeddings + h + layers * (4 * h * h + 2 * h * m + 2 * h)
 

@@ -21,6 +21,7 @@ from test_batches import write
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 from xlgrid import batches, evaluate
+from xlgrid.methods import Method
 from xlgrid.recipe import Recipe, Training
 from xlgrid.train import Loop, Stopped, learning_rate, train
 
@@ -346,11 +347,11 @@ def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
     data = replace(read, labels=read.labels ^ (np.random.default_rng(1).random(len(read)) < 0.3))
     model = evaluate.load_model(encoder, data)
     model.load_state_dict(load_file(plain / "delta.safetensors"))
-    expected = evaluate.outcomes_on(model, data, 128)
+    expected = evaluate.outcomes_on(model, Method(), data, 128)
     assert 10 < sum(expected) < 50, "outcomes all alike would show nothing"
     # The fourth pass is amid the examples; those done by then are not done again.
     seen = short_of_memory(monkeypatch, lambda number, tokens: number == 4 or (number > 4 and tokens > 40))
-    assert evaluate.outcomes_on(model, data, 128) == expected
+    assert evaluate.outcomes_on(model, Method(), data, 128) == expected
     told = capfd.readouterr().err.splitlines()
     assert len(told) == 2 and all("out of memory in evaluation: goes on with" in line for line in told), told
     assert max(seen[5:]) <= 40, seen

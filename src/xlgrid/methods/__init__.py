@@ -5,9 +5,15 @@ from dataclasses import fields
 
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.method import Method
+from xlgrid.methods.structured import CrossQuery, StructuredDropout
 from xlgrid.names import unknown
 
-METHODS: dict[str, type[Method]] = {"full-ft": Method, "bitfit": BitFit}
+METHODS: dict[str, type[Method]] = {
+    "full-ft": Method,
+    "bitfit": BitFit,
+    "structured-dropout": StructuredDropout,
+    "qcross": CrossQuery,
+}
 
 __all__ = ["METHODS", "Method", "make"]
 

@@ -1,9 +1,12 @@
 """What a method of cross-lingual transfer may do to a model; the default does nothing, which is full fine-tuning."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.batches import Flags, Ints
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
 
@@ -25,6 +28,18 @@ class Method:
     def trains(self, name: str) -> bool:
         """Whether training on the task changes the parameter called `name` (in `named_parameters` after `install`)."""
         return True
+
+    def arrange(
+        self, contexts: Ints, switched: Flags, length: int, device: "torch.device", training: bool
+    ) -> dict[str, Any]:
+        """What an installed model's forward gets besides a batch; what is random comes from torch's generator.
+
+        Args:
+            contexts: tokens of each example's first segment.
+            switched: whether its segments are in two languages.
+            length: tokens of the longest example, to which the batch is padded.
+        """
+        return {}
 
     def speak(self, model: "PreTrainedModel", language: str) -> None:
         """Turn an installed `model` to `language` (a code or a pair), in place."""

@@ -1,0 +1,1 @@
+"""Modules and functions that methods put into transformers' models."""
