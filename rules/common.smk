@@ -7,7 +7,8 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from xlgrid.exhibits import needed
-from xlgrid.grid import Cell, Run, cells, constraint, explain, files, runs
+from xlgrid.grid import MLM, Cell, Run, cells, constraint, explain, files, runs, starting_runs
+from xlgrid.languages import parts
 from xlgrid.study import load_study
 
 # A study of many cells is millions of objects of Snakemake, which looking for garbage among slows by half.
@@ -34,17 +35,19 @@ def from_origin(origin):
     return among(name for name, encoder in STUDY.encoders.items() if getattr(encoder, origin) is not None)
 
 
-LANGUAGES = {code for cell in CELLS for code in (cell.target, *cell.source.split("+"))} | set(STUDY.languages)
+SOURCES = {run.source for run in RUNS}
+LANGUAGES = {code for source in SOURCES for code in source.split("+")}
+LANGUAGES |= {cell.target for cell in CELLS} | set(STUDY.languages)
 ALLOWED = {
     "study": among([STUDY.name]),
-    "task": among(STUDY.tasks),
+    "task": among([*STUDY.tasks, MLM]),
     "encoder": among(STUDY.encoders),
     "method": among(STUDY.methods),
-    "source": among(cell.source for cell in CELLS),
+    "source": among(SOURCES),
     "target": among(cell.target for cell in CELLS),
     "language": among(LANGUAGES),
     "split": "train|dev|test",
-    "seed": among(str(cell.seed) for cell in CELLS),
+    "seed": among(str(run.seed) for run in RUNS),
     "exhibit": among(STUDY.exhibits),
 }
 
@@ -61,15 +64,27 @@ def token_files(task, encoder, languages, split):
     return [f"results/{STUDY.name}/tokens/{task}/{encoder}/{language}/{split}.arrow" for language in languages]
 
 
+def run_of(wildcards):
+    return Run(**{axis: getattr(wildcards, axis) for axis in Run._fields[:-1]}, seed=int(wildcards.seed))
+
+
 def recipe(wildcards):
-    run = Run(**{axis: getattr(wildcards, axis) for axis in Run._fields[:-1]}, seed=int(wildcards.seed))
+    run = run_of(wildcards)
     if run not in RUNS:
         raise WorkflowError(explain(run.folder, STUDY))
     return STUDY.recipe(run.task, run.encoder, run.method, run.source, run.seed).model_dump_json(exclude_defaults=True)
 
 
+def cell_of(wildcards):
+    return Cell(**{axis: getattr(wildcards, axis) for axis in Cell._fields[:-1]}, seed=int(wildcards.seed))
+
+
 def test_tokens(wildcards):
-    cell = Cell(**{axis: getattr(wildcards, axis) for axis in Cell._fields[:-1]}, seed=int(wildcards.seed))
+    cell = cell_of(wildcards)
     if cell not in KNOWN:
         raise WorkflowError(explain(cell.path, STUDY))
     return cell.tokens
+
+
+def starts_of_cell(wildcards):
+    return [f"{start.folder}/delta.safetensors" for start in starting_runs(STUDY, cell_of(wildcards))]

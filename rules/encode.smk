@@ -1,7 +1,8 @@
 """Encoders, in the ordinary Hugging Face layout wherever they come from, and the data in their tokens.
 
 REQUIRED INPUTS: results/{study}/text/{language}.parquet (mini encoders), results/{study}/data/...
-OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow
+OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow, where
+    text is of task mlm
 """
 
 LAYOUT = [
@@ -84,6 +85,8 @@ rule tokens:
         "results/{study}/logs/tokens/{task}/{encoder}/{language}/{split}.log",
     benchmark:
         "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}/{split}.tsv"
+    wildcard_constraints:
+        task=among(STUDY.tasks),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -96,6 +99,30 @@ rule tokens:
             --encoder {params.encoder:q} \
             --max-length {params.max_length} \
             --output {output:q} 2>{log:q}
+        """
+
+
+rule text_tokens:
+    input:
+        text=lambda w: expand("results/{{study}}/text/{code}.parquet", code=parts(w.language)),
+        tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
+    output:
+        train="results/{study}/tokens/mlm/{encoder}/{language}/train.arrow",
+        dev="results/{study}/tokens/mlm/{encoder}/{language}/dev.arrow",
+    log:
+        "results/{study}/logs/tokens/mlm/{encoder}/{language}.log",
+    benchmark:
+        "results/{study}/benchmarks/tokens/mlm/{encoder}/{language}.tsv"
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        encoder=subpath(input.tokenizer, parent=True),
+    shell:
+        r"""
+        xlgrid tokenize-text {input.text:q} \
+            --encoder {params.encoder:q} \
+            --train {output.train:q} \
+            --dev {output.dev:q} 2>{log:q}
         """
 
 

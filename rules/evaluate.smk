@@ -10,6 +10,7 @@ rule evaluate:
         delta="results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
         tokens=test_tokens,
+        start=starts_of_cell,
     output:
         "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json",
     log:

@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,14 @@ Flags = NDArray[np.bool_]
 POOL = 32
 
 
+class Vocabulary(NamedTuple):
+    """What masking needs to know of a tokenizer."""
+
+    size: int
+    mask_id: int
+    special_ids: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class Tokens:
     """A tokens file, or a mix of several: ragged columns as flat values and offsets (n + 1).
@@ -32,7 +40,8 @@ class Tokens:
     Attributes:
         values, offsets: token ids of example i are `values[offsets[i] : offsets[i + 1]]`.
         contexts: tokens of each example's first segment, its special tokens included.
-        labels: one per example (`head` "sequence"), or one per token, -100 where none is due (`head` "token").
+        labels: one per example (`head` "sequence"), or one per token, -100 where none is due (`head` "token"); none yet
+            for `head` "mlm", whose tokens are masked when they are collated.
         depths: depth of proof, or None.
         switched: whether the segments are in two languages.
     """
@@ -42,10 +51,11 @@ class Tokens:
     contexts: Ints
     labels: Ints
     depths: Ints | None
-    head: Literal["sequence", "token"]
+    head: Literal["sequence", "token", "mlm"]
     names: tuple[str, ...]
     pad_id: int
     switched: Flags
+    vocabulary: "Vocabulary | None" = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -62,12 +72,13 @@ class Tokens:
             values=self.values[at],
             offsets=np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64),
             contexts=self.contexts[chosen],
-            labels=self.labels[chosen if self.head == "sequence" else at],
+            labels=self.labels[at if self.head == "token" else chosen],
             depths=None if self.depths is None else self.depths[chosen],
             head=self.head,
             names=self.names,
             pad_id=self.pad_id,
             switched=self.switched[chosen],
+            vocabulary=self.vocabulary,
         )
 
 
@@ -95,20 +106,28 @@ def read(path: str | Path, code: str = "") -> Tokens:
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         about = json.loads(table.schema.metadata[b"xlgrid"])
         ids = _one(table, "input_ids")
-        token_head = about["head"] == "token"
-        labels = _one(table, "labels").flatten() if token_head else _one(table, "label")
         offsets = _numbers(ids.offsets)
+        if about["head"] == "mlm":
+            labels, vocabulary = (
+                np.zeros(len(ids), np.int64),
+                Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"])),
+            )
+        else:
+            token_head = about["head"] == "token"
+            labels = _numbers(_one(table, "labels").flatten() if token_head else _one(table, "label"))
+            vocabulary = None
         return Tokens(
             # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
             values=np.from_dlpack(ids.flatten()).astype(np.int32, copy=False),
             offsets=offsets - offsets[0],
             contexts=_numbers(_one(table, "context_length")),
-            labels=_numbers(labels),
+            labels=labels,
             depths=_numbers(_one(table, "depth")) if "depth" in table.column_names else None,
             head=about["head"],
             names=tuple(about["labels"]),
             pad_id=about["pad_id"],
             switched=np.full(len(offsets) - 1, len(languages.parts(code)) > 1),
+            vocabulary=vocabulary,
         )
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
@@ -130,6 +149,7 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
     """One data set from several languages': each example comes from exactly one part, drawn with `seed`.
 
     Row i of every part must be the same example in another language. Of n examples and k parts, each part gives n/k.
+    Text is the exception: all parts give all of theirs.
 
     Raises:
         ValueError: the parts differ in their number of examples, or in their labels.
@@ -137,6 +157,8 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
     first = parts[0]
     if len(parts) == 1:
         return first
+    if first.head == "mlm":
+        return _joined(parts)
     if len({len(part) for part in parts}) > 1:
         raise ValueError(
             f"the parts of a mix have {', '.join(str(len(part)) for part in parts)} examples: a mix "
@@ -150,21 +172,23 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
     belongs = np.empty(len(first), np.int64)
     belongs[order] = np.arange(len(first)) % len(parts)
     taken = [part.take(np.flatnonzero(belongs == number)) for number, part in enumerate(parts)]
-    joined = Tokens(
-        values=np.concatenate([part.values for part in taken]),
-        offsets=np.concatenate([[0], np.cumsum(np.concatenate([part.lengths for part in taken]))]).astype(np.int64),
-        contexts=np.concatenate([part.contexts for part in taken]),
-        labels=np.concatenate([part.labels for part in taken]),
-        depths=None
-        if any(p.depths is None for p in taken)
-        else np.concatenate([p.depths for p in taken if p.depths is not None]),
-        head=first.head,
-        names=first.names,
-        pad_id=first.pad_id,
-        switched=np.concatenate([part.switched for part in taken]),
-    )
     # Back to the order of the rows, so that example i of the mix is row i of its part.
-    return joined.take(np.argsort(np.argsort(belongs, kind="stable"), kind="stable"))
+    return _joined(taken).take(np.argsort(np.argsort(belongs, kind="stable"), kind="stable"))
+
+
+def _joined(parts: Sequence[Tokens]) -> Tokens:
+    """The examples of all parts, one after another."""
+    return replace(
+        parts[0],
+        values=np.concatenate([part.values for part in parts]),
+        offsets=np.concatenate([[0], np.cumsum(np.concatenate([part.lengths for part in parts]))]).astype(np.int64),
+        contexts=np.concatenate([part.contexts for part in parts]),
+        labels=np.concatenate([part.labels for part in parts]),
+        depths=None
+        if any(p.depths is None for p in parts)
+        else np.concatenate([p.depths for p in parts if p.depths is not None]),
+        switched=np.concatenate([part.switched for part in parts]),
+    )
 
 
 def eligible(tokens: Tokens, phase: "Phase") -> Ints:
@@ -244,7 +268,7 @@ def collate(
     tokens: Tokens, chosen: Ints, segments: bool, device: "torch.device | str" = "cpu"
 ) -> dict[str, "torch.Tensor"]:
     """Tensors of a batch (B × longest): input_ids, attention_mask, labels (B, or B × longest), and with `segments`
-    token_type_ids (0 for the first segment, 1 for the second)."""
+    token_type_ids (0 for the first segment, 1 for the second). Text is masked here, by torch's generator."""
     import torch
 
     lengths = tokens.lengths[chosen]
@@ -256,9 +280,28 @@ def collate(
     arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
     if segments:
         arrays["token_type_ids"] = (real & (at >= tokens.contexts[chosen][:, None])).astype(np.int64)
-    if tokens.head == "token":
+    if tokens.head == "mlm":
+        arrays["labels"] = np.where(np.isin(ids, tokens.vocabulary.special_ids if tokens.vocabulary else ()), -100, ids)
+    elif tokens.head == "token":
         arrays["labels"] = np.full(real.shape, -100, np.int64)
         arrays["labels"][real] = tokens.labels[flat]
     else:
         arrays["labels"] = tokens.labels[chosen]
-    return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+    batch = {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+    if tokens.vocabulary:
+        mask(batch, tokens.vocabulary)
+    return batch
+
+
+def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, share: float = 0.15) -> None:
+    """Mask a share of the tokens that have labels, 80 % of them by the mask, 10 % by a random one, 10 % not, and leave
+    labels to them alone (Devlin et al. 2019)."""
+    import torch
+
+    ids, labels = batch["input_ids"], batch["labels"]
+    chosen = (torch.rand(ids.shape, device=ids.device) < share) & (labels != -100)
+    dice = torch.rand(ids.shape, device=ids.device)
+    others = torch.randint(vocabulary.size, ids.shape, device=ids.device)
+    batch["labels"] = labels.masked_fill(~chosen, -100)
+    ids = torch.where(chosen & (dice < 0.8), vocabulary.mask_id, ids)
+    batch["input_ids"] = torch.where(chosen & (dice >= 0.9), others, ids)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from xlgrid import methods
 from xlgrid.exhibits import Curve, Heatmap, Table
+from xlgrid.grid import MLM
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
 from xlgrid.recipe import Training, plainly
@@ -60,6 +61,14 @@ def _methods(study: "Study") -> Iterator[str]:
             methods.make(method.base or name, method.options)
         except ValueError as error:
             yield f"methods.{name}: {error}"
+        if method.start:
+            place = f"methods.{name}.start"
+            yield from _among(f"{place}.method", "method", [method.start.method], study.methods)
+            told = [*method.start.pairs, *(method.start.source or "").split("+")]
+            codes = [code for one in told if one for code in parts(one)]
+            yield from _among(place, _LANGUAGE, codes, study.languages)
+    if MLM in study.tasks:
+        yield f"tasks.{MLM}: the name is taken, by runs on text: choose another"
 
 
 def _names(study: "Study") -> Iterator[str]:
@@ -95,6 +104,11 @@ def _spoken(study: "Study") -> Iterator[str]:
 
 def _sizes(study: "Study") -> Iterator[str]:
     known = _axes(study)
+    starts = [study.methods[str(name)].start for name in known["method"]]
+    for start in filter(None, starts):
+        own = {"task": [MLM], "method": [start.method], "source": [start.source or "", *start.pairs]}
+        for axis, values in own.items():
+            known[axis] += [value for value in values if value not in known[axis]]
     for i, entry in enumerate(study.training):
         for axis, value in entry.when.items():
             values = [value] if isinstance(value, str) else value

@@ -131,6 +131,20 @@ def tokenize(
 
 
 @app.command()
+def tokenize_text(
+    texts: list[Path],
+    encoder: File,
+    train: Annotated[Path, typer.Option(help="what to write")],
+    dev: Annotated[Path, typer.Option(help="what to write: every 50th row")],
+) -> None:
+    """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
+    from xlgrid.tokens import tokenize_text
+
+    with _plainly():
+        tokenize_text([*texts], encoder, train, dev)
+
+
+@app.command()
 def train(
     recipe: Json,
     encoder: File,

@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from xlgrid.methods import Method
+    from xlgrid.recipe import Recipe
 
 # Model types whose classes are named after one stem; others go through the slower Auto classes.
 FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "distilbert": "DistilBert"}
+HEADS = {"sequence": "SequenceClassification", "token": "TokenClassification", "mlm": "MaskedLM"}
 
 
 def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | None = None) -> "PreTrainedModel":
-    """The encoder in `encoder` with a fresh head for the labels of `tokens`, in fp32, from torch's generator as it is.
+    """The encoder in `encoder`, in fp32, with a fresh head for the labels of `tokens`, from torch's generator as it is;
+    for text, with its own language-modelling head.
 
     Raises:
         FileNotFoundError: the folder lacks a file.
@@ -51,10 +54,11 @@ def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | Non
     try:
         written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = written.get("model_type")
-        head = "SequenceClassification" if tokens.head == "sequence" else "TokenClassification"
-        maker = getattr(transformers, f"{FAMILIES.get(kind, 'AutoModel')}For{head}")
+        maker = getattr(transformers, f"{FAMILIES.get(kind, 'AutoModel')}For{HEADS[tokens.head]}")
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-        changes: dict[str, Any] = {"num_labels": len(tokens.names), "dtype": torch.float32}
+        changes: dict[str, Any] = {"dtype": torch.float32}
+        if tokens.head != "mlm":
+            changes["num_labels"] = len(tokens.names)
         if dropout is not None:
             changes |= {
                 rate: dropout for rate in rates if rate in written or (kind != "distilbert" and "_prob" in rate)
@@ -123,6 +127,9 @@ def outcomes_on(
     import torch
 
     metric = metrics.metric_of(tokens.head, tokens.names)
+    if tokens.vocabulary:
+        # The same masks each time.
+        torch.manual_seed(0)
     segments, device = has_segments(model), model.device
     outcomes: list[metrics.Outcome] = [0] * len(tokens)
     was_training = model.training
@@ -235,11 +242,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     if not len(data):
         raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")
     method = make(recipe.base, recipe.options)
-    # Its head is random, and the run's comes in its place.
-    model = _ready.pop(_identity(encoder, data), None) or load_model(encoder, data)
-    method.install(model)
-    load_delta(Path(run) / "delta.safetensors", model, method, record["digest"])
-    method.speak(model, target)
+    model = speaking(run, encoder, data, target)
     device = default_device()
     model.to(device)  # type: ignore[arg-type]
     budget = recipe.training.micro_batch_tokens or recipe.training.batch_tokens
@@ -260,11 +263,36 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
         "n": len(found),
         "run": str(run),
         "digest": record["digest"],
+        "speaks": [str(folder) for folder in start_folders(recipe, target)],
         **circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
         "outcomes": pack(found),
     }
     write_text(out, json.dumps(cell, ensure_ascii=False, indent=1) + "\n")
+
+
+def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target: str) -> "PreTrainedModel":
+    """The model of a run, turned to a target, for tokens like `data`.
+
+    Raises:
+        FileNotFoundError, ValueError: as `evaluate`.
+    """
+    from xlgrid.methods import make
+    from xlgrid.recipe import Recipe
+
+    record = read_run(run)
+    recipe = Recipe.model_validate(record["recipe"])
+    method = make(recipe.base, recipe.options)
+    # Its head is random, and the run's comes in its place.
+    model = _ready.pop(_identity(encoder, data), None) or load_model(encoder, data)
+    method.install(model)
+    begun, spoken = start_folders(recipe), start_folders(recipe, target)
+    load_start(spoken, model)
+    load_delta(Path(run) / "delta.safetensors", model, method, record["digest"])
+    if spoken != begun:
+        load_start(spoken, model, method.swaps)
+    method.speak(model, target)
+    return model
 
 
 def pack(outcomes: Iterable[metrics.Outcome]) -> str:
@@ -289,6 +317,49 @@ def read_run(run: str | Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{path} does not exist: rerun training") from error
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}): delete it and rerun training") from error
+
+
+def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
+    """The folder of the run that a recipe's run begins with, or that its cells of `target` speak through; none or one."""
+    from xlgrid.grid import MLM, Run
+
+    if recipe.start is None:
+        return []
+    start = recipe.start
+    source = start.of_source(recipe.source) if target is None else start.of_target(target, recipe.source)
+    return [Path(Run(recipe.study, MLM, recipe.encoder, start.method, source, start.seed).folder)] if source else []
+
+
+def load_start(
+    folders: Iterable[Path], model: "PreTrainedModel", wanted: Callable[[str], bool] = lambda name: True
+) -> None:
+    """Put what runs on text have trained into an installed model, as far as it has parameters of the name.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: it is damaged, or none of it fits.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    parameters = dict(model.named_parameters())
+    for folder in folders:
+        path = folder / "delta.safetensors"
+        try:
+            found = load_file(path)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{path} does not exist: rerun training") from error
+        except (SafetensorError, OSError) as error:
+            raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
+        fits = [name for name, tensor in found.items() if name in parameters and parameters[name].shape == tensor.shape]
+        if not fits:
+            raise ValueError(
+                f"{path} does not fit the encoder: no tensor of its {len(found)} has a name and shape there"
+            )
+        with torch.no_grad():
+            for name in filter(wanted, fits):
+                parameters[name].copy_(found[name])
 
 
 def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: str) -> None:

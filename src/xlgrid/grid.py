@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from xlgrid.study import Study
 
 
+# The task of runs on text, which other runs begin with.
+MLM = "mlm"
+
+
 class Run(NamedTuple):
     """One training."""
 
@@ -81,8 +85,20 @@ def cells(study: "Study") -> list[Cell]:
 
 
 def runs(study: "Study") -> list[Run]:
-    """Every run that a cell of the study needs, each once."""
-    return list(dict.fromkeys(cell.run for cell in cells(study)))
+    """Every run that a cell of the study needs, each once; those that others begin with come first."""
+    planned = cells(study)
+    starts = dict.fromkeys(start for cell in planned for start in starting_runs(study, cell))
+    return list(dict.fromkeys([*starts, *(cell.run for cell in planned)]))
+
+
+def starting_runs(study: "Study", made: Run | Cell) -> list[Run]:
+    """The runs on text that a run begins with, or that a cell speaks through: none or one."""
+    start = study.methods[made.method].start
+    if start is None:
+        return []
+    own = start.of_target(made.target, made.source) if isinstance(made, Cell) else start.of_source(made.source)
+    both = dict.fromkeys([own, start.of_source(made.source)] if isinstance(made, Cell) else [own])
+    return [Run(made.study, MLM, made.encoder, start.method, source, start.seed) for source in both if source]
 
 
 def parse(path: str) -> Run | Cell:

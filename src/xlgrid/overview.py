@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid import ledger
-from xlgrid.grid import Cell, Run
+from xlgrid.grid import MLM, Cell, Run, starting_runs
+from xlgrid.languages import parts
 from xlgrid.study import Study
 
 WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
@@ -47,9 +48,15 @@ def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     results, logs = f"results/{study.name}", f"results/{study.name}/logs"
     sources, targets = made.source.split("+"), [made.target] if isinstance(made, Cell) else []
     run = made.run if isinstance(made, Cell) else made
-    if study.tasks[made.task].data is None:
+    if run.task != MLM:
+        for start in starting_runs(study, made):
+            yield from jobs(study, start)
+    if run.task == MLM:
+        for code in dict.fromkeys(code for source in sources for code in parts(source)):
+            yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
+    elif study.tasks[made.task].data is None:
         yield f"{results}/data/{made.task}/meanings.parquet", f"{logs}/data/{made.task}/meanings.log"
-    for code in dict.fromkeys([*sources, *targets]):
+    for code in dict.fromkeys([*sources, *targets] if run.task != MLM else []):
         yield f"{results}/data/{made.task}/{code}/test.parquet", f"{logs}/data/{made.task}/{code}.log"
     mini = study.encoders[made.encoder].mini
     for code in mini.languages if mini else ():
@@ -57,8 +64,9 @@ def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     yield f"{results}/encoders/{made.encoder}/model.safetensors", f"{logs}/encoders/{made.encoder}.log"
     splits = [(code, split) for code in sources for split in ("train", "dev")]
     for code, split in [*splits, *((code, "test") for code in targets)]:
-        place = f"tokens/{made.task}/{made.encoder}/{code}/{split}"
-        yield f"{results}/{place}.arrow", f"{logs}/{place}.log"
+        place = f"tokens/{made.task}/{made.encoder}/{code}"
+        log = place if run.task == MLM else f"{place}/{split}"
+        yield f"{results}/{place}/{split}.arrow", f"{logs}/{log}.log"
     yield f"{run.folder}/run.json", f"{run.folder.replace(results, logs, 1)}.log"
     if isinstance(made, Cell):
         yield made.path, made.path.replace(results, logs, 1).replace(".json", ".log")

@@ -4,7 +4,7 @@ With the files of its encoder and tokens, which it names only, it decides everyt
 """
 
 import hashlib
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -70,6 +70,59 @@ class Training(Strict):
     curriculum: tuple[Phase, ...] = ()
 
 
+class Start(Strict):
+    """The run on text, of task `mlm`, whose weights a run begins with: one for all, or one for each of several pairs.
+
+    Where there are several, a cell speaks through that of its own target (`Method.swaps`). What the paper leaves open
+    (Foroutan et al. 2023, section 4.2) are `reverse` and `missing`.
+    """
+
+    method: str = Field(description="of the run on text")
+    source: str | None = Field(None, description="what it was trained on; absent: the run's own pair, one of `pairs`")
+    pairs: tuple[str, ...] = Field(
+        (), description="pairs that have one of their own; exactly one of these two is given"
+    )
+    seed: int = Field(1, ge=0)
+    reverse: Literal["same", "none"] = Field(
+        "same", description="a target fr-en takes that of en-fr, or counts as missing"
+    )
+    missing: Literal["source", "none"] = Field(
+        "source", description="a target without one keeps that of the run's source, or gets an untrained one"
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.source is None) == (not self.pairs):
+            raise ValueError(
+                "a start has either `source`, one run for all, or `pairs`, one run for each: give exactly one"
+            )
+        return self
+
+    def of_source(self, source: str) -> str | None:
+        """What the text run was trained on that runs on `source` begin with; None if `source` has no such pair.
+
+        Raises:
+            ValueError: it has several.
+        """
+        if self.source:
+            return self.source
+        found = [part for part in source.split("+") if part in self.pairs]
+        if len(found) > 1:
+            raise ValueError(
+                f"source {source} has the pairs {' and '.join(found)}, of which a run can begin with one only"
+            )
+        return found[0] if found else None
+
+    def of_target(self, target: str, source: str) -> str | None:
+        """What the text run was trained on that cells of `target` speak through, for runs on `source`; None if none."""
+        turned = "-".join(reversed(target.split("-")))
+        if not self.source and target in self.pairs:
+            return target
+        if not self.source and self.reverse == "same" and turned in self.pairs:
+            return turned
+        return self.of_source(source) if self.source or self.missing == "source" else None
+
+
 class Recipe(Strict):
     """One run, resolved."""
 
@@ -83,6 +136,7 @@ class Recipe(Strict):
     source: str
     seed: int
     training: Training
+    start: Start | None = None
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that differ when anything in the recipe does."""

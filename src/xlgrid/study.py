@@ -13,10 +13,11 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, Validat
 from xlgrid.checks import problems
 from xlgrid.data import DataSource
 from xlgrid.exhibits import Exhibit
+from xlgrid.grid import MLM
 from xlgrid.languages import Language, language, parts
 from xlgrid.mini import MiniEncoder
 from xlgrid.names import unknown
-from xlgrid.recipe import Recipe, Strict, Training, plainly
+from xlgrid.recipe import Recipe, Start, Strict, Training, plainly
 from xlgrid.tasks import task
 from xlgrid.text import TextSettings
 
@@ -73,6 +74,7 @@ class MethodEntry(Strict):
 
     base: str | None = Field(None, description="absent: the entry's own name")
     options: dict[str, float | int | str | bool] = {}
+    start: Start | None = None
 
 
 class TrainingEntry(Strict):
@@ -202,11 +204,12 @@ class Study(Strict):
                 settings |= entry.set
         return Recipe(
             study=self.name,
-            kind=self.tasks[task].kind,
+            kind=MLM if task == MLM else self.tasks[task].kind,
             base=self.methods[method].base or method,
             options=self.methods[method].options,
             seed=seed,
             training=Training(**settings),
+            start=self.methods[method].start if task != MLM else None,
             **identity,
         )
 

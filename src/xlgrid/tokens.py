@@ -41,14 +41,9 @@ def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, 
     tokenizer = AutoTokenizer.from_pretrained(str(encoder), use_fast=True)
     if not tokenizer.is_fast:
         raise ValueError(f"{encoder} has no tokenizer.json, which the alignment of words and tokens needs")
-    config = json.loads((Path(encoder) / "config.json").read_text(encoding="utf-8"))
-    # The families of RoBERTa count positions from the padding id + 1.
-    room = config.get("max_position_embeddings", max_length) - (tokenizer.pad_token_id + 1) * (
-        "roberta" in config["model_type"]
-    )
-    if max_length > room:
+    if max_length > (most := room(encoder, tokenizer)):
         raise ValueError(
-            f"max_length {max_length} is more than the {room} tokens that {encoder} takes: lower it in the study"
+            f"max_length {max_length} is more than the {most} tokens that {encoder} takes: lower it in the study"
         )
     counts = {"truncated": 0, "lost_words": 0}
     fields = [pa.field("input_ids", pa.list_(pa.int32())), pa.field("context_length", pa.int32())]
@@ -83,6 +78,73 @@ def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, 
             writer.write_batch(batch.replace_schema_metadata(schema.metadata))
 
 
+def tokenize_text(texts: list[str | Path], encoder: str | Path, train: str | Path, dev: str | Path) -> None:
+    """Tokenise text, or the parallel texts of a pair side by side, for masked language modelling.
+
+    Columns as those of `tokenize`, without labels. Every 50th row is for `dev`. Inputs are cut to what the encoder takes.
+
+    Args:
+        texts: one or two files with the columns `id` and `text`; rows of one id mean the same.
+
+    Raises:
+        FileNotFoundError: a text or the encoder is missing.
+        ValueError: one is damaged, or two texts have too few ids in common.
+    """
+    import pyarrow as pa
+    from transformers import AutoTokenizer
+
+    check_encoder(encoder)
+    tokenizer = AutoTokenizer.from_pretrained(str(encoder), use_fast=True)
+    tables = [read_table(path) for path in texts]
+    for path, table in zip(texts, tables, strict=True):
+        for column in ("id", "text"):
+            if column not in table.column_names:
+                raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and text")
+    rows = [dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True)) for table in tables]
+    # A line break is for the mini encoders, which take what follows as a second segment.
+    said = [
+        [row[number].replace("\n", " ") for row in rows] for number in rows[0] if all(number in row for row in rows)
+    ]
+    if len(said) < 2:
+        raise ValueError(f"{' and '.join(map(str, texts))} have {len(said)} ids in common: make them with one setting")
+    meta = {
+        "labels": [],
+        "head": "mlm",
+        "pad_id": tokenizer.pad_token_id,
+        "mask_id": tokenizer.mask_token_id,
+        "special_ids": tokenizer.all_special_ids,
+        "vocabulary": len(tokenizer),
+    }
+    fields = [pa.field("input_ids", pa.list_(pa.int32())), pa.field("context_length", pa.int32())]
+    schema = pa.schema(fields, metadata={b"xlgrid": json.dumps(meta).encode()})
+    for out, chosen in ((dev, said[::50]), (train, [one for i, one in enumerate(said) if i % 50])):
+        with whole(out) as aside, pa.ipc.new_file(str(aside), schema) as writer:
+            for start in range(0, len(chosen), _BATCH):
+                segments = [list(column) for column in zip(*chosen[start : start + _BATCH], strict=True)]
+                found = tokenizer(*segments, truncation=True, max_length=room(encoder, tokenizer))
+                columns = [found["input_ids"], [_context(one) for one in found.encodings]]
+                arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+                writer.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def room(encoder: str | Path, tokenizer: Any) -> int:
+    """The most tokens that an encoder takes, special ones included."""
+    config = json.loads((Path(encoder) / "config.json").read_text(encoding="utf-8"))
+    most: int = config.get("max_position_embeddings", tokenizer.model_max_length)
+    # The families of RoBERTa count positions from the padding id + 1.
+    return most - (tokenizer.pad_token_id + 1) * ("roberta" in config["model_type"])
+
+
+def _context(one: Any) -> int:
+    """Tokens of an encoding's first segment with the special one before and the one after it."""
+    segment = one.sequence_ids
+    after: int = segment.index(1) if 1 in segment else len(segment)
+    # Between the segments BERT has one special token and XLM-R two; the first of them closes the context.
+    while after and after < len(segment) and segment[after - 1] is None:
+        after -= 1
+    return after + 1 if after < len(segment) else after
+
+
 def _pairs(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int]) -> dict[str, Any]:
     """One or two segments and a label for all."""
     segments = [table[column].to_pylist() for column in made.inputs]
@@ -96,12 +158,7 @@ def _pairs(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, count
     lengths = []
     for one in found.encodings:
         counts["truncated"] += bool(one.overflowing)
-        segment = one.sequence_ids
-        after = segment.index(1) if 1 in segment else len(segment)
-        # Between the segments BERT has one special token and XLM-R two; the first of them closes the context.
-        while after and after < len(segment) and segment[after - 1] is None:
-            after -= 1
-        lengths.append(after + 1 if after < len(segment) else after)
+        lengths.append(_context(one))
     columns = {"input_ids": found["input_ids"], "context_length": lengths}
     columns["label"] = [made.labels.index(label) for label in table[made.target].to_pylist()]
     return columns | ({"depth": table["depth"].to_pylist()} if "depth" in table.column_names else {})

@@ -77,7 +77,9 @@ class Loop:
         self.began = time.monotonic()
         self.recipe, self.settings, self.folder = recipe, recipe.training, folder
         # The recipe has names of encoder and task only: these are what they stood for.
-        self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev])
+        starts = evaluate.start_folders(recipe)
+        begins = [path / "delta.safetensors" for path in starts]
+        self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begins])
         codes = recipe.source.split("+")
         self.train, self.dev = (
             batches.mix(
@@ -97,6 +99,7 @@ class Loop:
         torch.manual_seed(recipe.seed)
         self.model: PreTrainedModel = evaluate.load_model(encoder, self.train, self.settings.dropout)
         self.method.install(self.model)
+        evaluate.load_start(starts, self.model)
         self.method.speak(self.model, recipe.source)
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():

@@ -10,6 +10,7 @@ LIBRARIES = {
     "data": ("xlgrid.data", "pandas", "pyarrow.parquet"),
     "text": ("xlgrid.text", "pandas", "pyarrow.parquet"),
     "tokenize": ("xlgrid.tokens", "transformers", "pandas", "pyarrow.parquet"),
+    "tokenize-text": ("xlgrid.tokens", "transformers", "pandas", "pyarrow.parquet"),
     "mini-encoder": ("xlgrid.mini", "xlgrid.evaluate", "pandas", *_MODELS),
     "train": ("xlgrid.train", *_MODELS),
     "evaluate": ("xlgrid.evaluate", *_MODELS),

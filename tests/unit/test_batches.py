@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +19,15 @@ def write(path: Path, ids: list[list[int]], head: str = "sequence", depths: list
         "input_ids": pa.array(ids, pa.list_(pa.int32())),
         "context_length": pa.array([max(1, len(row) // 2) for row in ids], pa.int32()),
     }
-    if head == "sequence":
+    about = {"task": "t", "labels": ["a", "b", "c"], "head": head, "pad_id": 0, "max_length": 32}
+    if head == "mlm":
+        about |= {"mask_id": 4, "special_ids": [0, 2, 4], "vocabulary": 50}
+    elif head == "sequence":
         columns["label"] = pa.array([row[0] % 2 for row in ids], pa.int64())
     else:
         columns["labels"] = pa.array([[-100, *[t % 3 for t in row[1:]]] for row in ids], pa.list_(pa.int64()))
     if depths is not None:
         columns["depth"] = pa.array(depths, pa.int32())
-    about = {"task": "t", "labels": ["a", "b", "c"], "head": head, "pad_id": 0, "max_length": 32}
     table = pa.table(columns).replace_schema_metadata({"xlgrid": json.dumps(about)})
     with pa.ipc.new_file(path, table.schema) as writer:
         writer.write_table(table, max_chunksize=7)
@@ -144,3 +147,30 @@ def test_collate_ignores_the_labels_of_padding(tmp_path: Path) -> None:
     made = batches.collate(tokens, np.array([1, 0]), segments=False)
     assert made["labels"].tolist() == [[-100, 1, 1], [-100, 2, -100]]
     assert "token_type_ids" not in made
+
+
+def test_text_is_masked_anew_at_each_draw_and_the_same_for_a_seed(tmp_path: Path) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", [[2, *range(5, 45), 2]] * 300, "mlm"))
+    drawn = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        drawn.append(batches.collate(tokens, np.arange(300), False))
+    assert torch.equal(drawn[0]["input_ids"], drawn[1]["input_ids"])
+    assert not torch.equal(drawn[0]["input_ids"], drawn[2]["input_ids"])
+    ids, labels = drawn[0]["input_ids"], drawn[0]["labels"]
+    plain, due = torch.tensor([2, *range(5, 45), 2]).expand(300, -1), labels != -100
+    assert torch.equal(labels[due], plain[due]) and torch.equal(ids[~due], plain[~due])
+    assert not due[:, [0, -1]].any(), "special tokens are to be predicted"
+    shares = (due[:, 1:-1], (ids == 4)[due], (ids == plain)[due])
+    for share, expected in zip(shares, (0.15, 0.8, 0.1 + 0.1 / 50), strict=True):
+        assert abs(share.float().mean() - expected) < 0.03, expected
+
+
+def test_a_mix_of_texts_has_all_of_each(tmp_path: Path) -> None:
+    files = [
+        batches.read(write(tmp_path / f"{n}.arrow", rows(3 + n, 10 * n + 1), "mlm"), code)
+        for n, code in enumerate(("en", "en-fr"))
+    ]
+    mixed = batches.mix(files, 1)
+    assert ids(mixed) == [*rows(3), *rows(4, 11)]
+    assert mixed.switched.tolist() == [False] * 3 + [True] * 4

@@ -143,3 +143,31 @@ def test_an_unknown_study_names_its_neighbour(tmp_path: Path) -> None:
     write(tmp_path, TEXT, "demo.yaml")
     with pytest.raises(FileNotFoundError, match="demo"):
         load_study(tmp_path / "dmo.yaml")
+
+
+STARTED = TEXT.replace(
+    "methods:\n",
+    "methods:\n  query: {base: qcross, options: {tune: query}}\n  pair: {base: qcross, start: {method: query, pairs: [en-fr]}}\n",
+).replace("method: [full-ft, bitfit], source: [en]", "method: [full-ft, bitfit, pair], source: [en+en-fr]")
+
+
+def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) -> None:
+    entry = "training:\n  - {when: {task: mlm, method: query, source: en-fr}, set: {steps: 7}}\n"
+    study = load_study(write(tmp_path, STARTED.replace("training:\n", entry)))
+    assert study.recipe("mlm", "mini", "query", "en-fr", 1).training.steps == 7
+    assert study.recipe("rt", "mini", "pair", "en+en-fr", 1).training.steps is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("method: query, pairs", "method: qurey, pairs", "methods.pair.start.method: .*did you mean 'query'"),
+        ("pairs: [en-fr]}", "pairs: [en-it]}", "methods.pair.start: .*'it'"),
+        ("pairs: [en-fr]}", "pairs: [en-fr], source: en-fr}", "give exactly one"),
+        ("tasks:\n", "tasks:\n  mlm: {kind: ruletaker}\n", "tasks.mlm: the name is taken"),
+    ],
+)
+def test_a_start_that_cannot_be_is_told_before_any_job(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in STARTED
+    with pytest.raises(ValueError, match=said):
+        load_study(write(tmp_path, STARTED.replace(old, new)))

@@ -6,10 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from xlgrid import batches
 from xlgrid.data import make_data, make_meanings, read_table
 from xlgrid.mini import MiniEncoder, make_mini
 from xlgrid.text import TextSettings, make_text
-from xlgrid.tokens import tokenize
+from xlgrid.tokens import tokenize, tokenize_text
 
 TINY = {"vocab": 400, "hidden": 8, "layers": 1, "heads": 1, "intermediate": 8, "steps": 1, "batch": 2}
 
@@ -98,3 +99,32 @@ def test_data_of_another_task_are_an_error(world, tmp_path):
     pq.write_table(pa.table({"words": [["a"]]}), tmp_path / "d.parquet")
     with pytest.raises(ValueError, match="no column 'tokens'"):
         tokenize(tmp_path / "d.parquet", world / "encoder", "udpos", 16, tmp_path / "out.arrow")
+
+
+def test_parallel_texts_stand_side_by_side_and_every_50th_is_for_dev(world):
+    texts = [world / "en.parquet", world / "fr.parquet"]
+    make_text("fr", texts[1], TextSettings(sentences=60))
+    out = [world / f"text-{split}.arrow" for split in ("train", "dev")]
+    tokenize_text(texts, world / "encoder", *out)
+    reader, (train, dev) = tokenizer(world), (batches.read(path, "en-fr") for path in out)
+    assert (len(train), len(dev)) == (58, 2), "ids that both texts have, every 50th for dev"
+    first, second = (read_table(path)["text"].to_pylist()[1].replace("\n", " ") for path in texts)
+    expected = reader(first, second)["input_ids"]
+    assert train.values[: train.offsets[1]].tolist() == expected
+    assert expected[train.contexts[0] - 1] == reader.sep_token_id
+    assert train.vocabulary.mask_id == reader.mask_token_id and train.vocabulary.size == len(reader)
+
+
+def test_one_text_is_one_segment(world):
+    out = [world / f"one-{split}.arrow" for split in ("train", "dev")]
+    tokenize_text([world / "qa1.parquet"], world / "encoder", *out)
+    train = batches.read(out[0], "qa1")
+    assert train.contexts.tolist() == train.lengths.tolist() and not train.switched.any()
+
+
+def test_texts_without_a_common_id_are_refused(world):
+    path = world / "other.parquet"
+    table = read_table(world / "en.parquet")
+    pq.write_table(table.set_column(0, "id", pa.array(range(1000, 1000 + len(table)))), path)
+    with pytest.raises(ValueError, match="0 ids in common"):
+        tokenize_text([world / "en.parquet", path], world / "encoder", world / "a", world / "b")

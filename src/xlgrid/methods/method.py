@@ -41,5 +41,9 @@ class Method:
         """
         return {}
 
+    def swaps(self, name: str) -> bool:
+        """Whether a cell whose target has a text run of its own (`Start.pairs`) takes the parameter `name` from that."""
+        return False
+
     def speak(self, model: "PreTrainedModel", language: str) -> None:
         """Turn an installed `model` to `language` (a code or a pair), in place."""

@@ -52,7 +52,9 @@ class CrossQuery(Method):
     """Between context and question, in two languages, a query of its own, Q_cross (section 4.1, figure 3).
 
     Attributes:
-        tune: what trains; BitFit's biases include those of Q_cross, as in the authors' code.
+        tune: what trains; BitFit's biases include those of Q_cross, as in the authors' code; `query` is Q_cross alone,
+            for runs on text (section 4.2).
+        swap: what the query of a target's own pair replaces, its weights (section 4.2) or also its bias.
         p_mask: how much of the other query's cells is masked in training (0.7 in appendix D.2); 1 is the plain scheme,
             in which the queries do not interfere.
         evaluate: the masks of evaluation: `strict` (the authors' code) or, with p_mask as in training, `sampled` (the
@@ -61,14 +63,16 @@ class CrossQuery(Method):
         overlap: where both queries serve, their exponentials are added (the formula and the code) or halved first.
     """
 
-    tune: Literal["bitfit", "full-ft"] = "bitfit"
+    tune: Literal["bitfit", "full-ft", "query"] = "bitfit"
+    swap: Literal["weight", "weight+bias"] = "weight"
     p_mask: float = 0.7
     evaluate: Literal["strict", "sampled"] = "strict"
     bridge: bool = True
     overlap: Literal["add", "halve"] = "add"
 
     def __post_init__(self) -> None:
-        check_choice(self, "tune", ("bitfit", "full-ft"))
+        check_choice(self, "tune", ("bitfit", "full-ft", "query"))
+        check_choice(self, "swap", ("weight", "weight+bias"))
         check_choice(self, "evaluate", ("strict", "sampled"))
         check_choice(self, "overlap", ("add", "halve"))
         check_share(self)
@@ -80,7 +84,14 @@ class CrossQuery(Method):
         install(model, cross=True)
 
     def trains(self, name: str) -> bool:
+        if self.tune == "query":
+            return ".query.cross." in name
         return BitFit().trains(name) if self.tune == "bitfit" else True
+
+    def swaps(self, name: str) -> bool:
+        return name.endswith(".query.cross.weight") or (
+            self.swap == "weight+bias" and name.endswith(".query.cross.bias")
+        )
 
     def arrange(
         self, contexts: Ints, switched: Flags, length: int, device: "torch.device", training: bool

@@ -1,0 +1,91 @@
+"""Runs on text that other runs begin with: which are made, and through which of them a cell speaks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from project import planned, project, shell, small
+from safetensors.torch import load_file
+
+from xlgrid import batches, evaluate
+
+CELLS = "results/demo/cells/ruletaker-d0/mini-bert"
+RUNS = "results/demo/runs"
+PAIRS = ["en-fr", "en-de"]
+QUERY = "bert.encoder.layer.0.attention.self.query.cross"
+
+
+def study() -> dict[str, Any]:
+    """Cross-lingual queries of two pairs and a shared one, and an encoder trained on both; en-it has none of its own."""
+    made = small()
+    made["languages"] = codes = ["en", "fr", "de", "it"]
+    del made["encoders"]["mini-xlmr"], made["tasks"]["ner"], made["grids"]["ner"]
+    made["encoders"]["mini-bert"]["mini"]["languages"] = codes
+    both = "+".join(PAIRS)
+    made["methods"] = {
+        "query": {"base": "qcross", "options": {"tune": "query", "p_mask": 1.0}},
+        "cs-mlm": {"base": "full-ft"},
+        "pair-qcross": {"base": "qcross", "start": {"method": "query", "pairs": PAIRS}},
+        "shared-qcross": {"base": "qcross", "start": {"method": "query", "source": both}},
+        "cs-baseline": {"base": "bitfit", "start": {"method": "cs-mlm", "source": both}},
+    }
+    made["grids"]["ruletaker"] |= {
+        "languages": codes,
+        "method": ["pair-qcross", "shared-qcross", "cs-baseline"],
+        "source": ["en+en-fr"],
+    }
+    made["exhibits"] = {"ruletaker-transfer": made["exhibits"]["ruletaker-transfer"] | {"rows": ["method"]}}
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = project(tmp_path_factory.mktemp("starts"), study())
+    done = shell(folder, "snakemake --profile laptop results/demo/exhibits/ruletaker-transfer.csv")
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def test_a_text_run_is_made_once_for_all_that_begin_with_it(tmp_path: Path) -> None:
+    jobs = planned(project(tmp_path, study()), "results/demo/exhibits/ruletaker-transfer.csv")
+    texts, runs, cells = 2 + 1 + 1, 3, 3 * (4 + 3 + 3)
+    assert (jobs["train"], jobs["evaluate"]) == (texts + runs, cells)
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "spoken"),
+    [
+        ("pair-qcross", "en-fr", "query/en-fr"),
+        ("pair-qcross", "en-de", "query/en-de"),
+        ("pair-qcross", "de-en", "query/en-de"),
+        ("pair-qcross", "en-it", "query/en-fr"),
+        ("shared-qcross", "en-de", "query/en-fr+en-de"),
+        ("cs-baseline", "en-de", "cs-mlm/en-fr+en-de"),
+    ],
+)
+def test_a_cell_speaks_through_its_own_target(built: Path, method: str, target: str, spoken: str) -> None:
+    cell = json.loads((built / CELLS / method / "en+en-fr" / target / "seed1.json").read_text())
+    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/{spoken}/seed1"]
+
+
+def test_the_weights_of_the_query_are_the_targets_and_its_bias_the_runs(
+    built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(built)
+    run = Path(f"{RUNS}/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/seed1")
+    data = batches.read("results/demo/tokens/ruletaker-d0/mini-bert/en-de/test.arrow", "en-de")
+    model = evaluate.speaking(run, "results/demo/encoders/mini-bert", data, "en-de")
+    now = model.state_dict()
+    assert torch.equal(now[f"{QUERY}.bias"], load_file(run / "delta.safetensors")[f"{QUERY}.bias"])
+    queries = {pair: load_file(f"{RUNS}/mlm/mini-bert/query/{pair}/seed1/delta.safetensors") for pair in PAIRS}
+    assert torch.equal(now[f"{QUERY}.weight"], queries["en-de"][f"{QUERY}.weight"])
+    assert not torch.equal(queries["en-fr"][f"{QUERY}.weight"], queries["en-de"][f"{QUERY}.weight"])
+
+
+def test_a_text_run_trains_the_query_alone(built: Path) -> None:
+    delta = load_file(built / f"{RUNS}/mlm/mini-bert/query/en-fr/seed1/delta.safetensors")
+    assert set(delta) == {f"{QUERY}.weight", f"{QUERY}.bias"}
+    whole = load_file(built / f"{RUNS}/mlm/mini-bert/cs-mlm/en-fr+en-de/seed1/delta.safetensors")
+    assert "bert.embeddings.word_embeddings.weight" in whole
