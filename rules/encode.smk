@@ -92,12 +92,13 @@ rule tokens:
     params:
         kind=lambda w: STUDY.tasks[w.task].kind,
         max_length=lambda w: STUDY.tasks[w.task].max_length,
+        separators=lambda w: "--one-separator" if STUDY.tasks[w.task].separators == "one" else "",
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \
             --encoder {params.encoder:q} \
-            --max-length {params.max_length} \
+            --max-length {params.max_length} {params.separators} \
             --output {output:q} 2>{log:q}
         """
 

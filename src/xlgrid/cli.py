@@ -121,13 +121,18 @@ def copy_encoder(path: Path, output: Output) -> None:
 
 @app.command()
 def tokenize(
-    kind: str, data: Path, encoder: File, max_length: Annotated[int, typer.Option(help="tokens")], output: Output
+    kind: str,
+    data: Path,
+    encoder: File,
+    max_length: Annotated[int, typer.Option(help="tokens")],
+    output: Output,
+    one_separator: Annotated[bool, typer.Option("--one-separator", help="between two segments")] = False,
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.tokens import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output)
+        tokenize(data, encoder, kind, max_length, output, one_separator)
 
 
 @app.command()

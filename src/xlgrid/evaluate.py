@@ -76,6 +76,29 @@ def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | Non
         raise ValueError(f"{weights} is damaged ({error}): delete it and make or fetch the encoder again") from error
 
 
+def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
+    """Give XLM-R's classifier the dense layer of the encoder's language-modelling head.
+
+    Raises:
+        ValueError: the encoder has none, or the model's classifier no such layer.
+    """
+    import torch
+    from safetensors import safe_open
+
+    dense = getattr(getattr(model, "classifier", None), "dense", None)
+    weights = Path(encoder) / "model.safetensors"
+    with safe_open(weights, framework="pt") as stored:
+        names = [f"lm_head.dense.{name}" for name in ("weight", "bias")]
+        if dense is None or not set(names) <= set(stored.keys()):
+            raise ValueError(
+                f"`head: lm-head` is for XLM-R with its language-modelling head, which {weights} or the task's classifier "
+                "has not: set `head: fresh` for this encoder"
+            )
+        with torch.no_grad():
+            for name, parameter in zip(names, (dense.weight, dense.bias), strict=True):
+                parameter.copy_(stored.get_tensor(name))
+
+
 # At most one model that is ready for the next evaluation, by what it was loaded from.
 _ready: dict[tuple[Any, ...], "PreTrainedModel"] = {}
 
@@ -115,6 +138,7 @@ def outcomes_on(
     tokens: batches.Tokens,
     budget: int,
     bf16: bool = False,
+    segments: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> list[metrics.Outcome]:
     """Outcome of each example of `tokens`, in their order; `budget` in tokens per batch, halved where memory runs out.
@@ -130,7 +154,7 @@ def outcomes_on(
     if tokens.vocabulary:
         # The same masks each time.
         torch.manual_seed(0)
-    segments, device = has_segments(model), model.device
+    segments, device = segments and has_segments(model), model.device
     outcomes: list[metrics.Outcome] = [0] * len(tokens)
     was_training = model.training
     model.eval()
@@ -248,7 +272,8 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     budget = recipe.training.micro_batch_tokens or recipe.training.batch_tokens
     # For methods whose evaluation has something random.
     torch.manual_seed(recipe.seed)
-    found = outcomes_on(model, method, data, budget, recipe.training.precision == "bf16" and device.type == "cuda")
+    bf16 = recipe.training.precision == "bf16" and device.type == "cuda"
+    found = outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
     metric = metrics.metric_of(data.head, data.names)
     cell = {
         "study": recipe.study,

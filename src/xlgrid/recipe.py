@@ -65,6 +65,12 @@ class Training(Strict):
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
     evaluations: PositiveInt = Field(10, description="evaluations on the source's dev set, evenly spaced; best is kept")
     checkpoint_seconds: PositiveFloat = Field(60, description="seconds between saves of the state for resuming")
+    segments: bool = Field(
+        True, description="tell BERT the second segment by its type (Foroutan et al. 2023's code: no)"
+    )
+    head: Literal["fresh", "lm-head"] = Field(
+        "fresh", description="XLM-R's classifier: its dense layer is that of its LM head (Foroutan et al. 2023's code)"
+    )
     precision: Literal["fp32", "bf16"] = "fp32"
     mix_seed: int = Field(65, description="decides which half of a mix's examples is in which part")
     curriculum: tuple[Phase, ...] = ()

@@ -43,6 +43,9 @@ class TaskEntry(Strict):
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated")
     max_length: PositiveInt = 512
+    separators: Literal["tokenizer", "one"] = Field(
+        "tokenizer", description="between two segments: as the tokenizer has them, or one (Foroutan et al. 2023's code)"
+    )
 
     @model_validator(mode="after")
     def _options_exist(self) -> Self:

@@ -17,13 +17,17 @@ _IGNORED = -100  # the label of tokens that are not scored
 _BATCH = 2000
 
 
-def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, out: str | Path) -> None:
+def tokenize(
+    data: str | Path, encoder: str | Path, kind: str, max_length: int, out: str | Path, one_separator: bool = False
+) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file (`xlgrid.batches.read` opens it), one row per example, in the order of the data.
 
     Columns: `input_ids` list<int32>, specials included; `context_length` int32, the tokens of the first segment with
     the special before and the one after it (= len(input_ids) where there is one segment); `label` int64 for the
     sequence head or `labels` list<int64> for the token head, -100 for specials and all but the first piece of a word;
     `depth` int32 where the data have it. Inputs of more than `max_length` tokens lose the end of the context.
+
+    With `one_separator`, XLM-R's inputs have one special token between two segments where its tokenizer puts two.
 
     The metadata say how many inputs were cut (`truncated`) and how many words have no token (`lost_words`).
 
@@ -55,6 +59,11 @@ def tokenize(data: str | Path, encoder: str | Path, kind: str, max_length: int, 
     batches = []
     for start in range(0, table.num_rows, _BATCH):
         columns = encode(tokenizer, made, table.slice(start, _BATCH), max_length, counts)
+        if one_separator:
+            rows = zip(columns["input_ids"], columns["context_length"], strict=True)
+            columns["input_ids"] = [
+                ids[:at] + ids[at + 1 :] if ids[at:-1][:1] == [tokenizer.sep_token_id] else ids for ids, at in rows
+            ]
         arrays = [pa.array(columns[field.name], field.type) for field in fields]
         batches.append(pa.record_batch(arrays, schema=pa.schema(fields)))
     if counts["truncated"]:

@@ -98,6 +98,8 @@ class Loop:
         np.random.seed(recipe.seed % 2**32)
         torch.manual_seed(recipe.seed)
         self.model: PreTrainedModel = evaluate.load_model(encoder, self.train, self.settings.dropout)
+        if self.settings.head == "lm-head":
+            evaluate.head_of_lm(self.model, encoder)
         self.method.install(self.model)
         evaluate.load_start(starts, self.model)
         self.method.speak(self.model, recipe.source)
@@ -209,7 +211,7 @@ class Loop:
         from torch.nn.functional import cross_entropy
 
         torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
-        segments = evaluate.has_segments(self.model)
+        segments = self.settings.segments and evaluate.has_segments(self.model)
         inputs = [batches.collate(self.train, part, segments, self.device) for part in parts]
         extras = [evaluate.extras(self.method, self.train, part, self.device, training=True) for part in parts]
         # Over the whole batch, so that micro-batches change nothing but the order of sums.
@@ -227,7 +229,9 @@ class Loop:
     def evaluate(self, check: Any) -> None:
         """Score the dev set, add a line to the curve, keep the weights if they are the best so far."""
         budget = self.limit or self.settings.batch_tokens
-        found = evaluate.outcomes_on(self.model, self.method, self.dev, budget, self.bf16, check)
+        found = evaluate.outcomes_on(
+            self.model, self.method, self.dev, budget, self.bf16, self.settings.segments, check
+        )
         line = {
             "step": self.step,
             "loss": sum(self.losses) / max(1, len(self.losses)),

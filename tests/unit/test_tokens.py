@@ -128,3 +128,14 @@ def test_texts_without_a_common_id_are_refused(world):
     pq.write_table(table.set_column(0, "id", pa.array(range(1000, 1000 + len(table)))), path)
     with pytest.raises(ValueError, match="0 ids in common"):
         tokenize_text([world / "en.parquet", path], world / "encoder", world / "a", world / "b")
+
+
+def test_one_separator_is_one_on_every_encoder_and_nothing_else_changes(world):
+    out = world / "one.arrow"
+    tokenize(world / "ruletaker" / "train.parquet", world / "encoder", "ruletaker", 512, out, one_separator=True)
+    one, usual, sep = batches.read(out), tokens(world, "ruletaker")[0].to_pylist(), tokenizer(world).sep_token_id
+    for i, row in enumerate(usual):
+        ids, at = row["input_ids"], row["context_length"]
+        found = one.values[one.offsets[i] : one.offsets[i + 1]].tolist()
+        assert found.count(sep) == 2 and one.contexts[i] == at
+        assert found == ids[:at] + [token for token in ids[at:-1] if token != sep] + [sep]

@@ -18,7 +18,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from test_batches import write
-from transformers import BertConfig, BertForSequenceClassification, BertModel
+from transformers import BertConfig, BertForSequenceClassification, BertModel, XLMRobertaConfig, XLMRobertaForMaskedLM
 
 from xlgrid import batches, evaluate
 from xlgrid.methods import Method
@@ -407,3 +407,24 @@ def test_the_learning_rate_rises_and_falls_linearly() -> None:
 def test_a_missing_encoder_is_named(tokens: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"config\.json does not exist"):
         train(recipe(), tmp_path / "nowhere", [tokens], [tokens], tmp_path)
+
+
+def test_a_classifier_begins_with_the_dense_layer_of_the_lm_head(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    lm = XLMRobertaForMaskedLM(XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, pad_token_id=1, **size))
+    lm.save_pretrained(tmp_path / "xlmr")
+    loop = Loop(recipe(head="lm-head"), tmp_path / "xlmr", [tokens], [tokens], tmp_path / "run")
+    for name in ("weight", "bias"):
+        assert torch.equal(getattr(loop.model.classifier.dense, name), getattr(lm.lm_head.dense, name))
+    with pytest.raises(ValueError, match="`head: lm-head` is for XLM-R"):
+        train(recipe(head="lm-head"), encoder, [tokens], [tokens], tmp_path / "bert")
+
+
+def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    for segments in (True, False):
+        loop = Loop(recipe(segments=segments), encoder, [tokens], [tokens], tmp_path / str(segments))
+        seen: list[Any] = []
+        loop.model.register_forward_pre_hook(lambda model, args, kwargs: seen.append(kwargs), with_kwargs=True)  # noqa: B023
+        loop.advance(np.arange(4))
+        loop.evaluate(lambda: None)
+        assert {"token_type_ids" in given for given in seen} == {segments}
