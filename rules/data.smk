@@ -6,6 +6,7 @@ OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}
 
 GENERATED = among(name for name, task in STUDY.tasks.items() if task.data is None)
 FETCHED = among(name for name, task in STUDY.tasks.items() if task.data is not None)
+FETCHED_TEXT = {code for code in STUDY.languages if STUDY.text.fetches(code)}
 
 
 rule meanings:
@@ -84,13 +85,39 @@ rule text:
         "results/{study}/logs/text/{language}.log",
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
+    wildcard_constraints:
+        language=among(LANGUAGES - FETCHED_TEXT),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        settings=STUDY.text.model_dump_json(exclude_defaults=True),
+        settings=lambda w: STUDY.text.model_dump_json(exclude_defaults=True),
     shell:
         "xlgrid text {wildcards.language:q} --settings {params.settings:q} --output {output:q} 2> {log:q}"
 
 
+rule fetch_text:
+    output:
+        "results/{study}/text/{language}.parquet",
+    log:
+        "results/{study}/logs/text/{language}.log",
+    benchmark:
+        "results/{study}/benchmarks/text/{language}.tsv"
+    wildcard_constraints:
+        language=among(FETCHED_TEXT),
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        settings=lambda w: STUDY.text.model_dump_json(exclude_defaults=True),
+        lock=config["hub_lock"],
+    shell:
+        r"""
+        xlgrid text {wildcards.language:q} \
+            --settings {params.settings:q} \
+            --lock {params.lock:q} \
+            --output {output:q} 2>{log:q}
+        """
+
+
 localrules:
     fetch_data,
+    fetch_text,

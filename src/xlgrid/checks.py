@@ -87,13 +87,17 @@ def _spoken(study: "Study") -> Iterator[str]:
     """Generated data and text are in languages that something can say."""
     for name, encoder in study.encoders.items():
         for code in encoder.mini.languages if encoder.mini else ():
-            if not any(made.speaks(code) for made in TASKS.values()):
+            if not study.text.fetches(code) and not any(made.speaks(code) for made in TASKS.values()):
                 yield f"encoders.{name}.mini: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
         values = [value for axis in (grid.source, grid.target) for each in axis for value in study.expand(each, grid)]
-        codes = dict.fromkeys(code for value in values for part in value.split("+") for code in parts(part))
+        told = [part for value in values for part in value.split("+")]
+        codes = dict.fromkeys(code for part in told for code in parts(part))
+        pairs = [part for part in told if len(parts(part)) > 1]
         for key in grid.task:
             entry = study.tasks[key]
+            if pairs and len(task(entry.kind).inputs) < 2:
+                yield f"grids.{name}: task {key} reads one text and has no pairs such as {pairs[0]}: leave them out"
             mute = [code for code in codes if entry.data is None and not task(entry.kind).speaks(code)]
             if mute:
                 yield (

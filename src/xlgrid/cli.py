@@ -84,12 +84,17 @@ def fetch_data(kind: str, language: str, source: Json, lock: File, output: Outpu
 
 
 @app.command()
-def text(language: str, output: Output, settings: Json = "{}") -> None:
-    """Make text in a language for mini encoders; row i means the same in every language of a world."""
+def text(
+    language: str,
+    output: Output,
+    settings: Json = "{}",
+    lock: Annotated[Path | None, typer.Option(help="the lock file, for text from the Hub")] = None,
+) -> None:
+    """Make or fetch text in a language to pre-train on; one id means the same in every language of a world."""
     from xlgrid.text import TextSettings, make_text
 
     with _plainly():
-        make_text(language, output, TextSettings.model_validate_json(settings))
+        make_text(language, output, TextSettings.model_validate_json(settings), lock)
 
 
 @app.command()

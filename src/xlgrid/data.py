@@ -1,14 +1,16 @@
 """Data of a task in a language: three parquet files, made from meanings or fetched from the Hub or from local files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from xlgrid import lock as locks
 from xlgrid.files import whole
+from xlgrid.languages import parts
+from xlgrid.names import unknown
 from xlgrid.recipe import Strict, plainly
-from xlgrid.tasks import task
+from xlgrid.tasks import Task, task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,8 +19,23 @@ SPLITS = ("train", "dev", "test")
 _SHARES = (0.7, 0.1, 0.2)
 
 
+def _written(value: Any) -> str:
+    """A label as a study's YAML and its JSON write it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _written_keys(value: Any) -> Any:
+    return {_written(key): ours for key, ours in value.items()} if isinstance(value, dict) else value
+
+
 class DataSource(Strict):
-    """Where data come from that are not generated: the Hub, at a commit that the lock file fixes, or one's own files."""
+    """Where data come from that are not generated: the Hub, at a commit that the lock file fixes, or one's own files.
+
+    Bring your own translations as `local` files: one for each language, in which row i says the same, at a path such as
+    `translations/{language}/{split}.jsonl`. A pair (en-fr: the first input, such as a context or premise, in English,
+    the second in French) is joined from the rows of its two languages. A pair that stands in a file of its own
+    (`translations/en-fr/train.jsonl`) or has a configuration in `names` is taken from there instead.
+    """
 
     hub: str | None = Field(None, description="owner/name")
     name: str | None = Field(None, description="configuration on the Hub; {language} stands for the language")
@@ -28,6 +45,9 @@ class DataSource(Strict):
     local: str | None = Field(None, description="path with {language} and {split}, ending in .parquet, .jsonl or .csv")
     where: dict[str, str | int | float | bool] = Field({}, description="keep rows with these values, column: value")
     rename: dict[str, str] = Field({}, description="columns to rename, theirs: ours")
+    labels: Annotated[dict[str, str], BeforeValidator(_written_keys)] = Field(
+        {}, description="labels to translate, theirs (text, a number, true or false): ours; one label a row only"
+    )
     limit: int | None = Field(None, gt=0, description="keep at most so many rows of a split, the first ones")
 
     @model_validator(mode="after")
@@ -35,6 +55,14 @@ class DataSource(Strict):
         if (self.hub is None) == (self.local is None):
             raise ValueError("data come from either `hub` or `local`: give exactly one")
         return self
+
+    def check_labels(self, made: Task) -> None:
+        """Raise ValueError if `labels` does not go with a task."""
+        if self.labels and made.head != "sequence":
+            raise ValueError(f"`labels` is for tasks with one label a row, which {made.name} is not: leave it out")
+        for label in self.labels.values():
+            if label not in made.labels:
+                raise ValueError(unknown(f"label of {made.name} in `labels`", label, made.labels))
 
 
 def sizes(n: int, group: int = 1) -> tuple[int, int, int]:
@@ -92,7 +120,10 @@ def make_data(kind: str, options: dict[str, Any], language: str, meanings: str |
 
 
 def fetch_data(kind: str, source: dict[str, Any], language: str, folder: str | Path, lock: str | Path) -> None:
-    """Fetch the data of a task in a language: `folder`/{train,dev,test}.parquet with the task's columns.
+    """Fetch the data of a task in a language or pair: `folder`/{train,dev,test}.parquet with the task's columns.
+
+    A pair is joined from its two languages row by row, unless the source has it as such, see `DataSource`: the second
+    input comes from the second language and all else from the first (Foroutan et al. 2023).
 
     Args:
         kind: key of `xlgrid.tasks.TASKS`.
@@ -104,21 +135,42 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, folder: str | P
     Raises:
         FileNotFoundError: a local file does not exist.
         ValueError: a field of `source` does not exist; the Hub refuses; data are damaged, empty or not what the task
-            needs.
+            needs; a pair is asked of a task with one input, or of languages whose rows are not parallel.
     """
     made = task(kind)
     try:
         wanted = DataSource(**source)
     except ValidationError as error:
         raise ValueError(f"source of data: {plainly(error)}") from error
+    wanted.check_labels(made)
+    codes = parts(language)
+    if len(codes) > 2:
+        raise ValueError(f"{language!r} is neither a language nor a pair: expected for instance en, or en-fr")
+    if len(codes) == 2 and len(made.inputs) != 2:
+        raise ValueError(f"{kind} reads one text and has no pairs such as {language}: ask for one language")
+    if _has(wanted, language):
+        codes = (language,)
     for split in SPLITS:
-        if wanted.hub:
-            table, where = _from_hub(wanted.hub, wanted, language, split, Path(lock))
-        else:
-            where = str(wanted.local).replace("{language}", language).replace("{split}", split)
-            table = read_table(where)
-        table = _selected(table, wanted, where)
-        _write(table, made.name, Path(folder) / f"{split}.parquet", where)
+        found = [fetch_table(wanted, code, split, lock) for code in codes]
+        tables = [_labelled(table, made, wanted) for table, _ in found]
+        places = [place for _, place in found]
+        table = tables[0] if len(tables) == 1 else _joined(made, codes, tables, places)
+        _write(table, made.name, Path(folder) / f"{split}.parquet", " and ".join(places))
+
+
+def fetch_table(source: DataSource, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
+    """A split of a source in a language, its rows selected and its columns renamed, and a name for it in messages.
+
+    Raises:
+        FileNotFoundError: a local file does not exist.
+        ValueError: the Hub refuses; data are damaged; a column of `where` or `rename` is missing, or nothing is left.
+    """
+    if source.hub:
+        table, where = _from_hub(source.hub, source, language, split, Path(lock))
+    else:
+        where = _local(source, language, split)
+        table = read_table(where)
+    return _selected(table, source, where), where
 
 
 def read_table(path: str | Path) -> "pa.Table":
@@ -160,6 +212,17 @@ def _options(kind: str, options: dict[str, Any]) -> Any:
         raise ValueError(f"options of {kind}: {plainly(error)}") from error
 
 
+def _local(source: DataSource, language: str, split: str) -> str:
+    return str(source.local).replace("{language}", language).replace("{split}", split)
+
+
+def _has(source: DataSource, pair: str) -> bool:
+    """Whether a source has a pair as such. One file of it is enough: that another is missing should not go unnoticed."""
+    if source.hub:
+        return pair in source.names
+    return any(Path(_local(source, pair, split)).exists() for split in SPLITS)
+
+
 def _from_hub(hub: str, source: DataSource, language: str, split: str, lock: Path) -> tuple["pa.Table", str]:
     from datasets import load_dataset
 
@@ -191,6 +254,43 @@ def _selected(table: "pa.Table", source: DataSource, where: str) -> "pa.Table":
         raise ValueError(f"{where} has no column {missing[0]!r} to rename (it has: {', '.join(table.column_names)})")
     table = table.rename_columns([source.rename.get(column, column) for column in table.column_names])
     return table.slice(0, source.limit) if source.limit else table
+
+
+def _labelled(table: "pa.Table", made: Task, source: DataSource) -> "pa.Table":
+    """The table with our names of its labels; what `labels` does not mention stays, and the task's check judges it."""
+    import pyarrow as pa
+
+    if not source.labels or made.target not in table.column_names:
+        return table
+    theirs = (label if label is None else _written(label) for label in table[made.target].to_pylist())
+    ours = pa.array([label and source.labels.get(label, label) for label in theirs], pa.string())
+    return table.set_column(table.column_names.index(made.target), made.target, ours)
+
+
+def _joined(made: Task, codes: tuple[str, ...], tables: list["pa.Table"], places: list[str]) -> "pa.Table":
+    """The first table with the second input of the second one."""
+    for table, place in zip(tables, places, strict=True):
+        made.check(table, place)
+    pair = "-".join(codes)
+    if places[0] == places[1] and codes[0] != codes[1]:
+        raise ValueError(
+            f"{pair} is joined from {codes[0]} and {codes[1]}, but {places[0]} is what the source has for both: "
+            "put {language} into `name`, or give each a configuration in `names`"
+        )
+    if tables[0].num_rows != tables[1].num_rows:
+        raise ValueError(
+            f"{pair} takes parallel data, but {places[0]} has {tables[0].num_rows} rows and {places[1]} has "
+            f"{tables[1].num_rows}: row i must say the same in both"
+        )
+    labels = (table[made.target].to_pylist() for table in tables)
+    for i, (one, other) in enumerate(zip(*labels, strict=True)):
+        if one != other:
+            raise ValueError(
+                f"{pair} takes parallel data, but in row {i} the label is {one!r} in {places[0]} and {other!r} in "
+                f"{places[1]}: row i must say the same in both"
+            )
+    second = made.inputs[1]
+    return tables[0].set_column(tables[0].column_names.index(second), second, tables[1][second])
 
 
 def _write(table: "pa.Table", kind: str, out: Path, where: str) -> None:

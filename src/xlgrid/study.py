@@ -55,6 +55,12 @@ class TaskEntry(Strict):
             raise ValueError(f"options: {plainly(error)}") from None
         return self
 
+    @model_validator(mode="after")
+    def _labels_exist(self) -> Self:
+        if self.data:
+            self.data.check_labels(task(self.kind))
+        return self
+
 
 class EncoderEntry(Strict):
     """An encoder: from the Hugging Face Hub, from a folder in its ordinary layout, or a tiny one pre-trained here."""

@@ -3,17 +3,22 @@
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING, Self
 from typing import Literal as OneOf
-from typing import Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid import world
+from xlgrid.data import DataSource, fetch_table
 from xlgrid.files import whole
 from xlgrid.languages import natural
 from xlgrid.languages.artificial import artificial, is_artificial
 from xlgrid.logic import VARIABLE, Literal, Rule
+from xlgrid.names import unknown
 from xlgrid.recipe import Strict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class TextOptions(Strict):
@@ -36,41 +41,116 @@ class TextOptions(Strict):
 
 
 class TextSettings(Strict):
-    """Text in every language of a study: the same settings give the same meanings in all of one kind."""
+    """Text in every language of a study: the same settings give the same meanings in all of one kind.
 
-    sentences: PositiveInt = Field(default=6000, description="rows")
+    Natural languages may have parallel text of the Hub or of one's own files instead: with the data of XNLI and
+    `column: premise`, the training premises (Foroutan et al. 2023, section 4.2).
+    """
+
+    sentences: PositiveInt = Field(default=6000, description="rows of generated text")
     seed: int = 0
     dials: dict[OneOf["overlap", "loans", "distance"], float] = Field(default={}, description="of artificial languages")
-    options: TextOptions = Field(default=TextOptions(), description="of natural languages")
+    options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
+    data: DataSource | None = Field(default=None, description="of natural languages; absent: generated")
+    column: str | None = Field(default=None, description="of `data`, with the text")
+    once: str | None = Field(
+        default=None, description="language; of the rows of `data` with one text in it, only the first is kept"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.data is None) != (self.column is None):
+            raise ValueError(
+                "`data` and `column` go together: where the text comes from, and which of its columns it is"
+            )
+        if self.once and self.data is None:
+            raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
+        if self.data and self.data.labels:
+            raise ValueError("`labels` is for tasks, text has none: leave it out")
+        return self
+
+    def fetches(self, language: str) -> bool:
+        """Whether the text in a language is fetched, not generated."""
+        return self.data is not None and not is_artificial(language)
 
 
-def make_text(language: str, out: str | Path, settings: TextSettings | None = None) -> None:
-    """Write a parquet file with the columns `id` (0, 1, ...) and `text`.
+def make_text(
+    language: str, out: str | Path, settings: TextSettings | None = None, lock: str | Path | None = None
+) -> None:
+    """Write a parquet file with the columns `id` and `text`.
 
     An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
     facts, perhaps a rule, and on a line of their own statements that follow from the facts, some negated. Masked words
-    of these can be looked up in the facts, which is what reasoning over text needs most.
+    of these can be looked up in the facts, which is what reasoning over text needs most. Ids are 0, 1, ...
+
+    Fetched text is that of the training split, its ids are the numbers of the rows, so row i must say the same in every
+    language. XNLI repeats a premise for up to three hypotheses, not in rows that follow each other. `once: en` keeps, in
+    every language alike, the rows whose English text stands in no row before: ids stay parallel even if a translator
+    wrote one sentence in two ways, or two in one.
 
     Args:
         language: a code.
         out: where to write.
         settings: None for the defaults.
+        lock: the lock file, see `xlgrid.lock`; only text from the Hub needs it.
 
     Raises:
-        ValueError: there is no such language, or a dial is out of range.
+        FileNotFoundError: a local file does not exist.
+        ValueError: there is no such language, or a dial is out of range; fetched text is missing, damaged or not
+            parallel.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     settings = settings or TextSettings()
+    if settings.fetches(language):
+        table = _fetched(language, settings, lock)
+    else:
+        texts = _generated(language, settings)
+        table = pa.table({"id": pa.array(range(len(texts)), pa.int32()), "text": texts})
+    with whole(out) as aside:
+        pq.write_table(table, aside)
+
+
+def _generated(language: str, settings: TextSettings) -> list[str]:
     if is_artificial(language):
         speaker = artificial(language, **settings.dials)
-        texts = [speaker.sentence(fact) for fact in world.facts(settings.sentences, settings.seed)]
-    else:
-        lexicon = natural.lexicon(language)
-        texts = list(_theories(lexicon, settings.sentences, settings.seed, settings.options))
-    with whole(out) as aside:
-        pq.write_table(pa.table({"id": pa.array(range(len(texts)), pa.int32()), "text": texts}), aside)
+        return [speaker.sentence(fact) for fact in world.facts(settings.sentences, settings.seed)]
+    lexicon = natural.lexicon(language)
+    return list(_theories(lexicon, settings.sentences, settings.seed, settings.options))
+
+
+def _fetched(language: str, settings: TextSettings, lock: str | Path | None) -> "pa.Table":
+    import pyarrow as pa
+
+    texts, where = _column(language, settings, lock)
+    rows = list(range(len(texts)))
+    if settings.once:
+        chosen, place = _column(settings.once, settings, lock)
+        if len(chosen) != len(texts):
+            raise ValueError(f"texts are parallel, but {where} has {len(texts)} rows and {place} has {len(chosen)}")
+        first: dict[str, int] = {}
+        for i, text in enumerate(chosen):
+            first.setdefault(text, i)
+        rows = list(first.values())
+    return pa.table({"id": pa.array(rows, pa.int32()), "text": pa.array([texts[i] for i in rows], pa.string())})
+
+
+def _column(language: str, settings: TextSettings, lock: str | Path | None) -> tuple[list[str], str]:
+    """The text of every row of the training split, and a name for it in messages."""
+    assert settings.data and settings.column
+    if settings.data.hub and lock is None:
+        raise ValueError(f"text from the Hub ({settings.data.hub}) takes a lock file: pass --lock")
+    table, where = fetch_table(settings.data, language, "train", lock or "")
+    if settings.column not in table.column_names:
+        raise ValueError(f"{where}: {unknown('column', settings.column, table.column_names)}")
+    texts = table[settings.column].to_pylist()
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"{where}, row {i}, column {settings.column!r}: expected text, got {text!r}")
+    if not texts:
+        raise ValueError(f"{where} has no rows: check the source of the text, its `where` and its language")
+    return texts, where
 
 
 def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions) -> Iterator[str]:

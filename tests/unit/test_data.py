@@ -1,12 +1,16 @@
 """Meanings, data made from them, and data fetched."""
 
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from xlgrid import data
-from xlgrid.data import fetch_data, make_data, make_meanings, read_table, sizes
+from xlgrid.data import DataSource, fetch_data, make_data, make_meanings, read_table, sizes
 
+XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
 
 
@@ -99,6 +103,144 @@ def test_columns_can_be_renamed(tmp_path):
         fetch_data("udpos", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
     fetch_data("udpos", source | {"rename": {"words": "tokens"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
     assert read_table(tmp_path / "out" / "dev.parquet").to_pylist() == [{"tokens": ["a"], "pos_tags": [3]}]
+
+
+def xnli(folder, language, labels, suffix="parquet"):
+    """Files with the columns of facebook/xnli."""
+    rows = [
+        {"premise": f"{language} premise {i}", "hypothesis": f"{language} hypothesis {i}", "label": label}
+        for i, label in enumerate(labels)
+    ]
+    folder.joinpath(language).mkdir(exist_ok=True)
+    for split in data.SPLITS:
+        out = folder / language / f"{split}.{suffix}"
+        if suffix == "parquet":
+            pq.write_table(pa.Table.from_pylist(rows), out)
+        else:
+            out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"local": f"{folder}/{{language}}/{{split}}.{suffix}", "labels": XNLI}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_numbers_become_names_of_labels(tmp_path, suffix):
+    source = xnli(tmp_path, "en", [2, 0, 1], suffix=suffix)
+    fetch_data("xnli", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "dev.parquet")
+    assert found["label"].to_pylist() == ["contradiction", "entailment", "neutral"]
+    assert found["premise"].to_pylist() == ["en premise 0", "en premise 1", "en premise 2"]
+
+
+@pytest.mark.parametrize("labels", ["{0: not entailment, 1: entailment}", "{'0': not entailment, '1': entailment}"])
+@pytest.mark.parametrize("answers", [[1, 0], ["1", "0"], [1, "not entailment"]])
+def test_labels_are_numbers_or_text_on_either_side(tmp_path, labels, answers):
+    for split in data.SPLITS:
+        (tmp_path / f"{split}.csv").write_text(
+            "context,question,label,config\n" + "".join(f"c,q,{answer},x\n" for answer in answers)
+        )
+    source = DataSource(local=f"{tmp_path}/{{split}}.csv", labels=yaml.safe_load(labels))
+    fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
+    assert found == ["entailment", "not entailment"]
+
+
+def test_true_and_false_can_be_labels(tmp_path):
+    rows = [{"context": "c", "question": "q", "label": answer, "config": ""} for answer in (True, False)]
+    for split in data.SPLITS:
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{split}.parquet")
+    labels = yaml.safe_load("{true: entailment, false: not entailment}")
+    source = DataSource(local=f"{tmp_path}/{{split}}.parquet", labels=labels)
+    fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
+    assert found == ["entailment", "not entailment"]
+
+
+def test_a_label_that_nothing_translates_names_its_row(tmp_path):
+    source = xnli(tmp_path, "en", [2, 0, -1])
+    with pytest.raises(ValueError, match=r"train\.parquet, row 2, column 'label': there is no label '-1'"):
+        fetch_data("xnli", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    with pytest.raises(ValueError, match="did you mean 'contradiction'"):
+        fetch_data("xnli", source | {"labels": {"2": "contradicts"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
+
+
+def test_tags_of_tokens_are_not_translated(tmp_path):
+    source = {"local": str(tmp_path), "labels": {"0": "NOUN"}}
+    with pytest.raises(ValueError, match="one label a row, which udpos is not"):
+        fetch_data("udpos", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+
+
+def test_a_pair_is_joined_from_its_languages(tmp_path):
+    for language in ("en", "fr"):
+        source = xnli(tmp_path, language, [2, 0, 1])
+    for pair in ("en-fr", "fr-en"):
+        fetch_data("xnli", source | {"limit": 2}, pair, tmp_path / "out", tmp_path / "lock.yaml")
+        first, second = pair.split("-")
+        assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [
+            {"premise": f"{first} premise 0", "hypothesis": f"{second} hypothesis 0", "label": "contradiction"},
+            {"premise": f"{first} premise 1", "hypothesis": f"{second} hypothesis 1", "label": "entailment"},
+        ]
+
+
+def test_a_joined_pair_is_what_would_have_been_generated(made, tmp_path):
+    source = {"local": f"{made}/{{language}}/{{split}}.parquet"}
+    fetch_data("ruletaker", source, "en-fr", tmp_path / "joined", tmp_path / "lock.yaml")
+    make_data("ruletaker", OPTIONS, "en-fr", made / "meanings.parquet", tmp_path / "said")
+    joined, said = (read_table(tmp_path / name / "train.parquet") for name in ("joined", "said"))
+    assert joined.to_pylist() == said.to_pylist()
+
+
+def test_a_file_of_the_pair_wins_and_must_be_whole(tmp_path):
+    for language in ("en", "fr", "en-fr"):
+        source = xnli(tmp_path, language, [1, 1])
+    fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "dev.parquet")["hypothesis"].to_pylist()[0] == "en-fr hypothesis 0"
+    (tmp_path / "en-fr" / "dev.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"en-fr/dev\.parquet"):
+        fetch_data("xnli", source, "en-fr", tmp_path / "again", tmp_path / "lock.yaml")
+
+
+def test_a_pair_of_data_that_are_not_parallel_is_refused(tmp_path):
+    source = xnli(tmp_path, "en", [2, 0, 1])
+    xnli(tmp_path, "fr", [2, 1, 0])
+    with pytest.raises(ValueError, match=r"in row 1 the label is 'entailment' in .*en/train.* 'neutral' in .*fr/train"):
+        fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    xnli(tmp_path, "fr", [2, 0])
+    with pytest.raises(ValueError, match=r"en/train\.parquet has 3 rows and .*fr/train\.parquet has 2"):
+        fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    with pytest.raises(FileNotFoundError, match="de/train"):
+        fetch_data("xnli", source, "en-de", tmp_path / "out", tmp_path / "lock.yaml")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_task_that_reads_one_text_has_no_pairs(tmp_path):
+    with pytest.raises(ValueError, match="udpos reads one text and has no pairs such as en-fr"):
+        fetch_data("udpos", {"local": str(tmp_path)}, "en-fr", tmp_path, tmp_path / "lock.yaml")
+    with pytest.raises(ValueError, match="neither a language nor a pair"):
+        fetch_data("xnli", {"local": str(tmp_path)}, "en-fr-de", tmp_path, tmp_path / "lock.yaml")
+
+
+def test_a_pair_from_the_hub_is_joined_at_one_commit(monkeypatch, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features(
+        {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string"), "label": datasets.ClassLabel(3)}
+    )
+    asked = []
+
+    def load_dataset(path, name, split, revision):
+        asked.append((name, split, revision))
+        found = {"premise": [f"{name} premise"], "hypothesis": [f"{name} hypothesis"], "label": [1]}
+        return datasets.Dataset.from_dict(found, features)
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    (tmp_path / "lock.yaml").write_text("dataset/facebook/xnli@main: " + "b" * 40)
+    source = {"hub": "facebook/xnli", "name": "{language}", "labels": XNLI}
+    fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    assert asked[:3] == [("en", "train", "b" * 40), ("fr", "train", "b" * 40), ("en", "validation", "b" * 40)]
+    wanted = {"premise": "en premise", "hypothesis": "fr hypothesis", "label": "neutral"}
+    assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [wanted]
+    fetch_data("xnli", source | {"names": {"en-fr": "mixed"}}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "test.parquet")["premise"].to_pylist() == ["mixed premise"]
+    with pytest.raises(ValueError, match=r"is what the source has for both: put \{language\} into `name`"):
+        fetch_data("xnli", source | {"name": "all"}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
 
 
 @pytest.mark.parametrize("source", [{}, {"hub": "a/b", "local": "c"}])

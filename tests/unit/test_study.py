@@ -68,6 +68,9 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
         ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
         ("languages: [en, fr]", "languages: [en, fr, pt]", 14, "task rt cannot be generated in pt"),
+        ("options: {n: 100}", "data: {local: x, labels: {0: entailmnt}}", 6, "did you mean 'entailment'"),
+        ("kind: ruletaker, options: {n: 100}", "kind: udpos, data: {local: x}", 14, "has no pairs such as en-fr"),
+        ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),
         ("x: step", "x: stepp", 20, "did you mean 'step'"),
     ],
 )
@@ -93,6 +96,14 @@ def test_dials_of_a_task_and_of_the_text_must_agree(tmp_path: Path) -> None:
     ):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, "text: {dials: {overlap: 0.5}}\n" + text))
+
+
+def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
+    text = TEXT.replace("[en, fr]", "[en, fr, sw]", 1).replace("languages: [en]", "languages: [sw]")
+    text = text.replace("seed: [1]", "seed: [1], languages: [en, fr]")
+    with pytest.raises(ValueError, match="there is no text in sw"):
+        load_study(write(tmp_path, text))
+    load_study(write(tmp_path, "text: {data: {local: x}, column: premise}\n" + text))
 
 
 def test_groups_by_family_and_script(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from xlgrid.languages.artificial import NER
 from xlgrid.tasks import TASKS, task
 from xlgrid.world import mentions
 
-LANGUAGES = {"ruletaker": ("en", "fr", "en-fr"), "wikiann": ("qa1", "qb2"), "udpos": ("qa1", "qb2")}
+REASONING = ("en", "fr", "en-fr")
+LANGUAGES = {"ruletaker": REASONING, "xnli": REASONING, "wikiann": ("qa1", "qb2"), "udpos": ("qa1", "qb2")}
 
 
 def rows(kind, language, n=20, **options):
@@ -21,7 +22,7 @@ def test_rows_pass_the_check_and_have_the_columns(kind):
     for language in LANGUAGES[kind]:
         table = pa.Table.from_pylist(rows(kind, language))
         task(kind).check(table, "here")
-        extra = {"depth"} if kind == "ruletaker" else set()
+        extra = {"depth"} if kind in ("ruletaker", "xnli") else set()
         assert set(table.column_names) - extra == set(task(kind).columns)
 
 
@@ -49,6 +50,12 @@ def test_a_wrong_label_names_its_row(kind):
     found[7] = found[7] | {made.target: "maybe" if made.head == "sequence" else [99] * len(found[7]["tokens"])}
     with pytest.raises(ValueError, match=rf"here, row 7, column '{made.target}'.*(maybe|99)"):
         made.check(pa.Table.from_pylist(found), "here")
+
+
+def test_numbers_for_labels_name_the_setting_that_translates_them():
+    found = [row | {"label": 1} for row in rows("xnli", "en")]
+    with pytest.raises(ValueError, match=r"row 0, column 'label': there is no label 1 .*`labels` in the study"):
+        task("xnli").check(pa.Table.from_pylist(found), "here")
 
 
 def test_unequal_numbers_of_tokens_and_tags_are_an_error():

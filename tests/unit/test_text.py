@@ -1,5 +1,7 @@
 """Texts for pre-training."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.data import read_table
@@ -49,3 +51,83 @@ def test_a_misspelt_option_is_an_error(tmp_path):
 def test_dials_reach_the_artificial_language(tmp_path):
     plain = texts(tmp_path, "qa1")["text"]
     assert plain != texts(tmp_path, "qa1", dials={"overlap": 0.1})["text"]
+
+
+def premises(path, language, texts):
+    """A training split with a column of XNLI's, and the settings that make text of it."""
+    (path / "data" / language).mkdir(parents=True)
+    pq.write_table(pa.table({"premise": texts}), path / "data" / language / "train.parquet")
+    return {"data": {"local": f"{path}/data/{{language}}/{{split}}.parquet"}, "column": "premise"}
+
+
+def test_parallel_premises_are_text_with_the_rows_as_ids(tmp_path):
+    premises(tmp_path, "en", ["a", "b", "a", "c"])
+    settings = premises(tmp_path, "fr", ["A", "B", "A'", "B"])
+    assert texts(tmp_path, "fr", **settings).to_pylist() == [
+        {"id": i, "text": text} for i, text in enumerate(["A", "B", "A'", "B"])
+    ]
+
+
+def test_once_keeps_the_same_rows_in_every_language(tmp_path):
+    premises(tmp_path, "en", ["a", "b", "a", "c"])
+    settings = premises(tmp_path, "fr", ["A", "B", "A'", "B"]) | {"once": "en"}
+    found = {code: texts(tmp_path, code, **settings).to_pylist() for code in ("en", "fr")}
+    assert found["en"] == [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}, {"id": 3, "text": "c"}]
+    assert found["fr"] == [{"id": 0, "text": "A"}, {"id": 1, "text": "B"}, {"id": 3, "text": "B"}]
+
+
+def test_fetched_and_generated_texts_have_one_schema(tmp_path):
+    generated = texts(tmp_path, "en").schema
+    settings = premises(tmp_path, "fr", ["A"])
+    assert texts(tmp_path, "fr", **settings).schema == generated
+
+
+def test_artificial_languages_tell_their_world_beside_fetched_text(tmp_path):
+    plain = texts(tmp_path, "qa1")
+    assert texts(tmp_path, "qa1", **premises(tmp_path, "en", ["a"])) == plain
+
+
+def test_texts_that_cannot_be_had(tmp_path):
+    premises(tmp_path, "en", ["a", "b"])
+    settings = premises(tmp_path, "fr", ["A", None, "C"])
+    with pytest.raises(FileNotFoundError, match=r"it/train\.parquet"):
+        texts(tmp_path, "it", **settings)
+    with pytest.raises(ValueError, match=r"fr/train\.parquet, row 1, column 'premise': expected text, got None"):
+        texts(tmp_path, "fr", **settings)
+    with pytest.raises(ValueError, match="did you mean 'premise'"):
+        texts(tmp_path, "en", **settings | {"column": "premises"})
+    pq.write_table(pa.table({"premise": ["A"]}), tmp_path / "data" / "fr" / "train.parquet")
+    with pytest.raises(ValueError, match=r"fr/train\.parquet has 1 rows and .*en/train\.parquet has 2"):
+        texts(tmp_path, "fr", **settings | {"once": "en"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"column": "premise"}, "`data` and `column` go together"),
+        ({"data": {"local": "x.csv"}}, "`data` and `column` go together"),
+        ({"once": "en"}, "`once` selects rows of `data`"),
+        ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "text has none"),
+    ],
+)
+def test_settings_that_do_not_go_together(settings, told):
+    with pytest.raises(ValueError, match=told):
+        TextSettings(**settings)
+
+
+def test_text_from_the_hub_is_fetched_at_the_locked_commit(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    asked = []
+
+    def load_dataset(path, name, split, revision):
+        asked.append((path, name, split, revision))
+        return datasets.Dataset.from_dict({"premise": [f"{name} premise"]})
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    (tmp_path / "lock.yaml").write_text("dataset/facebook/xnli@main: " + "b" * 40)
+    settings = TextSettings(data={"hub": "facebook/xnli", "name": "{language}"}, column="premise")
+    with pytest.raises(ValueError, match="takes a lock file: pass --lock"):
+        make_text("fr", tmp_path / "fr.parquet", settings)
+    make_text("fr", tmp_path / "fr.parquet", settings, tmp_path / "lock.yaml")
+    assert asked == [("facebook/xnli", "fr", "train", "b" * 40)]
+    assert read_table(tmp_path / "fr.parquet").to_pylist() == [{"id": 0, "text": "fr premise"}]

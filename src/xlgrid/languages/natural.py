@@ -106,6 +106,19 @@ def lexicon(code: str, folder: Path | None = None) -> "Lexicon":
     return Lexicon(code, entries)
 
 
+@cache
+def lexicons(code: str) -> "tuple[Lexicon, Lexicon]":
+    """The lexicons of the context and of the question, for a language (`fr`, twice the same) or pair (`en-fr`).
+
+    Raises:
+        ValueError: there is no such lexicon, or it is neither a language nor a pair.
+    """
+    codes = code.split("-")
+    if len(codes) > 2:
+        raise ValueError(f"{code!r} is neither a language nor a pair: expected for instance en, or en-fr")
+    return lexicon(codes[0]), lexicon(codes[-1])
+
+
 class Lexicon:
     """One language: its metadata, and sentences for literals and rules. Every clause is realised once and kept.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.names import unknown
 from xlgrid.recipe import Strict
-from xlgrid.tasks import ruletaker, udpos, wikiann
+from xlgrid.tasks import ruletaker, udpos, wikiann, xnli
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +61,7 @@ class Task:
                 if label not in self.labels:
                     raise ValueError(
                         f"{where}, row {i}, column {self.target!r}: there is no label {label!r} "
-                        f"(there are: {', '.join(self.labels)})"
+                        f"(there are: {', '.join(self.labels)}); `labels` in the study translates theirs to ours"
                     )
             return
         pairs = zip(table[self.inputs[0]].to_pylist(), table[self.target].to_pylist(), strict=True)
@@ -89,6 +89,7 @@ def _task(name: str, module: Any, head: Any, inputs: tuple[str, ...], target: st
 
 TASKS: dict[str, Task] = {
     "ruletaker": _task("ruletaker", ruletaker, "sequence", ("context", "question"), "label"),
+    "xnli": _task("xnli", xnli, "sequence", ("premise", "hypothesis"), "label"),
     "wikiann": _task("wikiann", wikiann, "token", ("tokens",), "ner_tags"),
     "udpos": _task("udpos", udpos, "token", ("tokens",), "pos_tags"),
 }

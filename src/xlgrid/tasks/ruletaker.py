@@ -1,7 +1,6 @@
 """RuleTaker: does a question follow from facts and rules? (Clark et al. 2020; pairs: Foroutan et al. 2023)"""
 
 from collections.abc import Sequence
-from functools import cache
 from random import Random
 from typing import Any, Literal, Self
 
@@ -91,7 +90,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: no such language.
     """
-    context, question = _languages(language)
+    context, question = natural.lexicons(language)
     sentences = [context.statement(fact) for fact in example.theory.facts]
     sentences += [context.rule(rule) for rule in example.theory.rules]
     Random(to_json(example)).shuffle(sentences)
@@ -103,11 +102,3 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
         "config": f"depth-{options.max_depth}",
         "depth": example.depth,
     }
-
-
-@cache
-def _languages(code: str) -> tuple[natural.Lexicon, natural.Lexicon]:
-    parts = code.split("-")
-    if len(parts) > 2:
-        raise ValueError(f"{code!r} is neither a language nor a pair: expected for instance en, or en-fr")
-    return natural.lexicon(parts[0]), natural.lexicon(parts[-1])
