@@ -1,6 +1,7 @@
 """Examples from token files: mixes, curricula, and batches of a token budget, all decided by seeds alone."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from xlgrid import languages
 if TYPE_CHECKING:
     import torch
 
-    from xlgrid.recipe import Phase
+    from xlgrid.recipe import Phase, Training
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -212,53 +213,74 @@ def eligible(tokens: Tokens, phase: "Phase") -> Ints:
     return np.flatnonzero(keep)
 
 
-def cut(lengths: Ints, chosen: Ints, budget: int) -> list[Ints]:
-    """Split `chosen`, sorted by length, into runs of at most `budget` tokens with padding; one example always fits."""
+def cut(lengths: Ints, chosen: Ints, budget: int, most: int = sys.maxsize) -> list[Ints]:
+    """Split `chosen`, sorted by length, into runs of at most `budget` tokens with padding and `most` examples; one always
+    fits."""
     batches: list[Ints] = []
     start = 0
     for at in range(1, len(chosen) + 1):
-        if at == len(chosen) or lengths[chosen[at]] * (at - start + 1) > budget:
+        if at == len(chosen) or at - start == most or lengths[chosen[at]] * (at - start + 1) > budget:
             batches.append(chosen[start:at])
             start = at
     return batches
 
 
-def epoch(lengths: Ints, chosen: Ints, budget: int, seed: int, number: int) -> list[Ints]:
+def epoch(lengths: Ints, chosen: Ints, settings: "Training", seed: int, number: int) -> list[Ints]:
     """The batches of epoch `number`: every example of `chosen` once, near ones in length together, in random order."""
     rng = np.random.default_rng([seed, number])
     order = rng.permutation(chosen)
-    size = max(1, int(POOL * budget / max(1.0, float(lengths[chosen].mean()))))
+    most = settings.batch_size or sys.maxsize
+    budget = sys.maxsize if settings.batch_size else settings.batch_tokens
+    size = POOL * most if settings.batch_size else int(POOL * budget / max(1.0, float(lengths[chosen].mean())))
     batches: list[Ints] = []
-    for start in range(0, len(order), size):
-        pool = order[start : start + size]
-        batches += cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget)
+    for start in range(0, len(order), max(1, size)):
+        pool = order[start : start + max(1, size)]
+        batches += cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, most)
     return [batches[at] for at in rng.permutation(len(batches))]
 
 
-def plan(tokens: Tokens, budget: int, seed: int, steps: int, curriculum: Sequence["Phase"] = ()) -> Iterator[Ints]:
-    """The batch of every step: each phase of the curriculum for its share of `steps`, then everything for the rest.
+class Plan(NamedTuple):
+    """The pools of examples that training draws from, one after another, and the step at which each ends."""
 
-    A function of its arguments alone, so that training resumes by skipping the steps that are done.
+    pools: list[Ints]
+    ends: list[int]
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps in all."""
+        return self.ends[-1]
+
+
+def plan(tokens: Tokens, settings: "Training", seed: int) -> Plan:
+    """Each phase of the curriculum for its share or epochs, then everything for the rest of `steps` or for `epochs`.
 
     Raises:
-        ValueError: there are no examples, a phase admits none, or the shares leave nothing for all examples.
+        ValueError: there are no examples, a phase admits none, or the phases leave nothing for all examples.
     """
     if not len(tokens):
         raise ValueError("there are no training examples: look at the data and the tokens file")
-    if (shares := sum(phase.share for phase in curriculum)) >= 1:
+    pools = [*(eligible(tokens, phase) for phase in settings.curriculum), np.arange(len(tokens))]
+    epochs = [*(phase.epochs for phase in settings.curriculum), None if settings.steps else settings.epochs]
+    counts = [
+        max(1, round(passes * len(epoch(tokens.lengths, pool, settings, seed, 0)))) if passes else 0
+        for pool, passes in zip(pools, epochs, strict=True)
+    ]
+    steps = settings.steps or sum(counts)
+    for at, phase in enumerate(settings.curriculum):
+        counts[at] = counts[at] or round((phase.share or 0) * steps)
+    if (used := sum(counts[:-1])) >= steps:
         raise ValueError(
-            f"the shares of the curriculum add up to {shares:g}: leave some for the end, where all examples are used"
+            f"the curriculum takes {used} steps of {steps}: leave some for the end, where all examples are used"
         )
-    ends = np.cumsum([round(phase.share * steps) for phase in curriculum]).tolist()
-    pools = [eligible(tokens, phase) for phase in curriculum]
-    return _steps(tokens.lengths, [*pools, np.arange(len(tokens))], [*ends, steps], budget, seed)
+    return Plan(pools, [*np.cumsum(counts[:-1]).tolist(), steps])
 
 
-def _steps(lengths: Ints, pools: list[Ints], ends: list[int], budget: int, seed: int) -> Iterator[Ints]:
+def stream(tokens: Tokens, settings: "Training", seed: int, made: Plan) -> Iterator[Ints]:
+    """The batch of every step, a function of its arguments alone, so that training resumes by skipping what is done."""
     step = number = 0
-    for pool, end in zip(pools, ends, strict=True):
+    for pool, end in zip(*made, strict=True):
         while step < end:
-            for batch in epoch(lengths, pool, budget, seed, number)[: end - step]:
+            for batch in epoch(tokens.lengths, pool, settings, seed, number)[: end - step]:
                 yield batch
                 step += 1
             number += 1

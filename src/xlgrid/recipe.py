@@ -39,14 +39,22 @@ def plainly(error: ValidationError) -> str:
 
 
 class Phase(Strict):
-    """One phase of a curriculum: train on the examples that pass the limits for a share of the steps.
+    """One phase of a curriculum: train on the examples that pass the limits, for a share of the steps or for epochs.
 
-    Foroutan et al. 2023, appendix C.2 trains on depth 0 first; tiny encoders learn look-up sooner from short inputs.
+    Foroutan et al. 2023, appendix C.2 trains on depth 0 for 3 epochs first; tiny encoders learn look-up sooner from short
+    inputs.
     """
 
-    share: float = Field(gt=0, lt=1, description="share of all optimiser steps")
+    share: float | None = Field(None, gt=0, lt=1, description="share of all optimiser steps")
+    epochs: PositiveFloat | None = Field(None, description="passes over these examples, before those over all")
     max_tokens: PositiveInt | None = Field(None, description="keep inputs of at most so many tokens")
     max_depth: int | None = Field(None, ge=0, description="keep questions of at most this proof depth")
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if (self.share is None) == (self.epochs is None):
+            raise ValueError("a phase has either `share` or `epochs`: give exactly one")
+        return self
 
 
 class Training(Strict):
@@ -55,6 +63,7 @@ class Training(Strict):
     steps: PositiveInt | None = Field(None, description="optimiser steps; wins over epochs")
     epochs: PositiveFloat = Field(3, description="passes over the training data where steps is not given")
     batch_tokens: PositiveInt = Field(4096, description="tokens, padding included, in one optimiser step")
+    batch_size: PositiveInt | None = Field(None, description="examples in one optimiser step; wins over batch_tokens")
     micro_batch_tokens: PositiveInt | None = Field(
         None, description="tokens at once, accumulated; halved if out of memory"
     )

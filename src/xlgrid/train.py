@@ -113,7 +113,8 @@ class Loop:
             {"params": [p for p in self.weights.values() if p.dim() <= 1], "weight_decay": 0.0},
         ]
         self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=self.settings.lr, fused=True)
-        self.steps = total_steps(self.settings, self.train, recipe.seed)
+        self.plan = batches.plan(self.train, self.settings, recipe.seed)
+        self.steps = self.plan.steps
         self.step = 0
         self.limit = self.settings.micro_batch_tokens
         self.seconds = 0.0
@@ -131,10 +132,7 @@ class Loop:
         """
         count = min(self.settings.evaluations, self.steps)
         due = {round(self.steps * (number + 1) / count) for number in range(count)}
-        plan = batches.plan(
-            self.train, self.settings.batch_tokens, self.recipe.seed, self.steps, self.settings.curriculum
-        )
-        ahead = islice(plan, self.step, None)
+        ahead = islice(batches.stream(self.train, self.settings, self.recipe.seed, self.plan), self.step, None)
         saved = time.monotonic()
         self.model.train()
 
@@ -348,14 +346,6 @@ def fingerprint(paths: Iterable[Path]) -> str:
             with path.open("rb") as file:
                 found.update(hashlib.file_digest(file, "sha256").digest())
     return found.hexdigest()[:16]
-
-
-def total_steps(settings: Training, tokens: batches.Tokens, seed: int) -> int:
-    """Optimiser steps of a run: as set, or `epochs` times the batches of the first epoch over all examples."""
-    if settings.steps is not None or not len(tokens):
-        return settings.steps or 0
-    first = batches.epoch(tokens.lengths, np.arange(len(tokens)), settings.batch_tokens, seed, 0)
-    return max(1, round(settings.epochs * len(first)))
 
 
 def learning_rate(settings: Training, step: int, steps: int) -> float:
