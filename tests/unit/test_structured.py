@@ -108,6 +108,8 @@ each_model = pytest.mark.parametrize("kind", MODELS)
 def test_every_layer_is_the_formula(
     kind: str, given: Layout, joint: str, cross: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if given.overlap == "halve" and not cross:
+        pytest.skip("without a cross query nothing overlaps")
     monkeypatch.setattr(structured, "together", getattr(structured, joint))
     model, seen = model_of(kind, cross), []
     for layer in [layer.attention.self for layer in model.encoder.layer]:
@@ -157,7 +159,7 @@ def test_dropout_of_attention_changes_nothing_in_the_mean(share: float) -> None:
     queries = torch.cat([own, cross], 1)
     attended = [
         structured.attend(torch.nn.Module(), queries, key, value, None, 0.3, p, layout(share))[0]
-        for p in [0.0] + [0.5] * 1000
+        for p in [0.0] + [0.5] * 500
     ]
     assert not torch.equal(attended[1], attended[2])
     torch.testing.assert_close(torch.stack(attended[1:]).mean(0), attended[0], atol=0.2, rtol=0)

@@ -13,7 +13,7 @@ Masks come from the segments' lengths and torch's generator, where the model is,
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -45,6 +45,8 @@ class Layout:
     also: Tensor | None = None
     bridge: bool = True
     overlap: Overlap = "add"
+    # All layers ask for the same.
+    _made: dict[tuple[int, torch.dtype], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
 
     def second(self, length: int) -> Tensor:
         """B × L: whether a token of a switched input is of the second segment; its padding counts as such."""
@@ -62,15 +64,21 @@ class Layout:
         switched = self.switched[:, None, None]
         return same | both | ~switched, (~same | both) & switched
 
-    def biases(self, length: int, real: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Logarithms of M1 and M2 (B × 1 × L × L), without the padding of keys, with halved overlaps where asked for."""
+    def biases(self, length: int, real: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Logarithms of M1 and M2 (B × 1 × L × L), without the padding of keys, with halved overlaps where asked for.
+
+        `real` is that of the batch, the same at every call.
+        """
+        if (length, dtype) in self._made:
+            return self._made[length, dtype]
         own, cross = self.masks(length)
         overlap = math.log(0.5) if self.overlap == "halve" else 0.0
         found = []
         for mask, other in ((own, cross), (cross, own)):
             kept = mask if real is None else mask & real[:, None, :]
             bias = torch.where(other, overlap, 0.0).masked_fill(~kept, -math.inf)
-            found.append(bias[:, None])
+            found.append(bias[:, None].to(dtype))
+        self._made[length, dtype] = found[0], found[1]
         return found[0], found[1]
 
 
@@ -138,15 +146,13 @@ def attend(
         mask = None if real is None else real[:, None, None, :]
         out = scaled_dot_product_attention(own, key, value, mask, dropout, scale=scaling)
     elif cross is None:
-        mask, _ = layout.masks(key.shape[2])
-        mask = mask if real is None else mask & real[:, None, :]
-        out = scaled_dot_product_attention(own, key, value, mask[:, None], dropout, scale=scaling)
+        bias, _ = layout.biases(key.shape[2], real, own.dtype)
+        out = scaled_dot_product_attention(own, key, value, bias, dropout, scale=scaling)
     elif layout.also is None:
         out = strict(own, cross, key, value, real, layout, scaling, dropout)
     else:
         joint = together if key.device.type == "cpu" else doubled
-        bias1, bias2 = layout.biases(key.shape[2], real)
-        out = joint(own, cross, key, value, bias1.to(own.dtype), bias2.to(own.dtype), scaling, dropout)
+        out = joint(own, cross, key, value, *layout.biases(key.shape[2], real, own.dtype), scaling, dropout)
     return out.transpose(1, 2).contiguous(), None
 
 
