@@ -1,5 +1,6 @@
 """Data of a task in a language: three parquet files, made from meanings or fetched from the Hub or from local files."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -24,8 +25,8 @@ def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _written_keys(value: Any) -> Any:
-    return {_written(key): ours for key, ours in value.items()} if isinstance(value, dict) else value
+def _written_labels(value: Any) -> Any:
+    return {_written(theirs): _written(ours) for theirs, ours in value.items()} if isinstance(value, dict) else value
 
 
 class DataSource(Strict):
@@ -45,7 +46,7 @@ class DataSource(Strict):
     local: str | None = Field(None, description="path with {language} and {split}, ending in .parquet, .jsonl or .csv")
     where: dict[str, str | int | float | bool] = Field({}, description="keep rows with these values, column: value")
     rename: dict[str, str] = Field({}, description="columns to rename, theirs: ours")
-    labels: Annotated[dict[str, str], BeforeValidator(_written_keys)] = Field(
+    labels: Annotated[dict[str, str], BeforeValidator(_written_labels)] = Field(
         {}, description="labels to translate, theirs (text, a number, true or false): ours; one label a row only"
     )
     limit: int | None = Field(None, gt=0, description="keep at most so many rows of a split, the first ones")
@@ -174,14 +175,12 @@ def fetch_table(source: DataSource, language: str, split: str, lock: str | Path)
 
 
 def read_table(path: str | Path) -> "pa.Table":
-    """A parquet, jsonl or csv file.
+    """A parquet, jsonl or csv file; of jsonl not the values that are mappings, which need not be alike in all rows.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: the file is empty, damaged or of another type.
     """
-    import pyarrow as pa
-
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check the path, or make it with the step before")
@@ -193,16 +192,25 @@ def read_table(path: str | Path) -> "pa.Table":
 
             return pq.read_table(path)
         if path.suffix == ".jsonl":
-            import pyarrow.json
-
-            return pyarrow.json.read_json(path)
+            return _read_lines(path)
         if path.suffix == ".csv":
             import pyarrow.csv
 
             return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
-    except (pa.ArrowInvalid, OSError) as error:
+    except (ValueError, TypeError, OSError) as error:
         raise ValueError(f"{path} is damaged or not {path.suffix[1:]}: {error}; delete it and make it again") from error
     raise ValueError(f"{path} is of an unknown type: expected .parquet, .jsonl or .csv")
+
+
+def _read_lines(path: Path) -> "pa.Table":
+    import pyarrow as pa
+
+    # Not `splitlines`, which cuts at line separators inside strings too.
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("a line is no mapping of columns to values")
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, dict))
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
 
 
 def _options(kind: str, options: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 VARIABLE = "?"  # the subject of a rule that holds for everyone
+IS_A = "is a"  # the predicate of hypernymy, whose object is a class
 
 _Conditions = list[tuple[int, bool]]  # of one rule instance: numbers of ground literals, and whether each is positive
 _ENDLESS = 1 << 30  # the depth of a failure that is not (yet) established
@@ -14,7 +15,8 @@ class Literal(NamedTuple):
     """One proposition or its negation: "Anne is big", "the cat does not chase the dog", "someone is not kind".
 
     `predicate` is an attribute when `object` is None, otherwise a relation. `subject` is an entity or VARIABLE;
-    `object` is always an entity.
+    `object` is always an entity. For LeapOfThought only, where nothing is derived, a class is the object of IS_A, and the
+    subject of an attribute that it has or lacks.
     """
 
     predicate: str

@@ -13,7 +13,7 @@ from xlgrid.data import DataSource, fetch_table
 from xlgrid.files import whole
 from xlgrid.languages import natural
 from xlgrid.languages.artificial import artificial, is_artificial
-from xlgrid.logic import VARIABLE, Literal, Rule
+from xlgrid.logic import IS_A, VARIABLE, Literal, Rule
 from xlgrid.names import unknown
 from xlgrid.recipe import Strict
 
@@ -32,6 +32,7 @@ class TextOptions(Strict):
     facts: tuple[int, int] = Field(default=(2, 4), description="least and most facts before the statements about them")
     statements: int = Field(default=1, ge=0, description="statements at the end that follow from the facts")
     rules: float = Field(default=0.3, ge=0, le=1, description="share of texts that have a rule")
+    taxonomy: float = Field(default=0, ge=0, le=1, description="share of texts that tell who is what instead")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -81,7 +82,9 @@ def make_text(
 
     An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
     facts, perhaps a rule, and on a line of their own statements that follow from the facts, some negated. Masked words
-    of these can be looked up in the facts, which is what reasoning over text needs most. Ids are 0, 1, ...
+    of these can be looked up in the facts, which is what reasoning over text needs most. A share of `taxonomy` tell who
+    is what and which classes have an attribute, and at the end who else is what, or has that attribute as one of a
+    class: most masked words of these cannot be looked up and have to be known. Ids are 0, 1, ...
 
     Fetched text is that of the training split, its ids are the numbers of the rows, so row i must say the same in every
     language. XNLI repeats a premise for up to three hypotheses, not in rows that follow each other. `once: en` keeps, in
@@ -159,6 +162,9 @@ def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions)
     persons, animals = known.persons[: options.persons], known.animals[: options.animals]
     attributes, relations = known.attributes[: options.attributes], known.relations[: options.relations]
     for _ in range(n):
+        if options.taxonomy and rng.random() < options.taxonomy:
+            yield _kinds(lexicon, rng, options)
+            continue
         relational = bool(relations) and len(animals) > 2 and (rng.random() < options.relational or len(persons) < 2)
         words = animals if relational else persons
         if len(words) < 2:
@@ -186,3 +192,26 @@ def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions)
             about = rng.choice(facts) if true else rng.choice(others)._replace(positive=False)
             about_facts.append(lexicon.statement(about))
         yield "\n".join(lexicon.join(paragraph) for paragraph in (said, about_facts) if paragraph)
+
+
+def _kinds(lexicon: natural.Lexicon, rng: Random, options: TextOptions) -> str:
+    classes = natural.taxonomy()
+    kinds = {name: kind for kind, members in classes.items() for name in members}
+
+    def hypernymy(name: str) -> Literal:
+        positive = rng.random() < 0.75
+        wrong = rng.choice([kind for kind in classes if kind != kinds[name]])
+        return Literal(IS_A, name, kinds[name] if positive else wrong, positive)
+
+    attribute = rng.choice(natural.concepts().attributes[: options.attributes])
+    has, lacks = rng.sample(list(classes), 2)
+    facts = [Literal(attribute, has), Literal(attribute, lacks, positive=False)]
+    facts += [hypernymy(name) for name in rng.sample(list(kinds), min(rng.randint(*options.facts), len(kinds)))]
+    rng.shuffle(facts)
+    about = []
+    for _ in range(options.statements):
+        positive = rng.random() < 0.5
+        holds = Literal(attribute, rng.choice(classes[has if positive else lacks]), positive=positive)
+        about.append(holds if rng.random() < 0.5 else hypernymy(rng.choice(list(kinds))))
+    told = [[lexicon.statement(literal) for literal in literals] for literals in (facts, about)]
+    return "\n".join(lexicon.join(paragraph) for paragraph in told if paragraph)

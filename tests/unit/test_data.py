@@ -243,6 +243,44 @@ def test_a_pair_from_the_hub_is_joined_at_one_commit(monkeypatch, tmp_path):
         fetch_data("xnli", source | {"name": "all"}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
 
 
+LOT = [
+    {"context": "Fish are kind.", "phrase": "A pike is kind.", "answer": 1, "metadata": {"rules": [], "weight": 1}},
+    {"context": "", "phrase": "A pike is not kind.", "answer": 0, "metadata": {"weight": "none"}, "id": "b"},
+]
+
+
+def write_lot(folder, lines):
+    for split in data.SPLITS:
+        text = "\n".join(json.dumps(line) for line in lines)
+        (folder / f"{split}.jsonl").write_text(text + "\n", encoding="utf-8")
+    return {"local": f"{folder}/{{split}}.jsonl", "labels": {"0": "false", "1": "true"}}
+
+
+def test_labels_that_are_numbers_get_their_names(tmp_path):
+    source = write_lot(tmp_path, LOT)
+    fetch_data("lot", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "test.parquet").to_pylist()
+    assert [row["answer"] for row in found] == ["true", "false"]
+    assert [row["phrase"] for row in found] == [line["phrase"] for line in LOT]
+
+
+def test_line_separators_inside_a_string_end_no_line(tmp_path):
+    source = write_lot(tmp_path, LOT)
+    told = "one\u2028two"
+    (tmp_path / "dev.jsonl").write_text(json.dumps(LOT[0] | {"context": told}, ensure_ascii=False), encoding="utf-8")
+    fetch_data("lot", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "dev.parquet")["context"].to_pylist() == [told]
+
+
+@pytest.mark.parametrize("line", ['{"context": "cut', '["no", "columns"]'])
+def test_a_damaged_line_is_an_error(tmp_path, line):
+    source = write_lot(tmp_path, LOT)
+    with (tmp_path / "dev.jsonl").open("a", encoding="utf-8") as file:
+        file.write(line)
+    with pytest.raises(ValueError, match=r"dev\.jsonl is damaged or not jsonl"):
+        fetch_data("lot", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+
+
 @pytest.mark.parametrize("source", [{}, {"hub": "a/b", "local": "c"}])
 def test_a_source_is_the_hub_or_local(source, tmp_path):
     with pytest.raises(ValueError, match="either `hub` or `local`"):

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xlgrid.languages import natural
-from xlgrid.languages.natural import Lexicon, concepts, lexicon, natural_codes
-from xlgrid.logic import VARIABLE, Literal, Rule
+from xlgrid.languages.natural import Lexicon, concepts, lexicon, natural_codes, taxonomy
+from xlgrid.logic import IS_A, VARIABLE, Literal, Rule
 
 CODES = natural_codes()
 ENTITIES = concepts().persons + concepts().animals
+MEMBERS = tuple(name for names in taxonomy().values() for name in names)
 PREDICATES = concepts().attributes + concepts().relations
 CASED = ("Latn", "Cyrl")
 SCRIPTS = {"Latn": ("LATIN",), "Cyrl": ("CYRILLIC",), "Arab": ("ARABIC",), "Hans": ("CJK UNIFIED",)}
@@ -225,6 +226,38 @@ def test_no_two_literals_share_a_sentence(code: str) -> None:
     assert {sentence: facts for sentence, facts in meant.items() if len(facts) > 1} == {}
 
 
+def kinds() -> list[Literal]:
+    signs = (True, False)
+    attributes = [Literal(a, s, None, p) for a in concepts().attributes for s in (*MEMBERS, *taxonomy()) for p in signs]
+    return attributes + [
+        Literal(IS_A, name, kind, p) for name in ENTITIES + MEMBERS for kind in taxonomy() for p in signs
+    ]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_statement_about_classes_and_members_is_clean(code: str) -> None:
+    said = map(lexicon(code).statement, kinds())
+    assert {s: b for s in said if (b := blemishes(lexicon(code), s))} == {}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_two_statements_about_classes_and_members_share_a_sentence(code: str) -> None:
+    facts = set(kinds())
+    assert len({lexicon(code).statement(fact) for fact in facts}) == len(facts)
+
+
+def test_a_class_is_a_subject_in_statements_only() -> None:
+    assert lexicon("en").statement(Literal("big", "fish")) == "A fish is big."
+    with pytest.raises(ValueError, match="unknown entity 'fish'"):
+        lexicon("en").question(Literal("big", "fish"))
+
+
+def test_the_taxonomy_has_the_animals_first_and_nobody_twice() -> None:
+    assert (len(taxonomy()), len(MEMBERS), len(set(MEMBERS))) == (4, 27, 27)
+    assert set(concepts().animals) < set(MEMBERS)
+    assert not set(taxonomy()) & set(ENTITIES + MEMBERS + PREDICATES)
+
+
 def literals(subjects: tuple[str, ...]) -> st.SearchStrategy[Literal]:
     def one(predicate: str, subject: str, object_: str, positive: bool) -> Literal:
         return Literal(predicate, subject, object_ if predicate in concepts().relations else None, positive)
@@ -291,6 +324,7 @@ def test_unknown_code_names_its_neighbour_and_all_codes() -> None:
         (Literal("big", "ann"), "unknown entity 'ann', did you mean 'anne'"),
         (Literal("chase", "anne", "bop"), "unknown entity 'bop', did you mean 'bob'"),
         (Literal("big", VARIABLE), "unknown entity '\\?'"),
+        (Literal(IS_A, "cat", "mamal"), "unknown class 'mamal', did you mean 'mammal'"),
     ],
 )
 def test_unknown_concept_names_its_neighbour(fact: Literal, message: str) -> None:
@@ -355,6 +389,11 @@ HOLES = [
     ("en", drop("templates", "question"), ["templates.question is missing"]),
     ("en", drop("templates", "question", "relation"), ["templates.question.relation is missing"]),
     ("en", drop("templates", "question", "relation", "negative"), ["templates.question.relation.negative is missing"]),
+    ("en", drop("classes", "sg", "fish"), ["classes.fish is missing"]),
+    ("de", drop("classes", "animal", "fish", "neg"), ["fish has no form 'neg'", "{c.neg}"]),
+    ("ru", drop("attributes", "kind", "n"), ["kind has no form 'n'", "{a}"]),
+    ("en", drop("hypernymy", "negative"), ["hypernymy.negative is missing"]),
+    ("en", put("hypernymy", "positive", value="{s} is {o}"), ["hypernymy.positive: nothing fills {o}"]),
     ("en", drop("frames", "then"), ["frames.then is missing"]),
     ("en", drop("variable", "resumed"), ["variable.resumed is missing"]),
     ("en", rename("big", "bgi", "attributes"), ["attributes.big is missing", "'bgi', did you mean 'big'?"]),
@@ -423,13 +462,15 @@ def test_a_new_language_is_one_file(tmp_path: Path) -> None:
         "script": "Latn",
         "direction": "ltr",
         "entities": {
-            "m": {name: f"o {name}" for name in ENTITIES if name not in women},
+            "m": {name: f"o {name}" for name in ENTITIES + MEMBERS if name not in women},
             "f": {name: f"a {name}" for name in women},
         },
+        "classes": {"m": {name: f"um {name}o" for name in taxonomy()}},
         "attributes": {name: {"m": f"{name}o", "f": f"{name}a"} for name in concepts().attributes},
         "relations": {name: f"{name}a" for name in concepts().relations},
         "variable": {"first": {"m": "alguém"}, "again": {"m": ""}, "resumed": {"f": "essa pessoa"}},
         "templates": dict.fromkeys(("statement", "question", "condition", "conclusion"), clause),
+        "hypernymy": {"positive": "{s} é {c}", "negative": "{s} não é {c}"},
         "frames": {
             "statement": "{clause}.",
             "question": "{clause}?",

@@ -7,8 +7,8 @@ from xlgrid.languages.artificial import NER
 from xlgrid.tasks import TASKS, task
 from xlgrid.world import mentions
 
-REASONING = ("en", "fr", "en-fr")
-LANGUAGES = {"ruletaker": REASONING, "xnli": REASONING, "wikiann": ("qa1", "qb2"), "udpos": ("qa1", "qb2")}
+PAIRED = ("en", "fr", "en-fr")
+LANGUAGES = {"ruletaker": PAIRED, "lot": PAIRED, "xnli": PAIRED, "wikiann": ("qa1", "qb2"), "udpos": ("qa1", "qb2")}
 
 
 def rows(kind, language, n=20, **options):
@@ -76,16 +76,19 @@ def test_a_misspelt_task_names_the_nearest():
         task("ruletakr")
 
 
-def test_a_pair_takes_context_and_question_from_its_languages():
-    english, french, pair = (rows("ruletaker", code) for code in ("en", "fr", "en-fr"))
-    assert [row["context"] for row in pair] == [row["context"] for row in english]
-    assert [row["question"] for row in pair] == [row["question"] for row in french]
-    assert english[0]["context"] != french[0]["context"]
+@pytest.mark.parametrize("kind", [kind for kind in TASKS if LANGUAGES[kind] is PAIRED])
+def test_a_pair_takes_context_and_question_from_its_languages(kind):
+    english, french, pair = (rows(kind, code) for code in PAIRED)
+    context, question = task(kind).inputs
+    assert [row[context] for row in pair] == [row[context] for row in english]
+    assert [row[question] for row in pair] == [row[question] for row in french]
+    assert english[0][context] != french[0][context]
 
 
-def test_three_languages_are_an_error():
+@pytest.mark.parametrize("kind", [kind for kind in TASKS if LANGUAGES[kind] is PAIRED])
+def test_three_languages_are_an_error(kind):
     with pytest.raises(ValueError, match="neither a language nor a pair"):
-        rows("ruletaker", "en-fr-de")
+        rows(kind, "en-fr-de")
 
 
 def test_labels_are_balanced_and_config_names_the_depth():

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.data import read_table
+from xlgrid.languages.natural import taxonomy
 from xlgrid.text import TextSettings, make_text
 
 
@@ -41,6 +42,38 @@ def test_positive_last_statements_repeat_a_fact(tmp_path):
             repeated += 1
             assert last in facts, text
     assert min(repeated, negated) > 60
+
+
+def test_texts_without_a_taxonomy_are_those_of_before(tmp_path):
+    plain, none = texts(tmp_path, "en"), texts(tmp_path, "en", options={"taxonomy": 0.0})
+    assert plain == none and not any(" is a " in text for text in plain["text"].to_pylist())
+
+
+def test_a_share_of_texts_tells_who_is_what(tmp_path):
+    found = texts(tmp_path, "en", 400, options={"taxonomy": 0.5})["text"].to_pylist()
+    assert 150 < sum(" is a " in text or " is an " in text for text in found) < 250
+
+
+def test_what_texts_tell_of_the_taxonomy_is_true(tmp_path):
+    kinds = {f"The {name}".replace("_", " "): kind for kind, names in taxonomy().items() for name in names}
+    shown = set()
+    for text in texts(tmp_path, "en", 300, options={"taxonomy": 1.0, "statements": 2})["text"].to_pylist():
+        has = {}
+        # What classes have may stand after what follows from it.
+        for sentence in sorted(
+            text.replace("\n", " ").removesuffix(".").split(". "), key=lambda s: s.startswith("The")
+        ):
+            subject, _, rest = sentence.partition(" is ")
+            rest, positive = rest.removeprefix("not "), not rest.startswith("not ")
+            article, _, word = rest.partition(" ")
+            if article in ("a", "an"):
+                assert (kinds[subject] == word) is positive, sentence
+                shown.add((subject, word))
+            elif subject in kinds:
+                assert has[kinds[subject], rest] is positive, text
+            else:
+                has[subject.split(" ")[1], rest] = positive
+    assert set(kinds.items()) <= shown, "not every hypernymy is told"
 
 
 def test_a_misspelt_option_is_an_error(tmp_path):

@@ -88,6 +88,18 @@ def test_words_beyond_the_length_are_counted(world):
     assert meta["truncated"] > 0 and meta["lost_words"] > 0
 
 
+def test_an_empty_second_segment_has_no_tokens(world):
+    made = {"n": 40, "probe": "context-only"}
+    make_meanings("lot", made, world / "lot.parquet")
+    make_data("lot", made, "en", world / "lot.parquet", world / "lot")
+    found, _ = tokens(world, "lot")
+    for row, said in zip(found.to_pylist(), read_table(world / "lot" / "train.parquet").to_pylist(), strict=True):
+        assert said["phrase"] == "" and row["context_length"] == len(row["input_ids"])
+        alone = tokenizer(world)(said["context"])["input_ids"]
+        assert row["input_ids"][: len(alone)] == alone
+        assert set(row["input_ids"][len(alone) :]) == {alone[-1]}, "more than separators follows the context"
+
+
 def test_types_are_those_that_training_reads(world):
     found, _ = tokens(world, "ruletaker")
     assert found.schema.field("input_ids").type == pa.list_(pa.int32())

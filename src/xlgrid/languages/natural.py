@@ -1,19 +1,22 @@
 """Natural languages as data: a lexicon file says RuleTaker's propositions and rules in one language, without any code.
 
 The fragment is that of Clark et al. (2020), "Transformers as soft reasoners over language": facts ("Anne is big."),
-rules ("If someone is big and they are not green then they are kind.") and questions. `lexicons/<code>.yaml` holds:
+rules ("If someone is big and they are not green then they are kind.") and questions; and statements about classes, for
+LeapOfThought ("The cat is a mammal.", "A mammal is kind."). `lexicons/<code>.yaml` holds:
 
 - `name` (endonym), `english`, `family`, `script` (ISO 15924), `direction` (ltr or rtl), `between` (what stands between
   two sentences; a space unless given), `serial` (what precedes each `and` of three conditions; nothing unless given);
 - `entities`, grouped by agreement class (gender, number, whatever the language's predicates agree with), `attributes`
-  and `relations`: one entry for every concept of `concepts.yaml`. An entry is a string, which is then all its own
-  forms, or a mapping of form names, of agreement classes, or of form names to mappings of agreement classes;
+  and `relations`: one entry for every concept of `concepts.yaml`; the members in `taxonomy.yaml` are entities too, and
+  `classes`, grouped likewise, its classes. An entry is a string, which is then all its own forms, or a mapping of form
+  names, of agreement classes, or of form names to mappings of agreement classes;
 - `variable`: how a rule names the one it is about, `first` ("someone"), `again` ("they"; empty in a pro-drop language)
   and `resumed` (once the rule named another subject, which a pronoun might mean), each under its class;
 - `words`: other words that agree with the subject (copula, auxiliaries);
 - `templates`: statement, question, condition, conclusion x attribute, relation x positive, negative. `{s}` is the
   subject, `{o}` the object, `{a}` the attribute, `{v}` the relation, any other name one of `words`; `{o.acc}` asks for
   a form by name. A form that depends on an agreement class always agrees with the subject;
+- `hypernymy`, positive and negative: the statement that `{s}` is a `{c}`. A class is a subject in statements only;
 - `frames`: what surrounds the clause of a statement, of a question, and of the parts of a rule (`if`, `and`, `then`);
 - `rewrites`: ordered regular expressions and their replacements (elision, contraction).
 """
@@ -27,7 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import yaml
 
-from xlgrid.logic import VARIABLE, Literal, Rule
+from xlgrid.logic import IS_A, VARIABLE, Literal, Rule
 from xlgrid.names import unknown
 
 Forms: TypeAlias = "str | dict[str, Forms]"
@@ -38,17 +41,19 @@ _TEXTS = ("name", "english", "family", "script", "direction")
 # Levels of mappings in each section, and whether an entry below them may be a mapping of forms.
 _SHAPES = {
     "entities": (2, True),
+    "classes": (2, True),
     "attributes": (1, True),
     "relations": (1, True),
     "words": (1, True),
     "variable": (2, True),
     "templates": (3, False),
+    "hypernymy": (1, False),
     "frames": (1, False),
     "rewrites": (1, False),
     **dict.fromkeys((*_TEXTS, "between", "serial"), (0, False)),
 }
 _OPTIONAL: dict[str, Any] = {"words": {}, "rewrites": {}, "between": " ", "serial": ""}
-_FILLERS = {"attribute": ("s", "a"), "relation": ("s", "o", "v")}
+_FILLERS = {"attribute": ("s", "a"), "relation": ("s", "o", "v"), "hypernymy": ("s", "c")}
 _CLAUSES = {
     "statement": "statement",
     "question": "question",
@@ -73,6 +78,12 @@ class Concepts(NamedTuple):
 def concepts() -> Concepts:
     """The inventory of `concepts.yaml`: 8 persons, 10 animals, 16 attributes, 8 relations."""
     return Concepts(**{kind: tuple(ids) for kind, ids in _read(_HERE / "concepts.yaml").items()})
+
+
+@cache
+def taxonomy() -> dict[str, tuple[str, ...]]:
+    """The classes of `taxonomy.yaml` and their members: 4 classes that exclude one another, 27 members."""
+    return {name: tuple(members) for name, members in _read(_HERE / "taxonomy.yaml").items()}
 
 
 def natural_codes(folder: Path | None = None) -> tuple[str, ...]:
@@ -122,7 +133,7 @@ def lexicons(code: str) -> "tuple[Lexicon, Lexicon]":
 class Lexicon:
     """One language: its metadata, and sentences for literals and rules. Every clause is realised once and kept.
 
-    All methods raise ValueError for an entity, attribute or relation that is not in `concepts()`.
+    All methods raise ValueError for an entity, attribute or relation that is not in `concepts()`, nor in `taxonomy()`.
     """
 
     def __init__(self, code: str, entries: dict[str, Any]) -> None:
@@ -139,17 +150,25 @@ class Lexicon:
         for agreement, members in entries["entities"].items():
             self._entities |= members
             self._classes |= dict.fromkeys(members, agreement)
+        self._kinds: dict[str, Forms] = {}
+        for agreement, members in entries["classes"].items():
+            self._kinds |= members
+            self._classes |= dict.fromkeys(members, agreement)
         self._attributes: dict[str, Forms] = entries["attributes"]
         self._relations: dict[str, Forms] = entries["relations"]
         self._words: dict[str, Forms] = entries["words"]
         self._variable: dict[str, dict[str, Forms]] = entries["variable"]
         self._templates: dict[str, dict[str, dict[str, str]]] = entries["templates"]
+        self._hypernymy: dict[str, str] = entries["hypernymy"]
         self._frames: dict[str, str] = entries["frames"]
         self._rewrites = [(re.compile(old), new) for old, new in entries["rewrites"].items()]
         self._realised: dict[tuple[str, str, Literal], str] = {}
 
     def statement(self, literal: Literal) -> str:
-        """The declarative sentence of a literal about an entity: "The cat does not chase the dog."."""
+        """The declarative sentence of a literal about an entity: "The cat does not chase the dog.".
+
+        Also of an attribute of a class, "A mammal is kind.", and of IS_A between the two, "The cat is a mammal.".
+        """
         return self._part("statement", "", literal)
 
     def question(self, literal: Literal) -> str:
@@ -199,13 +218,19 @@ class Lexicon:
         if mention:
             ((agreement, fillers["s"]),) = self._variable[mention].items()
         else:
-            fillers["s"] = _get("entity", literal.subject, self._entities)
+            general = frame == "statement" and literal.object is None
+            subjects = self._entities | self._kinds if general else self._entities
+            fillers["s"] = _get("entity", literal.subject, subjects)
             agreement = self._classes[literal.subject]
+        templates = self._templates[_CLAUSES[frame]]
         if literal.object is None:
-            kind = "attribute"
+            polarities = templates["attribute"]
             fillers["a"] = _get("attribute", literal.predicate, self._attributes)
+        elif literal.predicate == IS_A and frame == "statement":
+            polarities = self._hypernymy
+            fillers["c"] = _get("class", literal.object, self._kinds)
         else:
-            kind = "relation"
+            polarities = templates["relation"]
             fillers["v"] = _get("relation", literal.predicate, self._relations)
             fillers["o"] = _get("entity", literal.object, self._entities)
 
@@ -213,7 +238,7 @@ class Lexicon:
             slot, *path = placeholder[1].split(".")
             return _inflect(fillers[slot], path, agreement)
 
-        template = self._templates[_CLAUSES[frame]][kind]["positive" if literal.positive else "negative"]
+        template = polarities["positive" if literal.positive else "negative"]
         text = self._frames[frame].replace("{clause}", _PLACEHOLDER.sub(fill, template))
         # An empty pronoun leaves two spaces behind.
         text = re.sub(" +", " ", text)
@@ -261,12 +286,13 @@ def _holes(entries: dict[str, Any]) -> Iterator[str]:
         yield from wrong
         return
     known = concepts()
-    polarities = dict.fromkeys(_FILLERS, dict.fromkeys(("positive", "negative")))
-    wanted: dict[str, Any] = dict.fromkeys((*_TEXTS, *_OPTIONAL, "entities")) | {
+    polarities = dict.fromkeys(("positive", "negative"))
+    wanted: dict[str, Any] = dict.fromkeys((*_TEXTS, *_OPTIONAL, "entities", "classes")) | {
         "attributes": dict.fromkeys(known.attributes),
         "relations": dict.fromkeys(known.relations),
         "variable": dict.fromkeys(("first", "again", "resumed")),
-        "templates": dict.fromkeys(_CLAUSES.values(), polarities),
+        "templates": dict.fromkeys(_CLAUSES.values(), dict.fromkeys(("attribute", "relation"), polarities)),
+        "hypernymy": polarities,
         "frames": dict.fromkeys(_CLAUSES),
     }
     yield from _differences("", entries, wanted)
@@ -274,8 +300,11 @@ def _holes(entries: dict[str, Any]) -> Iterator[str]:
         yield unknown("direction", entries["direction"], ("ltr", "rtl"))
     entries = {section: {} for section in _SHAPES} | entries
     entities = [item for members in entries["entities"].values() for item in members.items()]
-    yield from _differences("entities.", dict(entities), dict.fromkeys(known.persons + known.animals))
-    for items in (entities, entries["attributes"].items(), entries["relations"].items()):
+    members = tuple(member for members in taxonomy().values() for member in members)
+    yield from _differences("entities.", dict(entities), dict.fromkeys(known.persons + known.animals + members))
+    kinds = [item for members in entries["classes"].values() for item in members.items()]
+    yield from _differences("classes.", dict(kinds), dict.fromkeys(taxonomy()))
+    for items in (entities + kinds, entries["attributes"].items(), entries["relations"].items()):
         for (name, forms), (other, others) in combinations(items, 2):
             if name == other or forms == others:
                 yield f"{name} and {other} cannot be told apart: {forms}, {others}"
@@ -318,21 +347,25 @@ def _differences(where: str, got: dict[str, Any], wanted: dict[str, Any]) -> Ite
 
 def _missing_forms(entries: dict[str, Any]) -> Iterator[str]:
     """Placeholders that nothing fills, and forms that a template asks for and an entry lacks."""
-    entities = [
-        (name, forms, group) for group, members in entries["entities"].items() for name, forms in members.items()
-    ]
+    entities, kinds = (
+        [(name, forms, group) for group, members in entries[section].items() for name, forms in members.items()]
+        for section in ("entities", "classes")
+    )
     mentions = [(name, forms, group) for name, named in entries["variable"].items() for group, forms in named.items()]
-    for clause, kinds in entries["templates"].items():
-        subjects = entities + (mentions if clause in ("condition", "conclusion") else [])
+    others = {"statement": kinds, "condition": mentions, "conclusion": mentions}
+    told = [(f"templates.{clause}", clause, texts) for clause, texts in entries["templates"].items()]
+    for place, clause, texts in [*told, ("hypernymy", "", {"hypernymy": entries["hypernymy"]})]:
+        subjects = entities + others.get(clause, [])
         groups = sorted({group for *_, group in subjects})
         fillers = {slot: [(slot, forms, group) for group in groups] for slot, forms in entries["words"].items()} | {
             "s": subjects,
             "o": [(name, forms, "uninflected") for name, forms, _ in entities],
+            "c": [(name, forms, "uninflected") for name, forms, _ in kinds],
             "a": [(name, forms, group) for name, forms in entries["attributes"].items() for group in groups],
             "v": [(name, forms, group) for name, forms in entries["relations"].items() for group in groups],
         }
-        for kind, polarity, template in ((k, p, t) for k, texts in kinds.items() for p, t in texts.items()):
-            where = f"templates.{clause}.{kind}.{polarity}"
+        for kind, polarity, template in ((k, p, t) for k, polarities in texts.items() for p, t in polarities.items()):
+            where = ".".join([place] + [kind] * bool(clause) + [polarity])
             slots = (*_FILLERS.get(kind, ()), *entries["words"])
             if re.search("[{}]", _PLACEHOLDER.sub("", template)):
                 yield f"{where} has a brace without its partner: {template!r}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.names import unknown
 from xlgrid.recipe import Strict
-from xlgrid.tasks import ruletaker, udpos, wikiann, xnli
+from xlgrid.tasks import lot, ruletaker, udpos, wikiann, xnli
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +89,7 @@ def _task(name: str, module: Any, head: Any, inputs: tuple[str, ...], target: st
 
 TASKS: dict[str, Task] = {
     "ruletaker": _task("ruletaker", ruletaker, "sequence", ("context", "question"), "label"),
+    "lot": _task("lot", lot, "sequence", ("context", "phrase"), "answer"),
     "xnli": _task("xnli", xnli, "sequence", ("premise", "hypothesis"), "label"),
     "wikiann": _task("wikiann", wikiann, "token", ("tokens",), "ner_tags"),
     "udpos": _task("udpos", udpos, "token", ("tokens",), "pos_tags"),
