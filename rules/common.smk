@@ -6,7 +6,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from xlgrid.exhibits import needed
+from xlgrid.exhibits import needed, references
 from xlgrid.grid import MLM, Cell, Run, cells, constraint, explain, files, runs, starting_runs
 from xlgrid.languages import parts
 from xlgrid.study import load_study
@@ -24,6 +24,7 @@ RUNS = set(runs(STUDY))
 KNOWN = set(CELLS)
 TABLES = [name for name, exhibit in STUDY.exhibits.items() if exhibit.kind == "table"]
 FIGURES = [name for name in STUDY.exhibits if name not in TABLES]
+COMPARED = [name for name, exhibit in STUDY.exhibits.items() if references(exhibit)]
 
 
 def among(names):

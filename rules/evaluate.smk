@@ -31,7 +31,7 @@ rule nothing_makes_this:
     log:
         "results/{path}.log",
     wildcard_constraints:
-        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES)})$)(?:[^/]+/)?(?:cells|runs|exhibits)/.+",
+        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES, COMPARED)})$)(?:[^/]+/)?(?:cells|runs|exhibits)/.+",
     conda:
         "../envs/xlgrid.yaml"
     shell:

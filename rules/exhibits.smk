@@ -1,13 +1,19 @@
 """Tables and figures from cells.
 
-REQUIRED INPUTS: the cells that the exhibit selects
-OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures)
+REQUIRED INPUTS: the cells that the exhibit selects; published numbers, if it is compared with any
+OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures);
+    of one that is compared with published numbers, {exhibit}-published.csv .md .html too
 """
+
+
+def shown(wildcards):
+    exhibit = STUDY.exhibit(wildcards.exhibit)
+    return [*(cell.path for cell in needed(exhibit, CELLS)), *references(exhibit)]
 
 
 rule table:
     input:
-        lambda w: [cell.path for cell in needed(STUDY.exhibits[w.exhibit], CELLS)],
+        shown,
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
         report(
@@ -19,20 +25,20 @@ rule table:
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
     wildcard_constraints:
-        exhibit=among(TABLES),
+        exhibit=among(set(TABLES) - set(COMPARED)),
     conda:
         "../envs/xlgrid.yaml"
     params:
         study=STUDY_FILE,
         # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=lambda w: STUDY.exhibits[w.exhibit].model_dump_json(),
+        exhibit=lambda w: STUDY.exhibit(w.exhibit).model_dump_json(),
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 
 
 rule figure:
     input:
-        lambda w: [cell.path for cell in needed(STUDY.exhibits[w.exhibit], CELLS)],
+        shown,
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png"),
         report(
@@ -44,17 +50,57 @@ rule figure:
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
     wildcard_constraints:
-        exhibit=among(FIGURES),
+        exhibit=among(set(FIGURES) - set(COMPARED)),
     conda:
         "../envs/xlgrid.yaml"
     params:
         study=STUDY_FILE,
         # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=lambda w: STUDY.exhibits[w.exhibit].model_dump_json(),
+        exhibit=lambda w: STUDY.exhibit(w.exhibit).model_dump_json(),
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
+
+
+use rule table as table_compared with:
+    output:
+        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", "-published.csv", "-published.md"),
+        report(
+            "results/{study}/exhibits/{exhibit}.html",
+            category="Tables",
+            labels={"exhibit": "{exhibit}"},
+            caption="../notebooks/captions/table.rst",
+        ),
+        report(
+            "results/{study}/exhibits/{exhibit}-published.html",
+            category="Comparisons with published numbers",
+            labels={"exhibit": "{exhibit}"},
+            caption="../notebooks/captions/published.rst",
+        ),
+    wildcard_constraints:
+        exhibit=among(set(TABLES) & set(COMPARED)),
+
+
+use rule figure as figure_compared with:
+    output:
+        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png", "-published.csv", "-published.md"),
+        report(
+            "results/{study}/exhibits/{exhibit}.svg",
+            category="Figures",
+            labels={"exhibit": "{exhibit}"},
+            caption="../notebooks/captions/figure.rst",
+        ),
+        report(
+            "results/{study}/exhibits/{exhibit}-published.html",
+            category="Comparisons with published numbers",
+            labels={"exhibit": "{exhibit}"},
+            caption="../notebooks/captions/published.rst",
+        ),
+    wildcard_constraints:
+        exhibit=among(set(FIGURES) & set(COMPARED)),
 
 
 localrules:
     table,
     figure,
+    table_compared,
+    figure_compared,

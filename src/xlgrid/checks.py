@@ -3,13 +3,13 @@
 Found when a study is read, because the same mistake found by a job may come after hours of work.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
 from xlgrid import methods
-from xlgrid.exhibits import Curve, Heatmap, Table
+from xlgrid.exhibits import SEVERAL, Curve, Heatmap, Table, references
 from xlgrid.grid import MLM
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
@@ -162,6 +162,32 @@ def _exhibits(study: "Study") -> Iterator[str]:
                     yield f"{place}.groups: {error}"
         elif isinstance(exhibit, Curve):
             yield from _among(f"{place}.x", "axis", [exhibit.x], ["step"])
+        if f"{name}-published" in study.exhibits and references(exhibit):
+            yield f"{place}-published: the comparison of exhibit {name} has files of this name: choose another"
+    yield from _published(study, known)
+
+
+def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterator[str]:
+    """Ours in `names` exist; whether the paper's do is told when an exhibit is rendered."""
+    shown = study.exhibits.values()
+    minus = ["-minus-".join(one.difference) for one in shown if isinstance(one, Heatmap) and one.difference]
+    ours = {
+        **known,
+        "method": [*known["method"], *minus],
+        "source": [*known["source"], SEVERAL],
+        "target": [*known["target"], SEVERAL],
+        "group": [group for one in shown if isinstance(one, Table) for group in one.groups],
+    }
+    said = {"published": study.published}
+    said |= {
+        f"exhibits.{name}.published": exhibit.published
+        for name, exhibit in study.exhibits.items()
+        if not isinstance(exhibit, Curve) and exhibit.published
+    }
+    for place, naming in said.items():
+        for axis, names in naming.names.items():
+            if axis != "metric":
+                yield from _among(f"{place}.names.{axis}", axis, names, ours[axis])
 
 
 def _axes(study: "Study") -> dict[str, list[object]]:

@@ -241,5 +241,5 @@ def partial(
             # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
             try:
                 render_exhibit(study, name, f"results/{study.name}/partial")
-            except ValueError as error:
+            except (ValueError, FileNotFoundError) as error:
                 print(f"exhibit {name}: {error}", file=sys.stderr)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, model_validator
 
 from xlgrid.files import write_text
 from xlgrid.recipe import Strict
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from xlgrid.tables import Sheet
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
+NamedAxis = Literal["task", "encoder", "method", "source", "target", "metric", "group"]
+# What is averaged over several sources or targets, in published numbers.
+SEVERAL = "avg"
+PublishedColumn = Literal["dataset", "model", "method", "source", "target", "metric"]
 
 
 def _not_a_truth_value(value: Any) -> Any:
@@ -33,6 +37,27 @@ def _as_tuple(value: Any) -> Any:
 
 Value = Annotated[str | int, BeforeValidator(_not_a_truth_value)]
 Values = Annotated[tuple[Value, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+
+
+class Naming(Strict):
+    """What a paper calls ours, and how many seeds stand behind its numbers."""
+
+    names: dict[NamedAxis, dict[str, str | dict[PublishedColumn, str]]] = Field(
+        default={},
+        description="axis -> our name -> the paper's, where they differ; a group `mono` is `avg:mono` unless named here; what is "
+        "more than one column of the paper's gives each: {lot-context-only: {dataset: lot, method: context-only}}",
+    )
+    seeds: PositiveInt = Field(default=1, description="over how many seeds the paper averages; 1 where it does not say")
+
+
+class Published(Naming):
+    """The published numbers that an exhibit is compared with; what it leaves out is as in the study's `published`."""
+
+    file: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="{paper}/{exhibit}: a CSV in reference/")
+
+    @property
+    def path(self) -> Path:
+        return Path("reference") / f"{self.file}.csv"
 
 
 class _Exhibit(Strict):
@@ -55,6 +80,7 @@ class Table(_Exhibit):
     groups: tuple[str, ...] = ()
     statistic: Literal["mean-sd", "mean", "min-max"] = "mean-sd"
     average: bool = False
+    published: Published | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -75,6 +101,7 @@ class Heatmap(_Exhibit):
     kind: Literal["heatmap"] = "heatmap"
     method: str | None = None
     difference: tuple[str, str] | None = None
+    published: Published | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -105,6 +132,9 @@ class Curve(_Exhibit):
         return self
 
 
+# The comparison with published numbers.
+COMPARED = ("-published.csv", "-published.md", "-published.html")
+
 Exhibit = Annotated[Table | Heatmap | Curve, Field(discriminator="kind")]
 
 
@@ -116,9 +146,18 @@ def needed(exhibit: Table | Heatmap | Curve, cells: Iterable["Cell"]) -> list["C
     return [cell for cell in cells if all(getattr(cell, axis) in values for axis, values in select.items())]
 
 
+def references(exhibit: Table | Heatmap | Curve) -> list[str]:
+    """The files of published numbers that an exhibit is compared with: none, or its own and the paper's contradictions."""
+    if isinstance(exhibit, Curve) or exhibit.published is None:
+        return []
+    contradictions = exhibit.published.path.with_name("contradictions.csv")
+    return [str(exhibit.published.path), *([str(contradictions)] if contradictions.exists() else [])]
+
+
 def suffixes(exhibit: Table | Heatmap | Curve) -> tuple[str, ...]:
     """The suffixes of the files that `render` makes."""
-    return (".csv", ".md", ".tex", ".html") if isinstance(exhibit, Table) else (".csv", ".md", ".tex", ".png", ".svg")
+    own = (".csv", ".md", ".tex", ".html") if isinstance(exhibit, Table) else (".csv", ".md", ".tex", ".png", ".svg")
+    return (*own, *(COMPARED if references(exhibit) else ()))
 
 
 def render(
@@ -143,28 +182,52 @@ def render(
 
     Returns:
         The paths, in the order of `suffixes`. The CSV has a line per entry: the row's keys, `column`, then `mean`, `sd`, `min`,
-        `max`, `n_seeds`, `n_seeds_expected`, `n_cells`, `n_cells_expected`.
+        `max`, `n_seeds`, `n_seeds_expected`, `n_cells`, `n_cells_expected`. The comparison's is that of `compare.beside`.
 
     Raises:
-        ValueError: the selection is empty, an entry would mix tasks, encoders, methods or metrics, or a column is unknown.
+        FileNotFoundError: there are no such published numbers.
+        ValueError: the selection is empty, an entry would mix tasks, encoders, methods or metrics, a column is unknown, or the
+            published numbers are damaged or about something else.
     """
     from xlgrid import tables
 
     paths = {suffix: Path(folder) / f"{name}{suffix}" for suffix in suffixes(exhibit)}
     if isinstance(exhibit, Table):
-        sheet = _table(exhibit, cells, belongs)
+        sheet, shown = _table(exhibit, cells, belongs)
         write_text(paths[".html"], tables.to_html(sheet))
     elif isinstance(exhibit, Heatmap):
-        sheet = _heatmap(exhibit, cells, languages, paths)
+        sheet, shown = _heatmap(exhibit, cells, languages, paths)
     else:
         sheet = _curve(exhibit, cells, curves, paths)
-    write_text(paths[".csv"], sheet.entries.drop(columns="text").to_csv(index=False, lineterminator="\n"))
+    write_text(paths[".csv"], sheet.entries.drop(columns=list(tables.PRINTED)).to_csv(index=False, lineterminator="\n"))
     write_text(paths[".md"], tables.markdown(sheet))
     write_text(paths[".tex"], tables.latex(sheet, name))
+    if not isinstance(exhibit, Curve) and exhibit.published:
+        _compare(sheet, shown, exhibit.published, exhibit.digits, paths)
     return list(paths.values())
 
 
-def _table(exhibit: Table, cells: "pd.DataFrame", belongs: Callable[[str, str, str], bool]) -> "Sheet":
+def _compare(
+    sheet: "Sheet", shown: "pd.DataFrame", published: Published, digits: int, paths: Mapping[str, Path]
+) -> None:
+    from xlgrid import compare, tables
+
+    found = compare.beside(sheet, shown, published)
+    both = compare.comparison(sheet, found, published, digits)
+    for suffix, text in zip(
+        COMPARED,
+        (found.to_csv(index=False, lineterminator="\n"), tables.markdown(both), tables.to_html(both)),
+        strict=True,
+    ):
+        write_text(paths[suffix], text)
+
+
+def _table(
+    exhibit: Table, cells: "pd.DataFrame", belongs: Callable[[str, str, str], bool]
+) -> tuple["Sheet", "pd.DataFrame"]:
+    """The table, and the cells behind its entries with the `column` where they stand."""
+    import pandas as pd
+
     from xlgrid import stats, tables
 
     chosen = stats.select(cells, exhibit.select)
@@ -172,7 +235,7 @@ def _table(exhibit: Table, cells: "pd.DataFrame", belongs: Callable[[str, str, s
         chosen = stats.in_groups(chosen, exhibit.groups, belongs)
     columns = stats.in_order(chosen, exhibit.columns, exhibit.select)
     found = stats.entries(chosen, exhibit.rows, exhibit.columns, average=exhibit.average)
-    return tables.sheet(
+    sheet = tables.sheet(
         found,
         title=exhibit.title,
         caption=exhibit.caption,
@@ -183,11 +246,15 @@ def _table(exhibit: Table, cells: "pd.DataFrame", belongs: Callable[[str, str, s
         statistic=exhibit.statistic,
         digits=exhibit.digits,
     )
+    parts = [chosen.assign(column=chosen[exhibit.columns])]
+    parts += [chosen.assign(column=stats.AVERAGE)] if exhibit.average else []
+    return sheet, pd.concat(parts)
 
 
 def _heatmap(
     exhibit: Heatmap, cells: "pd.DataFrame", languages: Mapping[str, Any], paths: Mapping[str, Path]
-) -> "Sheet":
+) -> tuple["Sheet", "pd.DataFrame"]:
+    """The heatmap's numbers as a table, and the cells behind its entries with the `column` where they stand."""
     from xlgrid import plots, stats, tables
 
     methods = exhibit.difference or [exhibit.method]
@@ -197,6 +264,9 @@ def _heatmap(
         chosen = stats.paired_difference(chosen, *exhibit.difference)
         quantity = " − ".join(exhibit.difference) + " (points)"
         notes.append(f"{' minus '.join(exhibit.difference)}, paired by seed, over the cells and seeds that both have.")
+        # Published numbers name a difference so.
+        metric = (chosen["metric"] + "-difference").where(chosen["metric"] != "", "")
+        chosen = chosen.assign(method="-minus-".join(exhibit.difference), metric=metric)
     found = stats.entries(chosen, ["source"], "target")
     sources, targets = (stats.in_order(chosen, axis, exhibit.select) for axis in ("source", "target"))
     rows = plots.blocks(sources, languages, among=[*targets, *sources])
@@ -212,7 +282,7 @@ def _heatmap(
             title=exhibit.title,
         )
         plots.save(ax, paths[".png"], paths[".svg"])
-    return tables.sheet(
+    sheet = tables.sheet(
         found,
         title=exhibit.title,
         caption=exhibit.caption,
@@ -222,6 +292,7 @@ def _heatmap(
         columns=[code for block in columns for code in block.codes],
         digits=exhibit.digits,
     )
+    return sheet, chosen.assign(column=chosen["target"])
 
 
 def _curve(exhibit: Curve, cells: "pd.DataFrame", curves: "pd.DataFrame", paths: Mapping[str, Path]) -> "Sheet":

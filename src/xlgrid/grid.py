@@ -159,12 +159,13 @@ def constraint(values: Iterable[str]) -> str:
     return "|".join(re.escape(value) for value in sorted(set(values), key=lambda v: (-len(v), v)))
 
 
-def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[str]) -> str:
+def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[str], compared: Iterable[str]) -> str:
     """A regular expression of what a study makes of cells, runs and exhibits, as paths in `results`.
 
     Args:
         allowed: axis -> regular expression of its values.
         tables, figures: names of the exhibits.
+        compared: names of those that are compared with published numbers.
     """
     study, task, encoder, method, source, target, seed = (
         f"(?:{allowed[axis]})" for axis in ("study", *Cell._fields[1:])
@@ -175,5 +176,6 @@ def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[s
         rf"runs/{run}/seed{seed}/(?:delta\.safetensors|run\.json|curve\.jsonl)",
         rf"exhibits/(?:{constraint(tables)})\.(?:csv|md|tex|html)",
         rf"exhibits/(?:{constraint(figures)})\.(?:csv|md|tex|png|svg)",
+        *(rf"exhibits/{re.escape(name)}-published\.(?:csv|md|html)" for name in compared),
     )
     return f"{study}/(?:{'|'.join(kinds)})"

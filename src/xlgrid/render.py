@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from xlgrid import exhibits, grid
-from xlgrid.names import unknown
 from xlgrid.study import Study
 
 
@@ -12,12 +11,11 @@ def render_exhibit(study: Study, name: str, folder: str | Path) -> None:
 
     Raises:
         ValueError: the study has no such exhibit, there is nothing to show, or a cell's file is damaged.
+        FileNotFoundError: there are no such published numbers.
     """
     from xlgrid import records
 
-    if name not in study.exhibits:
-        raise ValueError(f"study {study.name}: {unknown('exhibit', name, study.exhibits)}")
-    exhibit = study.exhibits[name]
+    exhibit = study.exhibit(name)
     needed = exhibits.needed(exhibit, grid.cells(study))
     cells = records.read_cells((cell.path, cell._asdict()) for cell in needed)
     curves = records.read_curves(dict.fromkeys(cell.run.folder for cell in needed))

@@ -176,7 +176,7 @@ def exhibits(planned: Mapping[str, Any], folder: str | Path) -> Html:
     """The rendered exhibits in the order of the study, embedded, with links to their files.
 
     Args:
-        planned: name -> exhibit with `title` and `caption`.
+        planned: name -> exhibit with `title`, `caption` and, if it is compared with published numbers, `published`.
         folder: `results/{study}`; the files are in its `exhibits/`, and links are relative to it.
     """
     parts = []
@@ -193,10 +193,19 @@ def exhibits(planned: Mapping[str, Any], folder: str | Path) -> Html:
         else:
             command = f"snakemake {Path(folder) / 'exhibits' / name}.csv"
             body = f'<p class="missing">Not made yet. To make it: <code>{escape(command)}</code></p>{caption}'
+        stems = [name]
+        # Files of a comparison that the study no longer asks for may still be there.
+        if getattr(exhibit, "published", None):
+            stems.append(f"{name}-published")
+            comparison = Path(folder) / "exhibits" / f"{name}-published.html"
+            if comparison.exists():
+                table = f'<div class="wide">{comparison.read_text(encoding="utf-8")}</div>'
+                body += f"<details open><summary>Ours and the published numbers</summary>{table}</details>"
         links = ", ".join(
-            f'<a href="exhibits/{escape(path.name)}">{path.suffix[1:]}</a>'
-            for path in sorted((Path(folder) / "exhibits").glob(f"{name}.*"))
-            if path.stem == name
+            f'<a href="exhibits/{escape(path.name)}">{path.name.removeprefix(name)[1:]}</a>'
+            for stem in stems
+            for path in sorted((Path(folder) / "exhibits").glob(f"{stem}.*"))
+            if path.stem == stem
         )
         files_line = f'<p class="files">{escape(name)}: {links}</p>' if links else ""
         parts.append(f'<h3 id="exhibit-{escape(name)}">{escape(exhibit.title)}</h3>')

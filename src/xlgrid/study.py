@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, Validat
 
 from xlgrid.checks import problems
 from xlgrid.data import DataSource
-from xlgrid.exhibits import Exhibit
+from xlgrid.exhibits import Curve, Exhibit, Heatmap, Naming, Published, Table
 from xlgrid.grid import MLM
 from xlgrid.languages import Language, language, parts
 from xlgrid.mini import MiniEncoder
@@ -126,6 +126,7 @@ class Study(Strict):
     training: list[TrainingEntry] = []
     grids: dict[Name, Grid]
     exhibits: dict[Name, Exhibit] = {}
+    published: Naming = Field(Naming(), description="for every exhibit that has `published`, whose own entries win")
     name: Name = ""
 
     @model_validator(mode="after")
@@ -165,6 +166,8 @@ class Study(Strict):
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a cell belongs to a group of an exhibit, named by its target or by how its target relates to its source.
 
+        `zero-shot:en-X` are the targets of `en-X` that are `zero-shot`, and so on.
+
         Raises:
             ValueError: no such group.
         """
@@ -177,6 +180,7 @@ class Study(Strict):
             "all": True,
             "in-language": target in trained,
             "zero-shot": target not in trained,
+            "new-language": any(code not in known for code in ends),
             "same-family": target not in trained and all(language(code).family in families for code in ends),
             "other-family": any(language(code).family not in families for code in ends),
             "same-script": target not in trained and all(language(code).script in scripts for code in ends),
@@ -187,6 +191,9 @@ class Study(Strict):
             return relation[group]
         if group in self.groups:
             return target in self.groups[group]
+        narrowed, _, wide = group.partition(":")
+        if wide and narrowed in relation:
+            return self.belongs(wide, source, target) and relation[narrowed]
         if group.startswith(("family:", "script:")):
             kind, _, name = group.partition(":")
             of = {getattr(each, kind) for each in self.languages_used().values()}
@@ -199,6 +206,20 @@ class Study(Strict):
             return len(ends) == 2 and ends[1] == group[2:]
         pairs = [f"{code}-X" for code in self.languages] + [f"X-{code}" for code in self.languages]
         raise ValueError(unknown("group", group, [*relation, *self.groups, *pairs, "family:NAME", "script:NAME"]))
+
+    def exhibit(self, name: str) -> Table | Heatmap | Curve:
+        """An exhibit, with the study's `published` where its own does not say.
+
+        Raises:
+            ValueError: no such exhibit.
+        """
+        if name not in self.exhibits:
+            raise ValueError(f"study {self.name}: {unknown('exhibit', name, self.exhibits)}")
+        exhibit = self.exhibits[name]
+        if isinstance(exhibit, Curve) or exhibit.published is None:
+            return exhibit
+        ours, its = (each.model_dump(exclude_unset=True) for each in (self.published, exhibit.published))
+        return exhibit.model_copy(update={"published": Published(**_merge(ours, its))})
 
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""

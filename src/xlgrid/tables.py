@@ -7,13 +7,16 @@ from typing import Any
 
 import pandas as pd
 
+# What a sheet adds to its entries: the text, its class in HTML, and what HTML tells when pointed at.
+PRINTED = ("text", "state", "hover")
+
 
 @dataclass(frozen=True)
 class Sheet:
     """A table ready for printing.
 
-    `entries` has the columns `rows`, `column`, `text` and the statistics of `stats.over_seeds`, one line per entry, in the
-    order of printing; `columns` are the values of `column` from left to right.
+    `entries` has the columns `rows`, `column`, `PRINTED` and, of an exhibit, the statistics of `stats.over_seeds`, one line per
+    entry, in the order of printing; `columns` are the values of `column` from left to right.
     """
 
     title: str
@@ -52,7 +55,8 @@ def sheet(
     ).reset_index(drop=True)
     planned = found["n_seeds_expected"].unique()
     same_n = int(planned[0]) if len(planned) == 1 else None
-    found["text"] = [entry_text(entry, statistic, digits, same_n) for entry in found.itertuples()]
+    texts = [(entry_text(entry, statistic, digits, same_n), *_state_and_hover(entry)) for entry in found.itertuples()]
+    found[list(PRINTED)] = pd.DataFrame(texts, columns=list(PRINTED), index=found.index)
     blank = len(found) < len(found[list(rows)].drop_duplicates()) * len(columns)
     sentences = [*notes, *_notes(found, statistic, same_n, blank)]
     return Sheet(title, caption, " ".join(sentences), tuple(rows), tuple(map(label, columns)), found)
@@ -83,6 +87,14 @@ def entry_text(entry: Any, statistic: str, digits: int, same_n: int | None) -> s
         seeds = f"{entry.n_seeds}/{entry.n_seeds_expected} seeds"
         return f"{text} † ({cells} cells, {seeds})" if several_cells else f"{text} † ({seeds})"
     return text if same_n is not None else f"{text} (n={entry.n_seeds})"
+
+
+def _state_and_hover(entry: Any) -> tuple[str, str]:
+    state = "missing" if entry.n_seeds == 0 else "incomplete" if entry.n_seeds < entry.n_seeds_expected else "complete"
+    told = [f"{entry.n_seeds} of {entry.n_seeds_expected} seeds", f"{entry.n_cells} of {entry.n_cells_expected} cells"]
+    told += [f"mean {entry.mean:.3f}"] if entry.n_seeds else []
+    told += [f"sd {entry.sd:.3f}"] if entry.n_seeds > 1 else []
+    return state, ", ".join(told)
 
 
 def _notes(found: pd.DataFrame, statistic: str, same_n: int | None, blank: bool) -> list[str]:
@@ -251,9 +263,5 @@ def to_html(sheet: Sheet) -> str:
 def _html_entry(entry: Any) -> str:
     if entry is None:
         return "<td></td>"
-    state = "missing" if entry.n_seeds == 0 else "incomplete" if entry.n_seeds < entry.n_seeds_expected else "complete"
-    told = [f"{entry.n_seeds} of {entry.n_seeds_expected} seeds", f"{entry.n_cells} of {entry.n_cells_expected} cells"]
-    told += [f"mean {entry.mean:.3f}"] if entry.n_seeds else []
-    told += [f"sd {entry.sd:.3f}"] if entry.n_seeds > 1 else []
-    hover = ", ".join(told)
-    return f'<td class="{state}" title="{hover}">{html.escape(entry.text)}</td>'
+    hover = f' title="{html.escape(entry.hover)}"' if entry.hover else ""
+    return f'<td class="{entry.state}"{hover}>{html.escape(entry.text)}</td>'
