@@ -3,8 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from xlgrid import compare, exhibits
+from xlgrid.exhibits import references
 from xlgrid.grid import MLM, cells, runs
 from xlgrid.study import Study, load_study
 
@@ -22,15 +25,41 @@ def foroutan() -> Study:
 
 
 def test_foroutan2023_has_the_cells_of_its_tables(foroutan: Study) -> None:
-    """Per seed; tables 13 and 15 have 1,600 values each, tables 1 and 7 average over 8 or 9 targets, 2 and 8 over 16."""
+    """Of three seeds; tables 13 and 15 have 1,600 values each, tables 1 and 7 average over 8 or 9 targets, 2 and 8 over 16."""
     count = Counter((cell.task.partition("-")[0], cell.encoder, cell.method) for cell in cells(foroutan))
-    depths, mixes, targets = 4, 4, 9 + 8 + 8
-    for encoder in ("mbert", "xlmr-base"):
-        for method in ("bitfit", "cs-baseline", "shared-qcross", "pair-qcross"):
-            assert count["ruletaker", encoder, method] == 3 * depths * mixes * targets
-    table_9 = 3 * 2 * mixes * targets
-    assert count["ruletaker", "xlmr-base", "full-ft"] == 3 * depths * (9 * 9 + 8 * 16)
-    assert count["ruletaker", "mbert", "full-ft"] == 3 * depths * (9 * 9 + 8 * 16) + table_9
+    mixes, targets, table_9 = 4, 9 + 8 + 8, 3 * 2 * 4 * 25
+    for task, sets in (("ruletaker", 4), ("lot", 1)):
+        for encoder in ("mbert", "xlmr-base"):
+            for method in ("cs-baseline", "shared-qcross", "pair-qcross"):
+                assert count[task, encoder, method] == 3 * sets * mixes * targets
+            extra = table_9 if (task, encoder) == ("ruletaker", "mbert") else 0
+            assert count[task, encoder, "full-ft"] == 3 * sets * (9 * 9 + 8 * 16) + extra
+    assert count["lot", "mbert", "bitfit"] == 3 * mixes * targets + 3 * 8, "table 6 has eight probes"
+
+
+@pytest.fixture(scope="module")
+def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """What the exhibits of foroutan2023 compare, if every cell scores 50: exhibit and published number of each entry."""
+    folder = tmp_path_factory.mktemp("exhibits")
+    planned = pd.DataFrame(cells(foroutan)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(STUDIES[0].parents[1])
+        for name in foroutan.exhibits:
+            exhibits.render(name, foroutan.exhibit(name), planned, pd.DataFrame(), {}, foroutan.belongs, folder)
+            one = pd.read_csv(folder / f"{name}-published.csv")
+            found.append(one.assign(file=references(foroutan.exhibit(name))[0]))
+    return pd.concat(found)
+
+
+def test_every_published_number_of_foroutan2023_stands_beside_one_of_ours(compared: pd.DataFrame) -> None:
+    folder = STUDIES[0].parents[1] / "reference" / "foroutan2023"
+    there = {str(path.relative_to(folder.parents[1])): len(compare.read(path)) for path in folder.glob("table*.csv")}
+    assert compared.groupby("file")["published"].count().to_dict() == there
+
+
+def test_every_entry_of_foroutan2023_is_complete(compared: pd.DataFrame) -> None:
+    assert (compared["n_seeds_expected"] == 3).all()
 
 
 def test_foroutan2023_trains_a_query_for_each_pair_of_xnli_and_a_shared_one(foroutan: Study) -> None:
