@@ -6,8 +6,8 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from xlgrid.exhibits import needed, references
-from xlgrid.grid import MLM, Cell, Run, cells, constraint, explain, files, runs, starting_runs
+from xlgrid.exhibits import contrasts, needed, references
+from xlgrid.grid import MLM, Cell, Contrast, Run, cells, constraint, explain, files, runs, starting_runs
 from xlgrid.languages import parts
 from xlgrid.study import load_study
 
@@ -89,3 +89,31 @@ def test_tokens(wildcards):
 
 def starts_of_cell(wildcards):
     return [f"{start.folder}/delta.safetensors" for start in starting_runs(STUDY, cell_of(wildcards))]
+
+
+def contrast_of(wildcards):
+    return Contrast(**{axis: getattr(wildcards, axis) for axis in Contrast._fields[:-1]}, seed=int(wildcards.seed))
+
+
+def contrasted_tokens(wildcards):
+    contrast = contrast_of(wildcards)
+    if not KNOWN.issuperset(contrast.cells):
+        raise WorkflowError(explain(contrast.path, STUDY))
+    return [cell.tokens for cell in contrast.cells]
+
+
+def starts_of_contrast(wildcards):
+    starts = [start for cell in contrast_of(wildcards).cells for start in starting_runs(STUDY, cell)]
+    return [f"{start.folder}/delta.safetensors" for start in dict.fromkeys(starts)]
+
+
+def shown(wildcards):
+    exhibit = STUDY.exhibit(wildcards.exhibit)
+    made = [*needed(exhibit, CELLS), *contrasts(exhibit, CELLS)]
+    return [*(one.path for one in made), *references(exhibit)]
+
+
+def asked(wildcards):
+    exhibit = STUDY.exhibit(wildcards.exhibit)
+    methods = [STUDY.methods[name] for name in exhibit.methods] if exhibit.kind == "masks" else []
+    return [one.model_dump_json() for one in (exhibit, *methods)]

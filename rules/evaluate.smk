@@ -1,7 +1,8 @@
-"""Cells: one evaluation each.
+"""Cells: one evaluation each; and a run's attention on two targets.
 
 REQUIRED INPUTS: a run, the tokens of the target's test set
-OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json
+OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json,
+    results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json
 """
 
 
@@ -22,6 +23,25 @@ rule evaluate:
         "xlgrid evaluate {output} 2> {log}"
 
 
+rule attention:
+    input:
+        delta="results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
+        encoder="results/{study}/encoders/{encoder}/model.safetensors",
+        tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
+        tokens=contrasted_tokens,
+        start=starts_of_contrast,
+    output:
+        "results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json",
+    log:
+        "results/{study}/logs/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.log",
+    wildcard_constraints:
+        other=ALLOWED["target"],
+    conda:
+        "../envs/xlgrid.yaml"
+    shell:
+        "xlgrid attention {output} 2> {log}"
+
+
 # Says what exists when a target is misspelt, before any job starts.
 rule nothing_makes_this:
     input:
@@ -31,7 +51,7 @@ rule nothing_makes_this:
     log:
         "results/{path}.log",
     wildcard_constraints:
-        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES, COMPARED)})$)(?:[^/]+/)?(?:cells|runs|exhibits)/.+",
+        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES, COMPARED)})$)(?:[^/]+/)?(?:cells|runs|attention|exhibits)/.+",
     conda:
         "../envs/xlgrid.yaml"
     shell:

@@ -1,14 +1,9 @@
 """Tables and figures from cells.
 
-REQUIRED INPUTS: the cells that the exhibit selects; published numbers, if it is compared with any
+REQUIRED INPUTS: the cells that the exhibit selects, or attention; published numbers, if it is compared with any
 OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures);
     of one that is compared with published numbers, {exhibit}-published.csv .md .html too
 """
-
-
-def shown(wildcards):
-    exhibit = STUDY.exhibit(wildcards.exhibit)
-    return [*(cell.path for cell in needed(exhibit, CELLS)), *references(exhibit)]
 
 
 rule table:
@@ -31,7 +26,7 @@ rule table:
     params:
         study=STUDY_FILE,
         # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=lambda w: STUDY.exhibit(w.exhibit).model_dump_json(),
+        exhibit=asked,
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 
@@ -56,7 +51,7 @@ rule figure:
     params:
         study=STUDY_FILE,
         # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=lambda w: STUDY.exhibit(w.exhibit).model_dump_json(),
+        exhibit=asked,
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 

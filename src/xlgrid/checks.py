@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import ValidationError
 
 from xlgrid import methods
-from xlgrid.exhibits import SEVERAL, Curve, Heatmap, Table, references
-from xlgrid.grid import MLM
+from xlgrid.exhibits import SEVERAL, Attention, Curve, Heatmap, Masks, Table, contrasts, references
+from xlgrid.grid import MLM, cells
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
 from xlgrid.recipe import Training, plainly
@@ -146,7 +146,7 @@ def _exhibits(study: "Study") -> Iterator[str]:
     known = _axes(study)
     for name, exhibit in study.exhibits.items():
         place = f"exhibits.{name}"
-        for axis, values in exhibit.select.items():
+        for axis, values in {} if isinstance(exhibit, Masks) else exhibit.select.items():
             if axis != "metric":
                 yield from _among(f"{place}.select.{axis}", axis, values, known[axis])
         if isinstance(exhibit, Heatmap):
@@ -162,9 +162,31 @@ def _exhibits(study: "Study") -> Iterator[str]:
                     yield f"{place}.groups: {error}"
         elif isinstance(exhibit, Curve):
             yield from _among(f"{place}.x", "axis", [exhibit.x], ["step"])
+        elif isinstance(exhibit, Masks):
+            masked = [
+                key for key, entry in study.methods.items() if methods.METHODS[entry.base or key] in methods.MASKS
+            ]
+            yield from _among(f"{place}.methods", "method with masks", exhibit.methods, masked)
+        elif isinstance(exhibit, Attention):
+            yield from _contrasted(study, place, exhibit, known["target"])
         if f"{name}-published" in study.exhibits and references(exhibit):
             yield f"{place}-published: the comparison of exhibit {name} has files of this name: choose another"
     yield from _published(study, known)
+
+
+def _contrasted(study: "Study", place: str, exhibit: Attention, targets: Iterable[object]) -> Iterator[str]:
+    """Two targets that some run has, of one context, which a comparison of their attention is about."""
+    if wrong := list(_among(f"{place}.targets", "target", exhibit.targets, targets)):
+        yield from wrong
+        return
+    contexts = [parts(target)[0] for target in exhibit.targets]
+    if contexts[0] != contexts[1]:
+        yield (
+            f"{place}.targets: attention is compared over the tokens of one context, got contexts in "
+            f"{' and '.join(contexts)}: name pairs such as {contexts[0]}-X"
+        )
+    elif not contrasts(exhibit, cells(study)):
+        yield f"{place}.select: no run that it selects has both targets, {' and '.join(exhibit.targets)}, in the grids"
 
 
 def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterator[str]:
@@ -182,7 +204,7 @@ def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterato
     said |= {
         f"exhibits.{name}.published": exhibit.published
         for name, exhibit in study.exhibits.items()
-        if not isinstance(exhibit, Curve) and exhibit.published
+        if isinstance(exhibit, Table | Heatmap) and exhibit.published
     }
     for place, naming in said.items():
         for axis, names in naming.names.items():

@@ -179,8 +179,22 @@ def evaluate(cell: str) -> None:
     with _plainly():
         made = parse(cell)
         if not isinstance(made, Cell):
-            raise ValueError(f"{cell} is a run; a cell is one of its evaluations")
+            raise ValueError(f"{cell} is no cell, which is one of a run's evaluations")
         evaluate(made.run.folder, made.encoder_folder, made.tokens, made.target, made.path)
+
+
+@app.command()
+def attention(contrast: str) -> None:
+    """Compare a run's attention on two targets: results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json."""
+    from xlgrid.attention import compare
+    from xlgrid.grid import Contrast, parse
+
+    with _plainly():
+        made = parse(contrast)
+        if not isinstance(made, Contrast):
+            raise ValueError(f"{contrast} is not of attention, but is a run or a cell: see `xlgrid attention --help`")
+        tokens = {cell.target: cell.tokens for cell in made.cells}
+        compare(made.run.folder, made.cells[0].encoder_folder, tokens, made.path)
 
 
 @app.command()

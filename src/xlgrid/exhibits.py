@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from xlgrid.files import write_text
+from xlgrid.grid import Contrast
 from xlgrid.recipe import Strict
 
 if TYPE_CHECKING:
@@ -63,11 +64,14 @@ class Published(Naming):
 class _Exhibit(Strict):
     title: str
     caption: str = ""
+
+
+class _OfCells(_Exhibit):
     select: dict[Identity, Values] = {}
     digits: int = Field(default=1, ge=0, le=6)
 
 
-class Table(_Exhibit):
+class Table(_OfCells):
     """Rows and columns of means over seeds.
 
     Source and target, where neither rows nor columns name them, are averaged over within each seed; every other identity
@@ -95,7 +99,7 @@ class Table(_Exhibit):
         return self
 
 
-class Heatmap(_Exhibit):
+class Heatmap(_OfCells):
     """Source × target of one method, or of the difference of two (the first minus the second)."""
 
     kind: Literal["heatmap"] = "heatmap"
@@ -114,7 +118,7 @@ class Heatmap(_Exhibit):
         return self
 
 
-class Curve(_Exhibit):
+class Curve(_OfCells):
     """Mean score and standard deviation over seeds against `x`: a numeric column of the cells, or `step` of training."""
 
     kind: Literal["curve"] = "curve"
@@ -132,30 +136,76 @@ class Curve(_Exhibit):
         return self
 
 
+class Masks(_Exhibit):
+    """M1 and M2 of methods with structured attention, as a step of training draws them; needs no results."""
+
+    kind: Literal["masks"] = "masks"
+    methods: tuple[str, ...] = Field(min_length=1)
+    context: PositiveInt = Field(default=7, description="tokens of the context, the first one, [CLS], included")
+    question: PositiveInt = Field(default=5, description="tokens of the question")
+    seed: NonNegativeInt = 1
+
+
+class Attention(_Exhibit):
+    """Attention of the last layer on one example in two targets of the same context, and how far it differs over many.
+
+    Every task, encoder, method and source selected that is planned for both targets has a line in the table, of its runs
+    over seeds, and a pair of pictures, of its first run with a result.
+    """
+
+    kind: Literal["attention"] = "attention"
+    select: dict[Literal["task", "encoder", "method", "source", "seed"], Values] = {}
+    targets: tuple[str, str]
+    digits: int = Field(default=3, ge=0, le=6)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.targets[0] == self.targets[1]:
+            raise ValueError(f"`targets` needs two targets, got {self.targets[0]!r} twice")
+        return self
+
+
 # The comparison with published numbers.
 COMPARED = ("-published.csv", "-published.md", "-published.html")
 
-Exhibit = Annotated[Table | Heatmap | Curve, Field(discriminator="kind")]
+AnyExhibit = Table | Heatmap | Curve | Masks | Attention
+Exhibit = Annotated[AnyExhibit, Field(discriminator="kind")]
 
 
-def needed(exhibit: Table | Heatmap | Curve, cells: Iterable["Cell"]) -> list["Cell"]:
+def needed(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list["Cell"]:
     """The cells that an exhibit shows."""
+    if isinstance(exhibit, Masks | Attention):
+        return []
     select = {axis: values for axis, values in exhibit.select.items() if axis != "metric"}
     if isinstance(exhibit, Heatmap):
         select["method"] = exhibit.difference or (str(exhibit.method),)
     return [cell for cell in cells if all(getattr(cell, axis) in values for axis, values in select.items())]
 
 
-def references(exhibit: Table | Heatmap | Curve) -> list[str]:
+def contrasts(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list[Contrast]:
+    """The runs and targets whose attention an exhibit shows."""
+    if not isinstance(exhibit, Attention):
+        return []
+    target, other = exhibit.targets
+    chosen = [
+        cell
+        for cell in cells
+        if cell.target in exhibit.targets and all(getattr(cell, axis) in v for axis, v in exhibit.select.items())
+    ]
+    both = {cell.run for cell in chosen if cell.target == other}
+    return [Contrast(*cell[:-1], other, cell.seed) for cell in chosen if cell.target == target and cell.run in both]
+
+
+def references(exhibit: AnyExhibit) -> list[str]:
     """The files of published numbers that an exhibit is compared with: none, or its own and the paper's contradictions."""
-    if isinstance(exhibit, Curve) or exhibit.published is None:
+    if not isinstance(exhibit, Table | Heatmap) or exhibit.published is None:
         return []
     contradictions = exhibit.published.path.with_name("contradictions.csv")
     return [str(exhibit.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
 
-def suffixes(exhibit: Table | Heatmap | Curve) -> tuple[str, ...]:
-    """The suffixes of the files that `render` makes."""
+def suffixes(exhibit: AnyExhibit) -> tuple[str, ...]:
+    """The suffixes of an exhibit's files."""
     own = (".csv", ".md", ".tex", ".html") if isinstance(exhibit, Table) else (".csv", ".md", ".tex", ".png", ".svg")
     return (*own, *(COMPARED if references(exhibit) else ()))
 
@@ -169,7 +219,7 @@ def render(
     belongs: Callable[[str, str, str], bool],
     folder: str | Path,
 ) -> list[Path]:
-    """Make the files of an exhibit, each atomically, from whatever results exist.
+    """Make the files of an exhibit of cells, each atomically, from whatever results exist.
 
     Args:
         name: the exhibit's name, and the stem of its files.

@@ -63,6 +63,37 @@ class Cell(NamedTuple):
         return f"results/{self.study}/cells/{middle}/seed{self.seed}.json"
 
 
+class Contrast(NamedTuple):
+    """A run's attention on two targets."""
+
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: str
+    target: str
+    other: str
+    seed: int
+
+    @property
+    def run(self) -> Run:
+        return Run(self.study, self.task, self.encoder, self.method, self.source, self.seed)
+
+    @property
+    def cells(self) -> tuple[Cell, Cell]:
+        """The cell of each target."""
+        study, task, encoder, method, source, seed = self.run
+        return (
+            Cell(study, task, encoder, method, source, self.target, seed),
+            Cell(study, task, encoder, method, source, self.other, seed),
+        )
+
+    @property
+    def path(self) -> str:
+        middle = f"{self.task}/{self.encoder}/{self.method}/{self.source}/{self.target}/{self.other}"
+        return f"results/{self.study}/attention/{middle}/seed{self.seed}.json"
+
+
 def cells(study: "Study") -> list[Cell]:
     """Every cell of the study, in the order of its grids.
 
@@ -101,25 +132,29 @@ def starting_runs(study: "Study", made: Run | Cell) -> list[Run]:
     return [Run(made.study, MLM, made.encoder, start.method, source, start.seed) for source in both if source]
 
 
-def parse(path: str) -> Run | Cell:
-    """The run or cell that a path belongs to: a cell's file, a run's folder or any file in it.
+def parse(path: str) -> Run | Cell | Contrast:
+    """The run, cell or contrast that a path belongs to: a cell's or contrast's file, a run's folder or any file in it.
 
     Raises:
-        ValueError: the path is neither.
+        ValueError: the path is none of them.
     """
     pieces = path.rstrip("/").split("/")
     if pieces[0] == "results" and len(pieces) >= 8:
         study, kind, *rest = pieces[1:]
-        if kind == "cells" and len(rest) == 6 and rest[-1].startswith("seed") and rest[-1].endswith(".json"):
+        length = {"cells": 6, "attention": 7}.get(kind)
+        if len(rest) == length and rest[-1].startswith("seed") and rest[-1].endswith(".json"):
             seed = rest.pop().removeprefix("seed").removesuffix(".json")
             if _is_seed(seed):
-                task, encoder, method, source, target = rest
+                task, encoder, method, source, target, *other = rest
+                if other:
+                    return Contrast(study, task, encoder, method, source, target, other[0], int(seed))
                 return Cell(study, task, encoder, method, source, target, int(seed))
         if kind == "runs" and len(rest) in (5, 6) and rest[4].startswith("seed") and _is_seed(rest[4][4:]):
             task, encoder, method, source, seed = rest[:5]
             return Run(study, task, encoder, method, source, int(seed[4:]))
     raise ValueError(
-        f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json "
+        f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json, "
+        "results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json "
         "or results/STUDY/runs/TASK/ENCODER/METHOD/SOURCE/seedN/"
     )
 
@@ -130,25 +165,27 @@ def _is_seed(text: str) -> bool:
 
 def explain(path: str, study: "Study") -> str:
     """Why a path under results/ is not made by the study: which part is unknown, its nearest neighbour, what exists."""
-    from xlgrid.exhibits import suffixes
+    from xlgrid.exhibits import contrasts, suffixes
 
     known = cells(study)
     try:
         asked = parse(path)
     except ValueError:
         made = [cell.path for cell in known] if "/cells/" in path else []
+        if "/attention/" in path:
+            made += [one.path for exhibit in study.exhibits.values() for one in contrasts(exhibit, known)]
         folder = f"results/{study.name}/exhibits"
         made += [f"{folder}/{name}{suffix}" for name, one in study.exhibits.items() for suffix in suffixes(one)]
         near = difflib.get_close_matches(path, made, n=1, cutoff=0.6)
         hint = f" The nearest file is {near[0]}." if near else ""
-        kinds = "cells/, runs/, data/, text/, encoders/, tokens/, exhibits/, report.html"
+        kinds = "cells/, runs/, attention/, data/, text/, encoders/, tokens/, exhibits/, report.html"
         return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {kinds}"
     if asked.study != study.name:
         return f"{path} belongs to study {asked.study!r}, but this is {study.name!r}: add --config study={asked.study}"
     for axis, value in asked._asdict().items():
-        values = dict.fromkeys(str(getattr(cell, axis)) for cell in known)
+        values = dict.fromkeys(str(getattr(cell, "target" if axis == "other" else axis)) for cell in known)
         if str(value) not in values:
-            return f"{path}: {unknown(axis, str(value), values)}"
+            return f"{path}: {unknown('target' if axis == 'other' else axis, str(value), values)}"
     if isinstance(asked, Run) and asked in {cell.run for cell in known}:
         return f"{path} is the folder of a run, or a file that no run has: ask for {asked.folder}/run.json"
     return f"{path}: each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
@@ -160,7 +197,7 @@ def constraint(values: Iterable[str]) -> str:
 
 
 def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[str], compared: Iterable[str]) -> str:
-    """A regular expression of what a study makes of cells, runs and exhibits, as paths in `results`.
+    """A regular expression of what a study makes of cells, runs, attention and exhibits, as paths in `results`.
 
     Args:
         allowed: axis -> regular expression of its values.
@@ -173,6 +210,7 @@ def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[s
     run = f"{task}/{encoder}/{method}/{source}"
     kinds = (
         rf"cells/{run}/{target}/seed{seed}\.json",
+        rf"attention/{run}/{target}/{target}/seed{seed}\.json",
         rf"runs/{run}/seed{seed}/(?:delta\.safetensors|run\.json|curve\.jsonl)",
         rf"exhibits/(?:{constraint(tables)})\.(?:csv|md|tex|html)",
         rf"exhibits/(?:{constraint(figures)})\.(?:csv|md|tex|png|svg)",

@@ -259,24 +259,24 @@ def _language_axis(ax: Axes, axis: Literal["x", "y"], parts: Sequence[Block], in
     ticks = ax.get_xticklabels() if axis == "x" else ax.get_yticklabels()
     if axis == "x" and max(_points(ax, tick)[0] for tick in ticks) > inch * 72 - 3:
         ax.tick_params(axis="x", rotation=90)
-    away = 8 + _depth(ax, axis, ticks)
+    away = 8 + depth(ax, axis, ticks)
 
     if len(parts) > 1:
         several = len({block.script for block in parts if block.script}) > 1
         texts = []
         for block, end in zip(parts, ends, strict=True):
             start = end - len(block.codes)
-            _bracket(ax, axis, start + 0.12, end - 0.12, away)
+            bracket(ax, axis, start + 0.12, end - 0.12, away)
             script = f"({block.script})" if several and block.script else ""
-            name = _beside(ax, axis, (start + end) / 2, away + 4, f"{block.family} {script}".strip(), size)
+            name = beside(ax, axis, (start + end) / 2, away + 4, f"{block.family} {script}".strip(), size)
             room = (end - start) * inch * 72 - 4
             if axis == "x" and _points(ax, name)[0] > room:
                 name.set_text(f"{block.family}\n{script}".strip())
                 if _points(ax, name)[0] > room:
                     name.set(text=f"{block.family} {script}".strip(), rotation=90)
             texts.append(name)
-        away += 7 + _depth(ax, axis, texts)
-    title = _beside(ax, axis, len(codes) / 2, away + 3, "target" if axis == "x" else "source", size + 1)
+        away += 7 + depth(ax, axis, texts)
+    title = beside(ax, axis, len(codes) / 2, away + 3, "target" if axis == "x" else "source", size + 1)
     title.set_rotation(0 if axis == "x" else 90)
 
 
@@ -286,12 +286,12 @@ def _points(ax: Axes, text: Text) -> tuple[float, float]:
     return box.width / _figure(ax).dpi * 72, box.height / _figure(ax).dpi * 72
 
 
-def _depth(ax: Axes, axis: Literal["x", "y"], texts: Sequence[Text]) -> float:
+def depth(ax: Axes, axis: Literal["x", "y"], texts: Sequence[Text]) -> float:
     """How far, in points, the texts of an axis reach away from it."""
     return max(_points(ax, text)[1 if axis == "x" else 0] for text in texts)
 
 
-def _beside(ax: Axes, axis: Literal["x", "y"], along: float, away: float, text: str, size: float) -> Text:
+def beside(ax: Axes, axis: Literal["x", "y"], along: float, away: float, text: str, size: float) -> Text:
     """Write at `along` (in data) below or left of the axes, `away` points from them."""
     if axis == "x":
         at, shift, where = (along, 0.0), (0.0, -away), blended_transform_factory(ax.transData, ax.transAxes)
@@ -300,7 +300,7 @@ def _beside(ax: Axes, axis: Literal["x", "y"], along: float, away: float, text: 
     return ax.annotate(text, at, shift, where, "offset points", ha="right", va="center", fontsize=size)
 
 
-def _bracket(ax: Axes, axis: Literal["x", "y"], start: float, end: float, away: float) -> None:
+def bracket(ax: Axes, axis: Literal["x", "y"], start: float, end: float, away: float) -> None:
     """A line beside the axes from `start` to `end`, `away` points from them."""
     down, left = (0, -away / 72) if axis == "x" else (-away / 72, 0)
     shift = ScaledTranslation(down, left, _figure(ax).dpi_scale_trans)
@@ -318,8 +318,8 @@ def _colour_bar(ax: Axes, mesh: Any, quantity: str) -> None:
     height = ax.get_window_extent().height / figure.dpi
     # Beside a low matrix the bar reaches further down, so that its ticks and its label have room.
     tall = max(1.0, 1.3 / height)
-    beside = ax.inset_axes((1 + 0.14 / width, 1 - tall, 0.13 / width, tall))
-    bar = figure.colorbar(mesh, cax=beside)
+    aside = ax.inset_axes((1 + 0.14 / width, 1 - tall, 0.13 / width, tall))
+    bar = figure.colorbar(mesh, cax=aside)
     bar.set_label(quantity, fontsize=8)
     bar.outline.set_visible(False)
     bar.ax.tick_params(labelsize=8, length=2)

@@ -1,4 +1,4 @@
-"""An exhibit of a study from whatever cells exist."""
+"""An exhibit of a study from whatever results exist."""
 
 from pathlib import Path
 
@@ -10,12 +10,20 @@ def render_exhibit(study: Study, name: str, folder: str | Path) -> None:
     """Write the files of one of a study's exhibits to `folder`.
 
     Raises:
-        ValueError: the study has no such exhibit, there is nothing to show, or a cell's file is damaged.
+        ValueError: the study has no such exhibit, there is nothing to show, or a result's file is damaged.
         FileNotFoundError: there are no such published numbers.
     """
     from xlgrid import records
 
     exhibit = study.exhibit(name)
+    if isinstance(exhibit, exhibits.Masks):
+        from xlgrid import masks
+
+        return masks.render(name, exhibit, study.methods, folder)
+    if isinstance(exhibit, exhibits.Attention):
+        from xlgrid import contrasts
+
+        return contrasts.render(name, exhibit, grid.cells(study), folder)
     needed = exhibits.needed(exhibit, grid.cells(study))
     cells = records.read_cells((cell.path, cell._asdict()) for cell in needed)
     curves = records.read_curves(dict.fromkeys(cell.run.folder for cell in needed))

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, Validat
 
 from xlgrid.checks import problems
 from xlgrid.data import DataSource
-from xlgrid.exhibits import Curve, Exhibit, Heatmap, Naming, Published, Table
+from xlgrid.exhibits import AnyExhibit, Exhibit, Heatmap, Naming, Published, Table
 from xlgrid.grid import MLM
 from xlgrid.languages import Language, language, parts
 from xlgrid.mini import MiniEncoder
@@ -207,7 +207,7 @@ class Study(Strict):
         pairs = [f"{code}-X" for code in self.languages] + [f"X-{code}" for code in self.languages]
         raise ValueError(unknown("group", group, [*relation, *self.groups, *pairs, "family:NAME", "script:NAME"]))
 
-    def exhibit(self, name: str) -> Table | Heatmap | Curve:
+    def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit, with the study's `published` where its own does not say.
 
         Raises:
@@ -216,7 +216,7 @@ class Study(Strict):
         if name not in self.exhibits:
             raise ValueError(f"study {self.name}: {unknown('exhibit', name, self.exhibits)}")
         exhibit = self.exhibits[name]
-        if isinstance(exhibit, Curve) or exhibit.published is None:
+        if not isinstance(exhibit, Table | Heatmap) or exhibit.published is None:
             return exhibit
         ours, its = (each.model_dump(exclude_unset=True) for each in (self.published, exhibit.published))
         return exhibit.model_copy(update={"published": Published(**_merge(ours, its))})

@@ -14,6 +14,7 @@ LIBRARIES = {
     "mini-encoder": ("xlgrid.mini", "xlgrid.evaluate", "pandas", *_MODELS),
     "train": ("xlgrid.train", *_MODELS),
     "evaluate": ("xlgrid.evaluate", *_MODELS),
+    "attention": ("xlgrid.attention", "tokenizers", *_MODELS),
     "exhibit": ("xlgrid.render", "xlgrid.plots", "xlgrid.tables"),
 }
 

@@ -15,10 +15,16 @@ from xlgrid import batches
 from xlgrid.recipe import Phase, Training
 
 
-def write(path: Path, ids: list[list[int]], head: str = "sequence", depths: list[int] | None = None) -> Path:
+def write(
+    path: Path,
+    ids: list[list[int]],
+    head: str = "sequence",
+    depths: list[int] | None = None,
+    contexts: list[int] | None = None,
+) -> Path:
     columns = {
         "input_ids": pa.array(ids, pa.list_(pa.int32())),
-        "context_length": pa.array([max(1, len(row) // 2) for row in ids], pa.int32()),
+        "context_length": pa.array(contexts or [max(1, len(row) // 2) for row in ids], pa.int32()),
     }
     about = {"task": "t", "labels": ["a", "b", "c"], "head": head, "pad_id": 0, "max_length": 32}
     if head == "mlm":

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xlgrid.grid import Cell, Run, cells, explain, parse, runs
+from xlgrid.grid import Cell, Contrast, Run, cells, explain, parse, runs
 from xlgrid.study import Study
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
@@ -24,6 +24,11 @@ def test_a_run_comes_back_from_its_folder_and_files(run: Run, rest: str) -> None
     assert parse(run.folder + rest) == run
 
 
+@given(st.builds(Contrast, names, names, names, names, names, names, names, seeds))
+def test_a_contrast_comes_back_from_its_path(contrast: Contrast) -> None:
+    assert parse(contrast.path) == contrast
+
+
 @given(
     st.builds(Cell, names, names, names, names, names, names, seeds),
     st.integers(0, 200),
@@ -35,7 +40,7 @@ def test_a_path_with_a_slip_is_refused_or_is_canonical(cell: Cell, at: int, slip
         found = parse(path)
     except ValueError:
         return
-    assert path.rstrip("/") == found.path if isinstance(found, Cell) else path.startswith(found.folder)
+    assert path.startswith(found.folder) if isinstance(found, Run) else path.rstrip("/") == found.path
 
 
 def small(**grid: object) -> Study:
@@ -78,6 +83,7 @@ def test_a_cell_made_twice_is_refused_by_name() -> None:
     [
         ("results/small/cells/ner/mini/bitfut/en/fr/seed1.json", "did you mean 'bitfit'"),
         ("results/small/cells/ner/mini/bitfit/en/fr/seed9.json", "unknown seed '9'"),
+        ("results/small/attention/ner/mini/bitfit/en/en-fr/en-it/seed1.json", "unknown target 'en-it'"),
         ("results/other/cells/ner/mini/bitfit/en/fr/seed1.json", "--config study=other"),
         ("results/small/exhibit/x.csv", "nothing makes"),
     ],

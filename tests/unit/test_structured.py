@@ -69,8 +69,8 @@ def by_hand(given: Layout, example: int, cross: bool) -> tuple[np.ndarray, np.nd
     return own, other
 
 
-def dense(layer: Any, hidden: torch.Tensor, given: Layout, cross: bool) -> list[np.ndarray]:
-    """The attention of one layer in float64, example by example, head by head."""
+def dense(layer: Any, hidden: torch.Tensor, given: Layout, cross: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The attention of one layer in float64, example by example: its weights, H × L × L, and what comes out."""
     weights = {name: p.detach().double().numpy() for name, p in layer.named_parameters()}
     found = []
     for example, length in enumerate(LENGTHS):
@@ -78,14 +78,15 @@ def dense(layer: Any, hidden: torch.Tensor, given: Layout, cross: bool) -> list[
         names = ("query", "key", "value", *(["query.cross"] if cross else []))
         q, k, v, *x = (states @ weights[f"{name}.weight"].T + weights[f"{name}.bias"] for name in names)
         own, other = by_hand(given, example, cross)
-        heads = []
+        heads, shares = [], []
         for at in range(0, HEADS * WIDTH, WIDTH):
             part = slice(at, at + WIDTH)
             row = own * np.exp(q[:, part] @ k[:, part].T / np.sqrt(WIDTH))
             if cross:
                 row += other * np.exp(x[0][:, part] @ k[:, part].T / np.sqrt(WIDTH))
-            heads.append(row / row.sum(1, keepdims=True) @ v[:, part])
-        found.append(np.concatenate(heads, 1))
+            shares.append(row / row.sum(1, keepdims=True))
+            heads.append(shares[-1] @ v[:, part])
+        found.append((np.stack(shares), np.concatenate(heads, 1)))
     return found
 
 
@@ -111,8 +112,16 @@ def test_every_layer_is_the_formula(
     if given.overlap == "halve" and not cross:
         pytest.skip("without a cross query nothing overlaps")
     monkeypatch.setattr(structured, "together", getattr(structured, joint))
+    for layer, hidden, out in layers_of(kind, given, cross):
+        for example, (_, expected) in enumerate(dense(layer, hidden, given, cross)):
+            ours = out[example, : LENGTHS[example]].numpy()
+            np.testing.assert_allclose(ours, expected, atol=1e-5, rtol=0, err_msg=f"example {example}")
+
+
+def layers_of(kind: str, given: Layout | None, cross: bool) -> list[tuple[Any, torch.Tensor, torch.Tensor]]:
+    """Each layer, what went in and what came out."""
     model, seen = model_of(kind, cross), []
-    for layer in [layer.attention.self for layer in model.encoder.layer]:
+    for layer in structured.layers(model):
         layer.register_forward_hook(
             lambda layer, given, options, out: seen.append((layer, (*given, *options.values())[0], out[0])),
             with_kwargs=True,
@@ -120,10 +129,35 @@ def test_every_layer_is_the_formula(
     with torch.no_grad():
         model(**inputs(), layout=given)
     assert len(seen) == 2
-    for layer, hidden, out in seen:
-        for example, expected in enumerate(dense(layer, hidden, given, cross)):
-            ours = out[example, : LENGTHS[example]].numpy()
-            np.testing.assert_allclose(ours, expected, atol=1e-5, rtol=0, err_msg=f"example {example}")
+    return seen
+
+
+@each_model
+@each_layout
+@pytest.mark.parametrize("cross", [True, False], ids=["cross", "dropout"])
+def test_weights_are_those_of_the_formula(kind: str, given: Layout, cross: bool) -> None:
+    if given.overlap == "halve" and not cross:
+        pytest.skip("without a cross query nothing overlaps")
+    for layer, hidden, _ in layers_of(kind, given, cross):
+        with torch.no_grad():
+            found = structured.weights(layer, hidden, REAL, given)
+        for example, (expected, _) in enumerate(dense(layer, hidden, given, cross)):
+            ours = found[example, :, : LENGTHS[example]].numpy()
+            padded = np.pad(expected, ((0, 0), (0, 0), (0, LENGTH - LENGTHS[example])))
+            np.testing.assert_allclose(ours, padded, atol=1e-5, rtol=0, err_msg=f"example {example}")
+
+
+@each_model
+@pytest.mark.parametrize("cross", [True, False])
+def test_weights_without_a_layout_are_plain_attention(kind: str, cross: bool) -> None:
+    config, maker = MODELS[kind]
+    plain = maker(config(**SIZE, attn_implementation="eager"), add_pooling_layer=False).eval()
+    ours = model_of(kind, cross)
+    plain.load_state_dict({name: t for name, t in ours.state_dict().items() if ".cross." not in name})
+    with torch.no_grad():
+        expected = plain(**inputs(), output_attentions=True).attentions
+        for (layer, hidden, _), theirs in zip(layers_of(kind, None, cross), expected, strict=True):
+            torch.testing.assert_close(structured.weights(layer, hidden, REAL, None), theirs, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("dropped", [0.0, 0.25])

@@ -29,6 +29,8 @@ exhibits:
   curve: {kind: curve, title: t, x: step, lines: method}
 """
 
+CURVE = "{kind: curve, title: t, x: step, lines: method}"
+
 
 def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
     path = folder / name
@@ -40,6 +42,12 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
     ("old", "new", "line", "said"),
     [
         ("languages:", "langauges:", 2, "languages"),
+        (CURVE, "{kind: masks, title: t, methods: [bitfit]}", 20, "unknown method with masks 'bitfit'"),
+        (CURVE, "{kind: masks, title: t, methods: []}", 20, "at least 1 item"),
+        (CURVE, "{kind: attention, title: t, targets: [en, fr]}", 20, "one context, got contexts in en and fr"),
+        (CURVE, "{kind: attention, title: t, targets: [en, en]}", 20, "needs two targets, got 'en' twice"),
+        (CURVE, "{kind: attention, title: t, targets: [en, en-ft]}", 20, "did you mean 'en-fr'"),
+        (CURVE, "{kind: attention, title: t, targets: [en, en-fr], select: {metric: x}}", 20, "metric"),
         ("seed: [1]", "sead: [1]", 14, "seed"),
         ("kind: ruletaker, options", "kind: ruletaker, optoins", 6, "options"),
         ("languages: [en, fr]", "languages: [en, frr]", 2, "fr"),
@@ -182,3 +190,13 @@ def test_a_start_that_cannot_be_is_told_before_any_job(tmp_path: Path, old: str,
     assert old in STARTED
     with pytest.raises(ValueError, match=said):
         load_study(write(tmp_path, STARTED.replace(old, new)))
+
+
+def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
+    other = (
+        "  other: {task: [rt], encoder: [mini], method: [bitfit], source: [en-fr], target: [fr-en, en-fr], seed: [1]}\n"
+    )
+    exhibit = "{kind: attention, title: t, targets: [en, en-fr], select: {source: en-fr}}"
+    text = TEXT.replace("groups:\n", f"{other}groups:\n").replace(CURVE, exhibit)
+    with pytest.raises(ValueError, match=r"s.yaml:21: exhibits.curve.select: no run .* has both targets, en and en-fr"):
+        load_study(write(tmp_path, text))

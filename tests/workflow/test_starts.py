@@ -9,7 +9,7 @@ import torch
 from project import planned, project, shell, small
 from safetensors.torch import load_file
 
-from xlgrid import batches, evaluate
+from xlgrid import attention, batches, evaluate
 
 CELLS = "results/demo/cells/ruletaker-d0/mini-bert"
 RUNS = "results/demo/runs"
@@ -36,14 +36,24 @@ def study() -> dict[str, Any]:
         "method": ["pair-qcross", "shared-qcross", "cs-baseline"],
         "source": ["en+en-fr"],
     }
-    made["exhibits"] = {"ruletaker-transfer": made["exhibits"]["ruletaker-transfer"] | {"rows": ["method"]}}
+    made["exhibits"] = {
+        "ruletaker-transfer": made["exhibits"]["ruletaker-transfer"] | {"rows": ["method"]},
+        "attention": {
+            "kind": "attention",
+            "title": "Attention",
+            "select": {"method": "pair-qcross"},
+            "targets": ["en-fr", "en-de"],
+        },
+        "masks": {"kind": "masks", "title": "Masks", "methods": ["pair-qcross"]},
+    }
     return made
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("starts"), study())
-    done = shell(folder, "snakemake --profile laptop results/demo/exhibits/ruletaker-transfer.csv")
+    asked = [f"results/demo/exhibits/{name}.csv" for name in study()["exhibits"]]
+    done = shell(folder, f"snakemake --profile laptop {' '.join(asked)}")
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
 
@@ -52,6 +62,23 @@ def test_a_text_run_is_made_once_for_all_that_begin_with_it(tmp_path: Path) -> N
     jobs = planned(project(tmp_path, study()), "results/demo/exhibits/ruletaker-transfer.csv")
     texts, runs, cells = 2 + 1 + 1, 3, 3 * (4 + 3 + 3)
     assert (jobs["train"], jobs["evaluate"]) == (texts + runs, cells)
+
+
+def test_attention_needs_no_cells_but_the_text_runs_of_both_targets(tmp_path: Path) -> None:
+    folder = project(tmp_path, study())
+    jobs = planned(folder, "results/demo/exhibits/attention.csv")
+    texts, runs = 2, 1
+    assert (jobs["train"], jobs["attention"], jobs.get("evaluate", 0)) == (texts + runs, 1, 0)
+    assert planned(folder, "results/demo/exhibits/masks.csv") == {"figure": 1}
+
+
+def test_attention_speaks_through_each_target(built: Path) -> None:
+    path = "results/demo/attention/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/en-fr/en-de/seed1.json"
+    found = attention.read(built / path)
+    assert found["speaks"] == [[f"{RUNS}/mlm/mini-bert/query/{pair}/seed1"] for pair in PAIRS]
+    assert found["n"] + found["left_out"] > 0
+    assert found["drawn"][0]["tokens"][0] == "[CLS]"
+    assert "divergence" in (built / "results/demo/exhibits/attention.svg").read_text()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,10 @@ METHODS: dict[str, type[Method]] = {
     "qcross": CrossQuery,
 }
 
-__all__ = ["METHODS", "Method", "make"]
+# The masks of attention that a method's `arrange` draws for training.
+MASKS: dict[type[Method], tuple[str, ...]] = {StructuredDropout: ("M1",), CrossQuery: ("M1", "M2")}
+
+__all__ = ["MASKS", "METHODS", "Method", "make"]
 
 
 def make(base: str, options: Mapping[str, float | int | str | bool]) -> Method:

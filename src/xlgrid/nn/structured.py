@@ -107,15 +107,49 @@ def install(model: "PreTrainedModel", cross: bool) -> None:
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import flash_attention_mask
 
-    layers = [module for name, module in model.named_modules() if name.endswith("attention.self")]
-    if not layers or not all(isinstance(getattr(layer, "query", None), nn.Linear) for layer in layers):
-        raise ValueError(f"structured attention is for BERT and XLM-R, got {model.config.model_type}")
+    found = layers(model)
     AttentionInterface.register(NAME, attend)
     # It leaves the padding as it is, B × L, and None where there is none.
     AttentionMaskInterface.register(NAME, flash_attention_mask)
     model.set_attn_implementation(NAME)
-    for layer in layers if cross else ():
+    for layer in found if cross else ():
         layer.query = CrossQuery(layer.query)
+
+
+def layers(model: "PreTrainedModel") -> list[Any]:
+    """The `attention.self` of each layer of a BERT or XLM-R, with a Q_cross or without.
+
+    Raises:
+        ValueError: its layers are not BERT's.
+    """
+    found = [module for name, module in model.named_modules() if name.endswith("attention.self")]
+    if not found or not all(isinstance(getattr(layer, "query", None), nn.Linear | CrossQuery) for layer in found):
+        raise ValueError(f"structured attention is for BERT and XLM-R, got {model.config.model_type}")
+    return found
+
+
+def weights(layer: Any, hidden: Tensor, real: Tensor | None, layout: Layout | None) -> Tensor:
+    """The attention weights of a layer without dropout, which the fused calls of `attend` never hold.
+
+    Args:
+        layer: one of `layers`.
+        hidden: B × L × hidden size, its input.
+        real: B × L, true for real tokens; None if all are.
+        layout: as `attend` has it.
+
+    Returns:
+        B × H × L × L: rows are queries and sum to 1; columns are keys. Those of both queries are added.
+    """
+
+    def heads(states: Tensor) -> Tensor:
+        return states.unflatten(-1, (-1, layer.attention_head_size)).transpose(1, 2)
+
+    query, key = heads(layer.query(hidden)), heads(layer.key(hidden))
+    own, *cross = (one @ key.mT / math.sqrt(key.shape[3]) for one in query.split(key.shape[1], 1))
+    if layout is None:
+        return (own if real is None else own.masked_fill(~real[:, None, None], -math.inf)).softmax(-1)
+    bias, other = layout.biases(key.shape[2], real, own.dtype)
+    return (torch.logaddexp(own + bias, cross[0] + other) if cross else own + bias).softmax(-1)
 
 
 def attend(
