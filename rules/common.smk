@@ -6,6 +6,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from xlgrid.claims import terms
 from xlgrid.exhibits import contrasts, needed, references
 from xlgrid.grid import MLM, Cell, Contrast, Run, cells, constraint, explain, files, runs, starting_runs
 from xlgrid.languages import parts
@@ -117,3 +118,13 @@ def asked(wildcards):
     exhibit = STUDY.exhibit(wildcards.exhibit)
     methods = [STUDY.methods[name] for name in exhibit.methods] if exhibit.kind == "masks" else []
     return [one.model_dump_json() for one in (exhibit, *methods)]
+
+
+def claimed(wildcards):
+    if not STUDY.claims:
+        raise WorkflowError(f"study {STUDY.name} has no claims: {STUDY_FILE} would list them under `claims`")
+    try:
+        found = [terms(name, claim, CELLS, STUDY.belongs) for name, claim in STUDY.claims.items()]
+    except ValueError as error:
+        raise WorkflowError(str(error)) from None
+    return list(dict.fromkeys(term.cell.path for each in found for term in each))

@@ -1,10 +1,30 @@
 """The report of a study.
 
 REQUIRED INPUTS: every cell and exhibit of the study
-OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{study}/report.html
+OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{study}/report.html;
+    of a study with claims, results/{study}/claims.csv .md .html .svg too
 """
 
 SHOWN = {cell for exhibit in STUDY.exhibits.values() for cell in needed(exhibit, CELLS)}
+
+
+rule claims:
+    input:
+        claimed,
+    output:
+        multiext("results/{study}/claims", ".csv", ".md"),
+        report("results/{study}/claims.html", category="Claims", caption="../notebooks/captions/claims.rst"),
+        report("results/{study}/claims.svg", category="Claims", caption="../notebooks/captions/claims.rst"),
+    log:
+        "results/{study}/logs/claims.log",
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        study=STUDY_FILE,
+        # Not for the command, but so that a change of the claims judges them again.
+        claims=[claim.model_dump_json() for claim in STUDY.claims.values()],
+    shell:
+        "xlgrid claims {params.study:q} 2> {log:q}"
 
 
 rule report_notebook:
@@ -12,6 +32,7 @@ rule report_notebook:
         # The others are inputs of exhibits.
         cells=[cell.path for cell in CELLS if cell not in SHOWN],
         exhibits=expand("results/{study}/exhibits/{exhibit}.csv", study=STUDY.name, exhibit=STUDY.exhibits),
+        claims=[f"results/{STUDY.name}/claims.html"] if STUDY.claims else [],
     output:
         summary="results/{study}/summary.csv",
     log:
@@ -47,5 +68,6 @@ rule report_html:
 
 
 localrules:
+    claims,
     report_notebook,
     report_html,

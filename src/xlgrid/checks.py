@@ -26,7 +26,7 @@ _DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans
 def problems(study: "Study") -> list[str]:
     """Each as `place: what is wrong`; a place is the path to a key, joined by dots."""
     # Each check relies on those before it.
-    for check in (_codes, _languages, _methods, _names, _spoken, _sizes, _exhibits):
+    for check in (_codes, _languages, _methods, _names, _spoken, _sizes, _exhibits, _claims):
         found = list(check(study))
         if found:
             return found
@@ -210,6 +210,25 @@ def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterato
         for axis, names in naming.names.items():
             if axis != "metric":
                 yield from _among(f"{place}.names.{axis}", axis, names, ours[axis])
+
+
+def _claims(study: "Study") -> Iterator[str]:
+    known = _axes(study)
+    for name, claim in study.claims.items():
+        # As the file has them: `against` has no sides of its own.
+        kind = "compare" if claim.compare else "trend"
+        sides = {f"{kind}.{at}": side for at, side in enumerate(claim.compare or claim.trend or ())}
+        for place, selection in {"select": claim.select, **sides}.items():
+            for axis, values in selection.axes.items():
+                here = f"claims.{name}.{place}.{axis}"
+                if axis != "group":
+                    yield from _among(here, axis, values, known[axis])
+                    continue
+                for group in values:
+                    try:
+                        study.belongs(group, str(known["source"][0]), str(known["target"][0]))
+                    except ValueError as error:
+                        yield f"{here}: {error}"
 
 
 def _axes(study: "Study") -> dict[str, list[object]]:

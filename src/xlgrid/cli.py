@@ -209,6 +209,17 @@ def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Op
 
 
 @app.command()
+def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+    """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
+    from xlgrid.study import load_study
+    from xlgrid.verdicts import render_claims
+
+    with _plainly():
+        study = load_study(study_file)
+        render_claims(study, output or f"results/{study.name}")
+
+
+@app.command()
 def status(
     study_file: Path,
     ledger: Ledger = None,

@@ -5,6 +5,10 @@ An outcome is 0 or 1 for the accuracy of a sequence, `[correct, labelled]` for t
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Outcome = int | list[int]
 Span = tuple[str, int, int]
@@ -50,3 +54,27 @@ def score(metric: str, outcomes: Sequence[Outcome]) -> float:
         return 100 * 2 * found / max(1, 2 * found + spurious + missed)
     correct, total = sums if len(sums) == 2 else (sum(sums), len(outcomes))
     return 100 * correct / max(1, total)
+
+
+def influences(metric: str, outcomes: Sequence[Outcome]) -> "np.ndarray":
+    """How far each example moves the metric, in points, to first order; their mean is 0.
+
+    The variance of a score over draws of as many examples is the mean of their squares / n. Without anything to count, all
+    are 0.
+
+    Returns:
+        Shape [examples]: n times the change of `score` per unit of the example's weight.
+    """
+    import numpy as np
+
+    counts = np.asarray(outcomes, dtype=float)
+    if counts.ndim == 1:
+        counts = np.stack([counts, np.ones_like(counts)], axis=1)
+    if metric == "f1":
+        found, spurious, missed = counts.reshape(-1, 3).T
+        part, whole = 2 * found, 2 * found + spurious + missed
+    else:
+        part, whole = counts.T
+    if not whole.sum():
+        return np.zeros(len(outcomes))
+    return 100 * (part - whole * part.sum() / whole.sum()) / whole.mean()

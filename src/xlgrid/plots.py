@@ -356,6 +356,57 @@ def _key(ax: Axes, seen: set[str], title: str) -> None:
         ax.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=22 if shown else 8)
 
 
+def forest(
+    effects: pd.DataFrame,
+    *,
+    claimed: Sequence[tuple[float, float]],
+    mark: Mapping[str, Any],
+    ax: Axes | None = None,
+) -> Axes:
+    """Effects with their intervals, one line each, from top to bottom, upon the range that is claimed.
+
+    Args:
+        effects: columns `claim`, `effect`, `low`, `high`, `verdict`; what is NaN is left out.
+        claimed: for each effect, the range in which it is claimed to be; a bound may be infinite.
+        mark: verdict -> how its marker is filled, "full" or "none"; others get a cross.
+    """
+    if ax is None:
+        ax = Figure(figsize=(4.6, 0.6 + 0.26 * len(effects)), dpi=DPI).add_axes((0, 0, 1, 1))
+    ax.axvline(0, color=FAINT, linewidth=0.8, zorder=0)
+    shown: dict[str, Any] = {}
+    numbers = effects[["low", "effect", "high"]].to_numpy(float)
+    for at, (verdict, (low, effect, high)) in enumerate(zip(map(str, effects["verdict"]), numbers, strict=True)):
+        colour = COLOURS[[*mark, ""].index(verdict if verdict in mark else "") % len(COLOURS)]
+        ax.plot([low, high], [at, at], color=colour, linewidth=1.4, solid_capstyle="butt")
+        shown[verdict] = ax.plot(
+            [effect],
+            [at],
+            linestyle="",
+            color=colour,
+            marker="o" if verdict in mark else "x",
+            fillstyle=mark.get(verdict, "full"),
+            markersize=5,
+        )[0]
+    ax.set_yticks(range(len(effects)), [str(name) for name in effects["claim"]])
+    ax.set(ylim=(len(effects) - 0.5, -0.5), xlabel="effect (points), 95 % interval")
+    # The bounds themselves are always in the picture.
+    ax.update_datalim([(bound, 0) for bounds in claimed for bound in bounds if np.isfinite(bound)])
+    ax.autoscale_view(scaley=False)
+    for at, bounds in enumerate(claimed):
+        low, high = np.clip(bounds, *ax.get_xlim())
+        band = Rectangle((low, at - 0.4), high - low, 0.8, facecolor="#e9f0f6", linewidth=0, zorder=0)
+        ax.add_patch(band)
+        shown["claimed"] = band
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.legend(
+        shown.values(), shown, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(shown), frameon=False, fontsize=8
+    )
+    return ax
+
+
 def curve(
     entries: pd.DataFrame,
     *,

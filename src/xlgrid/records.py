@@ -36,6 +36,19 @@ def read_cell(path: str | Path) -> dict[str, Any]:
     return cell
 
 
+def read_expected(path: str | Path, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell in `path`, which must be the one of this identity (the six identity columns).
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_cell`, and if it is another cell.
+    """
+    cell = read_cell(path)
+    if wrong := [name for name in IDENTITY if cell[name] != identity[name]]:
+        got = ", ".join(f"{name} {cell[name]!r} instead of {identity[name]!r}" for name in wrong)
+        raise ValueError(f"{path} is another cell: {got}; delete it and run the study again")
+    return cell
+
+
 def outcomes(cell: Mapping[str, Any]) -> list[Any]:
     """The outcome of each example of a cell, in the order of its tokens file; see `xlgrid.metrics` for what one is.
 
@@ -74,11 +87,7 @@ def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.
     for path, identity in expected:
         row = {**{name: identity[name] for name in IDENTITY}, **identity, **dict.fromkeys(MEASURED, float("nan"))}
         if Path(path).exists():
-            cell = read_cell(path)
-            wrong = [name for name in IDENTITY if cell[name] != identity[name]]
-            if wrong:
-                got = ", ".join(f"{name} {cell[name]!r} instead of {identity[name]!r}" for name in wrong)
-                raise ValueError(f"{path} is another cell: {got}; delete it and run the study again")
+            cell = read_expected(path, identity)
             metric = cell["metric"]["name"]
             metrics.setdefault(row["task"], metric)
             row |= {"metric": metric, "score": cell["scores"][metric], "n": float(cell["n"])}

@@ -10,7 +10,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ class Report:
     curves: pd.DataFrame
     runs: Sequence[Mapping[str, Any]]
     preparation: pd.DataFrame
+    claims: Mapping[str, Any] = field(default_factory=dict)
 
 
 def load(study_file: str | Path, folder: str | Path) -> Report:
@@ -69,6 +70,7 @@ def load(study_file: str | Path, folder: str | Path) -> Report:
         curves=records.read_curves(run.folder for run in grid.runs(study)),
         runs=read_runs(run.folder for run in grid.runs(study)),
         preparation=read_preparation(folder),
+        claims=study.claims,
     )
 
 
@@ -211,6 +213,23 @@ def exhibits(planned: Mapping[str, Any], folder: str | Path) -> Html:
         parts.append(f'<h3 id="exhibit-{escape(name)}">{escape(exhibit.title)}</h3>')
         parts.append(f'<figure class="exhibit">{body}{files_line}</figure>')
     return Html("\n".join(parts) or '<p class="missing">This study asks for no exhibits.</p>')
+
+
+def claims(planned: Mapping[str, Any], folder: str | Path) -> Html | None:
+    """The verdicts of a study's claims, as `verdicts.render_claims` left them in `folder`; nothing for a study without any."""
+    if not planned:
+        return None
+    table, picture = (Path(folder) / f"claims{suffix}" for suffix in (".html", ".svg"))
+    if table.exists() and picture.exists():
+        alt = "Effect of each claim with its interval"
+        body = (
+            f'<div class="wide">{table.read_text(encoding="utf-8")}</div>{_image(picture.read_bytes(), "svg+xml", alt)}'
+        )
+        links = ", ".join(f'<a href="claims.{kind}">{kind}</a>' for kind in ("csv", "html", "md", "svg"))
+        body += f'<p class="files">claims: {links}</p>'
+    else:
+        body = f'<p class="missing">Not judged yet. To judge them: <code>{escape(f"snakemake {table}")}</code></p>'
+    return Html(f'<h3 id="claims">The paper\'s claims</h3><figure class="exhibit claims">{body}</figure>')
 
 
 def spread(cells: pd.DataFrame) -> Html:

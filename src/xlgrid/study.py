@@ -11,6 +11,7 @@ import yaml
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from xlgrid.checks import problems
+from xlgrid.claims import Claim
 from xlgrid.data import DataSource
 from xlgrid.exhibits import AnyExhibit, Exhibit, Heatmap, Naming, Published, Table
 from xlgrid.grid import MLM
@@ -126,6 +127,7 @@ class Study(Strict):
     training: list[TrainingEntry] = []
     grids: dict[Name, Grid]
     exhibits: dict[Name, Exhibit] = {}
+    claims: dict[Name, Claim] = Field({}, description="what the paper says; each gets a verdict from our cells")
     published: Naming = Field(Naming(), description="for every exhibit that has `published`, whose own entries win")
     name: Name = ""
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xlgrid import metrics
+from xlgrid.metrics import Outcome
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 SENTENCE = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8)
@@ -63,3 +64,24 @@ def test_nothing_to_count_scores_zero(metric: str) -> None:
 )
 def test_metric_follows_from_the_labels(head: str, labels: tuple[str, ...], metric: str) -> None:
     assert metrics.metric_of(head, labels) == metric
+
+
+@pytest.mark.parametrize(
+    ("metric", "outcomes"),
+    [
+        ("accuracy", [1, 0, 0, 1, 1, 1]),
+        ("accuracy", [[3, 4], [0, 1], [2, 9], [5, 5]]),
+        ("f1", [[2, 0, 1], [0, 1, 0], [1, 1, 3], [4, 0, 0], [0, 0, 0]]),
+    ],
+)
+def test_an_influence_is_how_the_score_changes_with_an_example_s_weight(metric: str, outcomes: list[Outcome]) -> None:
+    """One example more among a thousand copies of all of them."""
+    many = 1000
+    before = metrics.score(metric, outcomes)
+    changes = [metrics.score(metric, outcomes * many + [one]) - before for one in outcomes]
+    expected = [change * many * len(outcomes) for change in changes]
+    assert metrics.influences(metric, outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
+
+
+def test_nothing_to_count_has_no_influence() -> None:
+    assert list(metrics.influences("f1", [[0, 0, 0], [0, 0, 0]])) == [0, 0]

@@ -240,6 +240,19 @@ def run_notebook(study: report.Report, summary: Path, monkeypatch: pytest.Monkey
     return notebook
 
 
+def test_claims_are_a_part_of_the_page_of_a_study_that_has_any(tmp_path: Path) -> None:
+    assert report.claims({}, tmp_path) is None
+    some = {"one": SimpleNamespace()}
+    assert f"snakemake {tmp_path / 'claims.html'}" in str(report.claims(some, tmp_path))
+    (tmp_path / "claims.html").write_text("<table>verdicts</table>")
+    (tmp_path / "claims.svg").write_text("<svg/>")
+    html = str(report.claims(some, tmp_path))
+    assert '<h3 id="claims">' in html
+    assert "<table>verdicts</table>" in html
+    assert 'src="data:image/svg+xml;base64,' in html
+    assert 'href="claims.csv"' in html
+
+
 def page(notebook: Any) -> str:
     exporter = HTMLExporter(
         template_name="template",

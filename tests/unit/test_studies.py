@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from xlgrid import compare, exhibits
+from xlgrid.claims import terms
 from xlgrid.exhibits import contrasts, references
 from xlgrid.grid import MLM, cells, runs
 from xlgrid.study import Study, load_study
@@ -71,6 +72,16 @@ def test_the_figures_of_foroutan2023_show_attention_of_three_runs_each(foroutan:
     assert Counter((one.method, one.source, one.target, one.other) for one in shown) == {
         (method, "en+en-fr", "en-fr", "en-ar"): 3 for method in ("bitfit", "pair-qcross")
     }
+
+
+def test_every_claim_of_foroutan2023_is_about_cells_that_are_planned_with_three_seeds(foroutan: Study) -> None:
+    planned = cells(foroutan)
+    seeds = {
+        name: {term.cell.seed for term in terms(name, claim, planned, foroutan.belongs)}
+        for name, claim in foroutan.claims.items()
+    }
+    assert len(seeds) == 12
+    assert [name for name, found in seeds.items() if found != {1, 2, 3}] == []
 
 
 def test_foroutan2023_trains_a_query_for_each_pair_of_xnli_and_a_shared_one(foroutan: Study) -> None:

@@ -66,6 +66,22 @@ def changed(finished: Path, study: dict[str, Any]) -> dict[str, int]:
         write(finished, small())
 
 
+def test_claims_are_judged_beside_the_report(finished: Path) -> None:
+    study = small()
+    study["claims"] = {
+        "chance": {"says": "It guesses.", "select": {"task": "ruletaker-d0"}, "against": 50, "expect": "less"}
+    }
+    write(finished, study)
+    try:
+        assert planned(finished) == {"all": 1, "claims": 1, "report_notebook": 1, "report_html": 1}
+        done = shell(finished, "snakemake --cores 1 results/demo/claims.md")
+        assert done.returncode == 0, done.stderr[-4000:]
+    finally:
+        write(finished, small())
+    assert "not enough runs (1 of 1 seeds, 8 of 8 cells)" in (finished / "results/demo/claims.md").read_text()
+    assert "has no claims" in shell(finished, "snakemake --dry-run results/demo/claims.md").stderr
+
+
 def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> None:
     study = small()
     study["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e-3}})
