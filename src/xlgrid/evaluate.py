@@ -132,6 +132,18 @@ def has_segments(model: "PreTrainedModel") -> bool:
     return getattr(model.config, "type_vocab_size", 1) > 1
 
 
+def scores(
+    model: "PreTrainedModel", inputs: dict[str, "torch.Tensor"], labels: "torch.Tensor"
+) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """Logits and labels, flat. Of a language model only where there are labels: elsewhere, nearly everywhere, logits over
+    the whole vocabulary would cost more than the encoder does."""
+    head = getattr(model, "cls", None) or getattr(model, "lm_head", None)
+    if head is None:
+        return model(**inputs).logits.flatten(0, -2), labels.flatten()
+    due = labels != -100
+    return head(model.base_model(**inputs).last_hidden_state[due]), labels[due]
+
+
 def outcomes_on(
     model: "PreTrainedModel",
     method: "Method",
@@ -168,8 +180,10 @@ def outcomes_on(
                 inputs = batches.collate(tokens, chosen, segments, device)
                 labels = inputs.pop("labels")
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-                    extra = extras(method, tokens, chosen, device, training=False)
-                    predicted = model(**inputs, **extra).logits.argmax(-1)
+                    inputs |= extras(method, tokens, chosen, device, training=False)
+                    best = scores(model, inputs, labels)[0].argmax(-1)
+                    missing = len(best) < labels.numel()
+                    predicted = labels.masked_scatter(labels != -100, best) if missing else best.view_as(labels)
             except torch.OutOfMemoryError as error:
                 problem = str(error)
             if problem is not None:

@@ -10,6 +10,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from xlgrid.data import read_table
 from xlgrid.encoders import whole_folder, write_json
+from xlgrid.evaluate import scores
 from xlgrid.pieces import Kind, specials, tokenizer_config, train_tokenizer
 from xlgrid.recipe import Strict
 
@@ -124,6 +125,7 @@ def _pretrain(
     """MLM on single texts, TLM on pairs of them with the same id."""
     import numpy as np
     import torch
+    from torch.nn.functional import cross_entropy
 
     rng = np.random.default_rng([spec.seed, 1])
     tokenizer.enable_truncation(spec.max_length)
@@ -151,7 +153,7 @@ def _pretrain(
         source: list[Any] = aligned if aligned and rng.random() < spec.tlm else singles
         drawn = [source[i] for i in rng.integers(len(source), size=spec.batch)]
         inputs, labels = _masked(tokenizer, drawn, rng, spec)
-        loss = model(**inputs, labels=labels).loss
+        loss = cross_entropy(*scores(model, inputs, labels))
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

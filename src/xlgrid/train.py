@@ -218,8 +218,8 @@ class Loop:
         for part, extra in zip(inputs, extras, strict=True):
             labels = part.pop("labels")
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-                logits = self.model(**part, **extra).logits
-            share = cross_entropy(logits.float().flatten(0, -2), labels.flatten(), reduction="sum") / labelled
+                logits, due = evaluate.scores(self.model, part | extra, labels)
+            share = cross_entropy(logits.float(), due, reduction="sum") / labelled
             share.backward()
             loss += float(share.detach())
         return loss
