@@ -43,6 +43,8 @@ from snakemake_executor_plugin_submitit.worker import tail
 ASK, ASK_MOST = 5.0, 60.0
 # Seconds that a small bundle waits for company while other cells run, which may make more cells ready.
 GATHER = 5.0
+# Seconds of work that are worth a task of this machine, which imports for some seconds before it begins.
+START = 10.0
 # Attempts at a submission that fails for a reason of which nothing is known; the last comes after a minute.
 TRIES = 5
 YEAR = 525_600
@@ -434,11 +436,13 @@ class Dispatcher:
             # Still being stopped, and nobody knows what it makes.
             return
         busy = any(bundle.claimed.keys() - bundle.seen.keys() for bundle in self.open)
-        groups: dict[tuple[Request, str | None, str], list[Waiting]] = defaultdict(list)
+        groups: dict[tuple[bool, Request, str | None, str], list[Waiting]] = defaultdict(list)
         for waiting in self.buffer:
             if not self.blocked(waiting.cell):
-                groups[waiting.request, waiting.tmpdir, waiting.cell.kind].append(waiting)
-        for (request, _, _), cells in groups.items():
+                # A machine without a queue runs first what takes long, while what is short gathers for one task.
+                short = self.cluster.name == "local" and (self.mean([waiting]) or 0) < START
+                groups[short, waiting.request, waiting.tmpdir, waiting.cell.kind].append(waiting)
+        for (_, request, _, _), cells in sorted(groups.items(), key=lambda group: group[0][0]):
             try:
                 room = self.cluster.room(request)
             except Refused as error:
@@ -453,8 +457,8 @@ class Dispatcher:
                     if not self.submit(request, bundles[start : start + self.settings.array_size]):
                         return
             elif room[0]:
-                # Shared out evenly among the tasks that this machine runs at a time.
-                size = min(size, math.ceil(len(cells) / room[1]))
+                # Shared out evenly among the tasks that this machine runs at a time, unless starting one takes longer.
+                size = min(size, max(math.ceil(len(cells) / room[1]), math.ceil(START / (self.mean(cells) or START))))
                 bundles = [cells[start : start + size] for start in range(0, len(cells), size)][: room[0]]
                 if not self.submit(request, bundles):
                     return
@@ -466,12 +470,15 @@ class Dispatcher:
 
     def size(self, request: Request, cells: Sequence[Waiting]) -> int:
         """Cells in a bundle: as many as were asked for, and fill the bundle's seconds by what is known of the rules."""
-        known = [self.durations[w.cell.rule] for w in cells if w.cell.rule in self.durations]
-        if not known:
+        mean = self.mean(cells)
+        if mean is None:
             return request.bundle
-        mean = sum(seconds / count for count, seconds in known) / len(known)
-        fit = self.settings.bundle_seconds * self.settings.bundle.slots / max(mean, 1e-3)
-        return max(1, min(request.bundle, int(fit)))
+        return max(1, min(request.bundle, int(self.settings.bundle_seconds * self.settings.bundle.slots / mean)))
+
+    def mean(self, cells: Sequence[Waiting]) -> float | None:
+        """Seconds that one of the cells takes, by what is known of their rules; None if nothing is."""
+        known = [self.durations[w.cell.rule] for w in cells if w.cell.rule in self.durations]
+        return max(1e-3, sum(seconds / count for count, seconds in known) / len(known)) if known else None
 
     def submit(self, request: Request, bundles: Sequence[Sequence[Waiting]]) -> bool:
         """Write and submit bundles as one array; on failure everything stays in the buffer, for later."""
