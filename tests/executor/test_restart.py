@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from workflow import LOCAL, environment, project, run
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, Cell
+from snakemake_executor_plugin_submitit.bundles import Bundle, Cell, read_bundle
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
 
@@ -25,11 +25,16 @@ class Stub:
         self.state: str | None = None
 
     def room(self, request: Request) -> tuple[int, int]:
-        return 1, 1
+        return 1, 2
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         self.submitted += map(str, bundles)
         return [str(len(self.submitted))]
+
+    def cells(self) -> list[list[str]]:
+        """Keys of the cells of each bundle, in the order of submission."""
+        found = (read_bundle(Path(folder)) for folder in self.submitted)
+        return [[cell.key for cell in bundle.cells] for bundle in found if bundle]
 
     def states(self, jobs: Collection[str]) -> dict[str, str | None]:
         return {job: self.state for job in jobs}
@@ -51,6 +56,19 @@ def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
     head.poll()
     head.poll()
     assert len(cluster.submitted) == 1, "the cell of the cancelled task was submitted again"
+
+
+def test_what_takes_long_goes_first_and_what_is_short_shares_a_task(tmp_path: Path) -> None:
+    """On a machine that runs two tasks at a time, by what earlier jobs of the rules took."""
+    cluster = Stub()
+    head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
+    head.durations = {"evaluate": (10, 4.0), "train": (2, 40.0)}
+    rules = ["evaluate"] * 5 + ["train"] * 4
+    cells = [Cell(f"{rule}-{number}", rule, "shell", "true") for number, rule in enumerate(rules)]
+    head.add([(cell, Request(bundle=100), None) for cell in cells])
+    head.poll()
+    shared_out, together = ["train-5", "train-6"], [f"evaluate-{number}" for number in range(5)]
+    assert cluster.cells() == [shared_out, together]
 
 
 SNAKEFILE = """
