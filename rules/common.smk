@@ -66,46 +66,34 @@ def token_files(task, encoder, languages, split):
     return [f"results/{STUDY.name}/tokens/{task}/{encoder}/{language}/{split}.arrow" for language in languages]
 
 
-def run_of(wildcards):
-    return Run(**{axis: getattr(wildcards, axis) for axis in Run._fields[:-1]}, seed=int(wildcards.seed))
+def named(kind, wildcards):
+    return kind(**{axis: getattr(wildcards, axis) for axis in kind._fields[:-1]}, seed=int(wildcards.seed))
+
+
+def starts(*made):
+    found = dict.fromkeys(start for one in made for start in starting_runs(STUDY, one))
+    return [f"{start.folder}/delta.safetensors" for start in found]
 
 
 def recipe(wildcards):
-    run = run_of(wildcards)
+    run = named(Run, wildcards)
     if run not in RUNS:
         raise WorkflowError(explain(run.folder, STUDY))
     return STUDY.recipe(run.task, run.encoder, run.method, run.source, run.seed).model_dump_json(exclude_defaults=True)
 
 
-def cell_of(wildcards):
-    return Cell(**{axis: getattr(wildcards, axis) for axis in Cell._fields[:-1]}, seed=int(wildcards.seed))
-
-
 def test_tokens(wildcards):
-    cell = cell_of(wildcards)
+    cell = named(Cell, wildcards)
     if cell not in KNOWN:
         raise WorkflowError(explain(cell.path, STUDY))
     return cell.tokens
 
 
-def starts_of_cell(wildcards):
-    return [f"{start.folder}/delta.safetensors" for start in starting_runs(STUDY, cell_of(wildcards))]
-
-
-def contrast_of(wildcards):
-    return Contrast(**{axis: getattr(wildcards, axis) for axis in Contrast._fields[:-1]}, seed=int(wildcards.seed))
-
-
 def contrasted_tokens(wildcards):
-    contrast = contrast_of(wildcards)
+    contrast = named(Contrast, wildcards)
     if not KNOWN.issuperset(contrast.cells):
         raise WorkflowError(explain(contrast.path, STUDY))
     return [cell.tokens for cell in contrast.cells]
-
-
-def starts_of_contrast(wildcards):
-    starts = [start for cell in contrast_of(wildcards).cells for start in starting_runs(STUDY, cell)]
-    return [f"{start.folder}/delta.safetensors" for start in dict.fromkeys(starts)]
 
 
 def shown(wildcards):

@@ -11,7 +11,7 @@ rule evaluate:
         delta="results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
         tokens=test_tokens,
-        start=starts_of_cell,
+        start=lambda w: starts(named(Cell, w)),
     output:
         "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json",
     log:
@@ -29,7 +29,7 @@ rule attention:
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
         tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
         tokens=contrasted_tokens,
-        start=starts_of_contrast,
+        start=lambda w: starts(*named(Contrast, w).cells),
     output:
         "results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json",
     log:

@@ -10,7 +10,7 @@ rule train:
         train=lambda w: token_files(w.task, w.encoder, w.source.split("+"), "train"),
         dev=lambda w: token_files(w.task, w.encoder, w.source.split("+"), "dev"),
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
-        start=lambda w: [f"{start.folder}/delta.safetensors" for start in starting_runs(STUDY, run_of(w))],
+        start=lambda w: starts(named(Run, w)),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",

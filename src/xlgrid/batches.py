@@ -109,10 +109,8 @@ def read(path: str | Path, code: str = "") -> Tokens:
         ids = _one(table, "input_ids")
         offsets = _numbers(ids.offsets)
         if about["head"] == "mlm":
-            labels, vocabulary = (
-                np.zeros(len(ids), np.int64),
-                Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"])),
-            )
+            labels = np.zeros(len(ids), np.int64)
+            vocabulary = Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"]))
         else:
             token_head = about["head"] == "token"
             labels = _numbers(_one(table, "labels").flatten() if token_head else _one(table, "label"))
@@ -231,10 +229,11 @@ def epoch(lengths: Ints, chosen: Ints, settings: "Training", seed: int, number: 
     order = rng.permutation(chosen)
     most = settings.batch_size or sys.maxsize
     budget = sys.maxsize if settings.batch_size else settings.batch_tokens
-    size = POOL * most if settings.batch_size else int(POOL * budget / max(1.0, float(lengths[chosen].mean())))
+    examples = settings.batch_size or budget / max(1.0, float(lengths[chosen].mean()))
+    size = max(1, int(POOL * examples))
     batches: list[Ints] = []
-    for start in range(0, len(order), max(1, size)):
-        pool = order[start : start + max(1, size)]
+    for start in range(0, len(order), size):
+        pool = order[start : start + size]
         batches += cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, most)
     return [batches[at] for at in rng.permutation(len(batches))]
 

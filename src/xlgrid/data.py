@@ -174,6 +174,19 @@ def fetch_table(source: DataSource, language: str, split: str, lock: str | Path)
     return _selected(table, source, where), where
 
 
+def read_text(path: str | Path) -> dict[int, str]:
+    """Id -> text, of a file that `xlgrid.text` wrote.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_table`, or a column is missing.
+    """
+    table = read_table(path)
+    for column in ("id", "text"):
+        if column not in table.column_names:
+            raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and text")
+    return dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
 def read_table(path: str | Path) -> "pa.Table":
     """A parquet, jsonl or csv file; of jsonl not the values that are mappings, which need not be alike in all rows.
 

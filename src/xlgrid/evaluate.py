@@ -360,13 +360,11 @@ def read_run(run: str | Path) -> dict[str, Any]:
 
 def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
     """The folder of the run that a recipe's run begins with, or that its cells of `target` speak through; none or one."""
-    from xlgrid.grid import MLM, Run
+    from xlgrid.grid import Cell, Run, started_from
 
-    if recipe.start is None:
-        return []
-    start = recipe.start
-    source = start.of_source(recipe.source) if target is None else start.of_target(target, recipe.source)
-    return [Path(Run(recipe.study, MLM, recipe.encoder, start.method, source, start.seed).folder)] if source else []
+    of = recipe.study, recipe.task, recipe.encoder, recipe.method, recipe.source
+    made = Run(*of, recipe.seed) if target is None else Cell(*of, target, recipe.seed)
+    return [Path(run.folder) for run in started_from(recipe.start, made)]
 
 
 def load_start(

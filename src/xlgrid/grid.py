@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xlgrid.names import unknown
 
 if TYPE_CHECKING:
+    from xlgrid.recipe import Start
     from xlgrid.study import Study
 
 
@@ -76,17 +77,14 @@ class Contrast(NamedTuple):
     seed: int
 
     @property
-    def run(self) -> Run:
-        return Run(self.study, self.task, self.encoder, self.method, self.source, self.seed)
-
-    @property
     def cells(self) -> tuple[Cell, Cell]:
         """The cell of each target."""
-        study, task, encoder, method, source, seed = self.run
-        return (
-            Cell(study, task, encoder, method, source, self.target, seed),
-            Cell(study, task, encoder, method, source, self.other, seed),
-        )
+        cell = Cell(*self[:5], self.target, self.seed)
+        return cell, cell._replace(target=self.other)
+
+    @property
+    def run(self) -> Run:
+        return self.cells[0].run
 
     @property
     def path(self) -> str:
@@ -118,18 +116,21 @@ def cells(study: "Study") -> list[Cell]:
 def runs(study: "Study") -> list[Run]:
     """Every run that a cell of the study needs, each once; those that others begin with come first."""
     planned = cells(study)
-    starts = dict.fromkeys(start for cell in planned for start in starting_runs(study, cell))
+    starts = dict.fromkeys(start for cell in planned for one in (cell, cell.run) for start in starting_runs(study, one))
     return list(dict.fromkeys([*starts, *(cell.run for cell in planned)]))
 
 
 def starting_runs(study: "Study", made: Run | Cell) -> list[Run]:
-    """The runs on text that a run begins with, or that a cell speaks through: none or one."""
-    start = study.methods[made.method].start
+    """The run on text that a run begins with, or that a cell speaks through: none or one."""
+    return [] if made.task == MLM else started_from(study.methods[made.method].start, made)
+
+
+def started_from(start: "Start | None", made: Run | Cell) -> list[Run]:
+    """The run on text that `start` names for a run, or for a cell by its target: none or one."""
     if start is None:
         return []
-    own = start.of_target(made.target, made.source) if isinstance(made, Cell) else start.of_source(made.source)
-    both = dict.fromkeys([own, start.of_source(made.source)] if isinstance(made, Cell) else [own])
-    return [Run(made.study, MLM, made.encoder, start.method, source, start.seed) for source in both if source]
+    source = start.of_target(made.target, made.source) if isinstance(made, Cell) else start.of_source(made.source)
+    return [Run(made.study, MLM, made.encoder, start.method, source, start.seed)] if source else []
 
 
 def parse(path: str) -> Run | Cell | Contrast:

@@ -1,8 +1,8 @@
 """Propositions, rules and theories: what a RuleTaker example says before any language says it."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 VARIABLE = "?"  # the subject of a rule that holds for everyone
 IS_A = "is a"  # the predicate of hypernymy, whose object is a class
@@ -37,6 +37,16 @@ class Theory(NamedTuple):
 
     facts: tuple[Literal, ...]
     rules: tuple[Rule, ...]
+
+
+def read_theory(fields: Mapping[str, Any]) -> Theory:
+    """The theory of `facts` and `rules` as JSON has them: lists of the fields of literals.
+
+    Raises:
+        TypeError, ValueError, KeyError: they are something else.
+    """
+    rules = (Rule(tuple(Literal(*c) for c in body), Literal(*head)) for body, head in fields["rules"])
+    return Theory(tuple(Literal(*fact) for fact in fields["facts"]), tuple(rules))
 
 
 class Solution(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from xlgrid.data import read_table
+from xlgrid.data import read_text
 from xlgrid.encoders import whole_folder, write_json
 from xlgrid.evaluate import scores
 from xlgrid.pieces import Kind, specials, tokenizer_config, train_tokenizer
@@ -70,7 +70,7 @@ def make_mini(
         raise ValueError(f"no text in {', '.join(missing)} (there are: {', '.join(texts) or 'none'}): make it first")
     if spec.hidden % spec.heads:
         raise ValueError(f"hidden ({spec.hidden}) must be a multiple of heads ({spec.heads})")
-    corpus = {language: _read_text(texts[language]) for language in sorted(known)}
+    corpus = {language: read_text(texts[language]) for language in sorted(known)}
     lines = [line for by_id in corpus.values() for text in by_id.values() for line in text.splitlines()]
     tokenizer = train_tokenizer(spec.kind, spec.vocab, lines)
     say(f"tokenizer: {tokenizer.get_vocab_size()} entries")
@@ -83,14 +83,6 @@ def make_mini(
         tokenizer.save(str(aside / "tokenizer.json"))
         write_json(aside / "tokenizer_config.json", tokenizer_config(spec.kind, spec.max_length))
         write_json(aside / "encoder.json", {"source": "mini", "spec": spec.model_dump(mode="json")})
-
-
-def _read_text(path: str | Path) -> dict[int, str]:
-    table = read_table(path)
-    for column in ("id", "text"):
-        if column not in table.column_names:
-            raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and text")
-    return dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
 def _new_model(spec: MiniEncoder, tokenizer: "Tokenizer") -> "PreTrainedModel":

@@ -48,9 +48,8 @@ def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     results, logs = f"results/{study.name}", f"results/{study.name}/logs"
     sources, targets = made.source.split("+"), [made.target] if isinstance(made, Cell) else []
     run = made.run if isinstance(made, Cell) else made
-    if run.task != MLM:
-        for start in starting_runs(study, made):
-            yield from jobs(study, start)
+    for start in dict.fromkeys([*starting_runs(study, run), *starting_runs(study, made)]):
+        yield from jobs(study, start)
     if run.task == MLM:
         for code in dict.fromkeys(code for source in sources for code in parts(source)):
             yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"

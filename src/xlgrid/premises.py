@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.languages import natural
-from xlgrid.logic import VARIABLE, Literal, Rule
+from xlgrid.logic import VARIABLE, Literal, Rule, read_theory
 from xlgrid.recipe import Strict
 from xlgrid.theories import MAX_DEPTH
 
@@ -161,9 +161,7 @@ def from_json(text: str) -> Example:
     """
     try:
         fields = json.loads(text)
-        facts = tuple(Literal(*fact) for fact in fields["facts"])
-        rules = tuple(Rule(tuple(Literal(*c) for c in body), Literal(*head)) for body, head in fields["rules"])
-        return Example(facts, rules, Literal(*fields["hypothesis"]), fields["label"], fields["depth"])
+        return Example(*read_theory(fields), Literal(*fields["hypothesis"]), fields["label"], fields["depth"])
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"not an example in JSON, which to_json writes: {text[:80]!r} ({error})") from error
 

@@ -16,7 +16,7 @@ from itertools import count, islice
 from random import Random
 from typing import Any, NamedTuple
 
-from xlgrid.logic import VARIABLE, Literal, Rule, Theory, named, solve
+from xlgrid.logic import VARIABLE, Literal, Rule, Theory, named, read_theory, solve
 
 MAX_DEPTH = 5
 
@@ -153,9 +153,7 @@ def from_json(text: str) -> Example:
     """
     try:
         fields = json.loads(text)
-        facts = tuple(Literal(*fact) for fact in fields["facts"])
-        rules = tuple(Rule(tuple(Literal(*c) for c in body), Literal(*head)) for body, head in fields["rules"])
-        return Example(Theory(facts, rules), Literal(*fields["question"]), fields["label"], fields["depth"])
+        return Example(read_theory(fields), Literal(*fields["question"]), fields["label"], fields["depth"])
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"not an example in JSON, which to_json writes: {text[:80]!r} ({error})") from error
 

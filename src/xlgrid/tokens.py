@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.data import read_table
+from xlgrid.data import read_table, read_text
 from xlgrid.encoders import check_encoder
 from xlgrid.files import whole
 from xlgrid.tasks import Task, task
@@ -104,12 +104,7 @@ def tokenize_text(texts: list[str | Path], encoder: str | Path, train: str | Pat
 
     check_encoder(encoder)
     tokenizer = AutoTokenizer.from_pretrained(str(encoder), use_fast=True)
-    tables = [read_table(path) for path in texts]
-    for path, table in zip(texts, tables, strict=True):
-        for column in ("id", "text"):
-            if column not in table.column_names:
-                raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and text")
-    rows = [dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True)) for table in tables]
+    rows = [read_text(path) for path in texts]
     # A line break is for the mini encoders, which take what follows as a second segment.
     said = [
         [row[number].replace("\n", " ") for row in rows] for number in rows[0] if all(number in row for row in rows)

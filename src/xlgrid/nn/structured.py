@@ -206,7 +206,7 @@ def strict(
     rows = torch.cat([torch.where(second, cross, own), torch.where(second, own, cross)], -1)
     nothing = key.new_zeros(())
     keys = torch.cat([torch.where(second, nothing, key), torch.where(second, key, nothing)], -1)
-    values, mask = value, real
+    values = value
     bias = real.new_zeros(real.shape, dtype=own.dtype).masked_fill(~real, -math.inf)[:, None, None]
     if layout.bridge:
         keys = torch.cat([keys, pad(key[:, :, :1], (width, 0))], 2)
@@ -223,7 +223,7 @@ def strict(
     if not layout.bridge:
         return out
     first = torch.stack([own[:, :, 0], cross[:, :, 0]], 2) @ key.mT * scale
-    first = first.masked_fill(~mask[:, None, None], -math.inf)
+    first = first.masked_fill(~real[:, None, None], -math.inf)
     apart = torch.cat([first[:, :, 0], first[:, :, 1].masked_fill(~layout.switched[:, None, None], -math.inf)], -1)
     weights = drop(apart.softmax(-1), p).unflatten(-1, (2, length)).sum(-2)
     return torch.cat([weights[:, :, None] @ value, out[:, :, 1:]], 2)
