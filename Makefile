@@ -24,10 +24,10 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 
-# Touched last, so that an interrupted installation is done again.
+# Touched last, so that an interrupted installation is done again. Compiled to bytecode is what is imported, once it is.
 .venv/installed: envs/cpu.txt pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/cpu.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/cpu.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
