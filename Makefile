@@ -24,11 +24,13 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 
-# Touched last, so that an interrupted installation is done again. Compiled to bytecode is what is imported, once it is.
+# Touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on all
+# of them; it fails for files of later Pythons that nobody imports.
 .venv/installed: envs/cpu.txt pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/cpu.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/python -m compileall -qq -j 0 .venv || true
 	@touch $@
 
 clean:
