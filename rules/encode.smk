@@ -117,11 +117,12 @@ rule text_tokens:
     conda:
         "../envs/xlgrid.yaml"
     params:
+        separators="--one-separator" if STUDY.text.separators == "one" else "",
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
         xlgrid tokenize-text {input.text:q} \
-            --encoder {params.encoder:q} \
+            --encoder {params.encoder:q} {params.separators} \
             --train {output.train:q} \
             --dev {output.dev:q} 2>{log:q}
         """

@@ -24,6 +24,8 @@ Flags = NDArray[np.bool_]
 # Batches are cut from pools of so many batches' worth of examples, sorted by length: less than 3% of padding, and yet
 # every batch of an epoch is drawn from a random subset.
 POOL = 32
+# The share of a text's tokens to predict (Devlin et al. 2019).
+MASKED = 0.15
 
 
 class Vocabulary(NamedTuple):
@@ -45,6 +47,7 @@ class Tokens:
             for `head` "mlm", whose tokens are masked when they are collated.
         depths: depth of proof, or None.
         switched: whether the segments are in two languages.
+        parts: number of the part of a mix that each example is of; None where there is but one.
     """
 
     values: NDArray[np.int32]
@@ -57,6 +60,7 @@ class Tokens:
     pad_id: int
     switched: Flags
     vocabulary: "Vocabulary | None" = None
+    parts: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -80,6 +84,7 @@ class Tokens:
             pad_id=self.pad_id,
             switched=self.switched[chosen],
             vocabulary=self.vocabulary,
+            parts=None if self.parts is None else self.parts[chosen],
         )
 
 
@@ -187,6 +192,7 @@ def _joined(parts: Sequence[Tokens]) -> Tokens:
         if any(p.depths is None for p in parts)
         else np.concatenate([p.depths for p in parts if p.depths is not None]),
         switched=np.concatenate([part.switched for part in parts]),
+        parts=np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
     )
 
 
@@ -223,8 +229,13 @@ def cut(lengths: Ints, chosen: Ints, budget: int, most: int = sys.maxsize) -> li
     return batches
 
 
-def epoch(lengths: Ints, chosen: Ints, settings: "Training", seed: int, number: int) -> list[Ints]:
-    """The batches of epoch `number`: every example of `chosen` once, near ones in length together, in random order."""
+def epoch(
+    lengths: Ints, chosen: Ints, settings: "Training", seed: int, number: int, parts: Ints | None = None
+) -> list[Ints]:
+    """The batches of epoch `number`: every example of `chosen` once, near ones in length together, in random order.
+
+    `parts` are those of `Tokens`, which without `settings.mixed_batches` share no batch.
+    """
     rng = np.random.default_rng([seed, number])
     order = rng.permutation(chosen)
     most = settings.batch_size or sys.maxsize
@@ -232,9 +243,13 @@ def epoch(lengths: Ints, chosen: Ints, settings: "Training", seed: int, number: 
     examples = settings.batch_size or budget / max(1.0, float(lengths[chosen].mean()))
     size = max(1, int(POOL * examples))
     batches: list[Ints] = []
-    for start in range(0, len(order), size):
-        pool = order[start : start + size]
-        batches += cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, most)
+    groups = [order]
+    if parts is not None and not settings.mixed_batches:
+        groups = [order[parts[order] == part] for part in np.unique(parts)]
+    for group in groups:
+        for start in range(0, len(group), size):
+            pool = group[start : start + size]
+            batches += cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, most)
     return [batches[at] for at in rng.permutation(len(batches))]
 
 
@@ -261,7 +276,7 @@ def plan(tokens: Tokens, settings: "Training", seed: int) -> Plan:
     pools = [*(eligible(tokens, phase) for phase in settings.curriculum), np.arange(len(tokens))]
     epochs = [*(phase.epochs for phase in settings.curriculum), None if settings.steps else settings.epochs]
     counts = [
-        max(1, round(passes * len(epoch(tokens.lengths, pool, settings, seed, 0)))) if passes else 0
+        max(1, round(passes * len(epoch(tokens.lengths, pool, settings, seed, 0, tokens.parts)))) if passes else 0
         for pool, passes in zip(pools, epochs, strict=True)
     ]
     steps = settings.steps or sum(counts)
@@ -279,7 +294,7 @@ def stream(tokens: Tokens, settings: "Training", seed: int, made: Plan) -> Itera
     step = number = 0
     for pool, end in zip(*made, strict=True):
         while step < end:
-            for batch in epoch(tokens.lengths, pool, settings, seed, number)[: end - step]:
+            for batch in epoch(tokens.lengths, pool, settings, seed, number, tokens.parts)[: end - step]:
                 yield batch
                 step += 1
             number += 1
@@ -314,7 +329,7 @@ def collate(
     return batch
 
 
-def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, share: float = 0.15) -> None:
+def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, share: float = MASKED) -> None:
     """Mask a share of the tokens that have labels, 80 % of them by the mask, 10 % by a random one, 10 % not, and leave
     labels to them alone (Devlin et al. 2019)."""
     import torch

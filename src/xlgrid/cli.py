@@ -26,6 +26,7 @@ Ledger = Annotated[
     ),
 ]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
+OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 
 
 def main() -> None:
@@ -131,7 +132,7 @@ def tokenize(
     encoder: File,
     max_length: Annotated[int, typer.Option(help="tokens")],
     output: Output,
-    one_separator: Annotated[bool, typer.Option("--one-separator", help="between two segments")] = False,
+    one_separator: OneSeparator = False,
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.tokens import tokenize
@@ -146,12 +147,13 @@ def tokenize_text(
     encoder: File,
     train: Annotated[Path, typer.Option(help="what to write")],
     dev: Annotated[Path, typer.Option(help="what to write: every 50th row")],
+    one_separator: OneSeparator = False,
 ) -> None:
     """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
     from xlgrid.tokens import tokenize_text
 
     with _plainly():
-        tokenize_text([*texts], encoder, train, dev)
+        tokenize_text([*texts], encoder, train, dev, one_separator)
 
 
 @app.command()
@@ -242,6 +244,37 @@ def status(
             status.watch(study, ledger or FOLDER, every)
         else:
             status.show(look(study, cells(study), ledger or FOLDER))
+
+
+@app.command()
+def cost(
+    study_file: Path,
+    examples: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TASK=TRAIN,DEV,TEST", help="how many, where the study does not say; of text mlm=TRAIN,DEV"
+        ),
+    ] = None,
+    tokens: Annotated[
+        list[str] | None, typer.Option(metavar="TASK=NUMBER", help="tokens per example; a kind of task goes too")
+    ] = None,
+    tflops: Annotated[float, typer.Option(help="TFLOP/s that a GPU sustains in training: 25 % of an A100's")] = 78,
+    evaluation_tflops: Annotated[
+        float | None, typer.Option(help="the same of evaluation", show_default="as in training")
+    ] = None,
+    step_ms: Annotated[float, typer.Option(help="milliseconds of a step beside that, whatever its size")] = 25,
+    measured: Annotated[
+        Path | None, typer.Option(metavar="RUN.json", help="a run of the study that is done, instead of these three")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
+) -> None:
+    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
+    from xlgrid import cost
+    from xlgrid.study import load_study
+
+    with _plainly():
+        assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
+        cost.show(load_study(study_file), assumed, measured, csv)
 
 
 @app.command()

@@ -33,6 +33,13 @@ FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "
 HEADS = {"sequence": "SequenceClassification", "token": "TokenClassification", "mlm": "MaskedLM"}
 
 
+def model_class(kind: str | None, head: str) -> Any:
+    """The class of transformers for an encoder of a model type with a head out of `HEADS`."""
+    import transformers
+
+    return getattr(transformers, f"{FAMILIES.get(kind or '', 'AutoModel')}For{HEADS[head]}")
+
+
 def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | None = None) -> "PreTrainedModel":
     """The encoder in `encoder`, in fp32, with a fresh head for the labels of `tokens`, from torch's generator as it is;
     for text, with its own language-modelling head.
@@ -54,7 +61,7 @@ def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | Non
     try:
         written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         kind = written.get("model_type")
-        maker = getattr(transformers, f"{FAMILIES.get(kind, 'AutoModel')}For{HEADS[tokens.head]}")
+        maker = model_class(kind, tokens.head)
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
         changes: dict[str, Any] = {"dtype": torch.float32}
         if tokens.head != "mlm":

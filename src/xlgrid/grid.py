@@ -113,9 +113,10 @@ def cells(study: "Study") -> list[Cell]:
     return list(found)
 
 
-def runs(study: "Study") -> list[Run]:
-    """Every run that a cell of the study needs, each once; those that others begin with come first."""
-    planned = cells(study)
+def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
+    """Every run that the cells `planned` need, or all cells of the study, each once; those that others begin with come
+    first."""
+    planned = cells(study) if planned is None else list(planned)
     starts = dict.fromkeys(start for cell in planned for one in (cell, cell.run) for start in starting_runs(study, one))
     return list(dict.fromkeys([*starts, *(cell.run for cell in planned)]))
 

@@ -17,7 +17,7 @@ from xlgrid.recipe import Strict
 if TYPE_CHECKING:
     import numpy as np
     from tokenizers import Tokenizer
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 _MASKED = 0.15  # share of tokens to predict: 80 % of them masked, 10 % random, 10 % kept (Devlin et al. 2019)
 
@@ -76,7 +76,7 @@ def make_mini(
     say(f"tokenizer: {tokenizer.get_vocab_size()} entries")
     with torch.random.fork_rng():
         torch.manual_seed(spec.seed)
-        model = _new_model(spec, tokenizer)
+        model = _new_model(spec, tokenizer.get_vocab_size())
     _pretrain(model, tokenizer, spec, corpus, say)
     with whole_folder(folder) as aside:
         model.save_pretrained(aside)
@@ -85,11 +85,12 @@ def make_mini(
         write_json(aside / "encoder.json", {"source": "mini", "spec": spec.model_dump(mode="json")})
 
 
-def _new_model(spec: MiniEncoder, tokenizer: "Tokenizer") -> "PreTrainedModel":
-    from transformers import BertConfig, BertForMaskedLM, XLMRobertaConfig, XLMRobertaForMaskedLM
+def configuration(spec: MiniEncoder, vocab: int) -> "PreTrainedConfig":
+    """The configuration of an encoder with a vocabulary of `vocab` entries."""
+    from transformers import BertConfig, XLMRobertaConfig
 
     sizes: dict[str, Any] = {
-        "vocab_size": tokenizer.get_vocab_size(),
+        "vocab_size": vocab,
         "hidden_size": spec.hidden,
         "num_hidden_layers": spec.layers,
         "num_attention_heads": spec.heads,
@@ -98,13 +99,18 @@ def _new_model(spec: MiniEncoder, tokenizer: "Tokenizer") -> "PreTrainedModel":
         "attention_probs_dropout_prob": 0.0,
     }
     if spec.kind == "bert":
-        return BertForMaskedLM(BertConfig(**sizes, max_position_embeddings=spec.max_length, pad_token_id=0))
+        return BertConfig(**sizes, max_position_embeddings=spec.max_length, pad_token_id=0)
     # XLM-R counts positions from the padding id + 1.
     ids: dict[str, Any] = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     length = spec.max_length + 2
-    return XLMRobertaForMaskedLM(
-        XLMRobertaConfig(**sizes, max_position_embeddings=length, type_vocab_size=1, layer_norm_eps=1e-5, **ids)
-    )
+    return XLMRobertaConfig(**sizes, max_position_embeddings=length, type_vocab_size=1, layer_norm_eps=1e-5, **ids)
+
+
+def _new_model(spec: MiniEncoder, vocab: int) -> "PreTrainedModel":
+    from transformers import BertForMaskedLM, XLMRobertaForMaskedLM
+
+    made: Any = BertForMaskedLM if spec.kind == "bert" else XLMRobertaForMaskedLM
+    return made(configuration(spec, vocab))
 
 
 def _pretrain(

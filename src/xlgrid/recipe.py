@@ -72,7 +72,10 @@ class Training(Strict):
     weight_decay: float = Field(0.0, ge=0)
     clip: PositiveFloat = Field(1.0, description="gradient norm")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
-    evaluations: PositiveInt = Field(10, description="evaluations on the source's dev set, evenly spaced; best is kept")
+    evaluations: PositiveInt = Field(10, description="evaluations on the source's dev set, evenly spaced")
+    keep: Literal["best", "last"] = Field(
+        "best", description="which of the evaluated weights become the run's (Foroutan et al. 2023's code: last)"
+    )
     checkpoint_seconds: PositiveFloat = Field(60, description="seconds between saves of the state for resuming")
     segments: bool = Field(
         True, description="tell BERT the second segment by its type (Foroutan et al. 2023's code: no)"
@@ -82,6 +85,9 @@ class Training(Strict):
     )
     precision: Literal["fp32", "bf16"] = "fp32"
     mix_seed: int = Field(65, description="decides which half of a mix's examples is in which part")
+    mixed_batches: bool = Field(
+        True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
+    )
     curriculum: tuple[Phase, ...] = ()
 
 

@@ -123,12 +123,12 @@ def failures(seen: Overview, together: bool) -> list[str]:
 
 def show(seen: Overview, report: Path | None = None) -> None:
     """Print the matrices, the totals and the failures; write each failure to `report` too, if given."""
-    console = _console()
-    for part in matrices(seen, console.width):
-        console.print(part)
-    console.print(totals(seen), soft_wrap=True)
+    terminal = console()
+    for part in matrices(seen, terminal.width):
+        terminal.print(part)
+    terminal.print(totals(seen), soft_wrap=True)
     for text in failures(seen, together=True):
-        console.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+        terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
     if report:
         write_text(report, "\n\n".join(failures(seen, together=False)) + "\n")
 
@@ -143,8 +143,8 @@ def watch(study: Study, folder: str | Path, seconds: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    planned, console, seen = cells(study), _console(), None
-    with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, screen=True) as live:
+    planned, terminal, seen = cells(study), console(), None
+    with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False, screen=True) as live:
         while not seen or set(seen.cells.values()) != {"done"}:
             if seen:
                 time.sleep(seconds)
@@ -155,14 +155,14 @@ def watch(study: Study, folder: str | Path, seconds: float) -> None:
                 Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
                 for text in failures(seen, together=True)[:5]
             ]
-            live.update(Group(head, totals(seen), *broken, *matrices(seen, console.width)), refresh=True)
+            live.update(Group(head, totals(seen), *broken, *matrices(seen, terminal.width)), refresh=True)
     if seen:
         show(seen)
 
 
-def _console() -> "Console":
+def console() -> "Console":
     """The terminal; a file or pipe is as wide as it needs to be."""
     from rich.console import Console
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=1000)
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=1000)

@@ -57,6 +57,9 @@ class TextSettings(Strict):
     once: str | None = Field(
         default=None, description="language; of the rows of `data` with one text in it, only the first is kept"
     )
+    separators: OneOf["tokenizer", "one"] = Field(
+        default="tokenizer", description="between the texts of a pair: see the same key of a task"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

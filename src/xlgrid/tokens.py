@@ -60,10 +60,7 @@ def tokenize(
     for start in range(0, table.num_rows, _BATCH):
         columns = encode(tokenizer, made, table.slice(start, _BATCH), max_length, counts)
         if one_separator:
-            rows = zip(columns["input_ids"], columns["context_length"], strict=True)
-            columns["input_ids"] = [
-                ids[:at] + ids[at + 1 :] if ids[at:-1][:1] == [tokenizer.sep_token_id] else ids for ids, at in rows
-            ]
+            columns["input_ids"] = _separated_once(tokenizer, columns["input_ids"], columns["context_length"])
         arrays = [pa.array(columns[field.name], field.type) for field in fields]
         batches.append(pa.record_batch(arrays, schema=pa.schema(fields)))
     if counts["truncated"]:
@@ -87,13 +84,16 @@ def tokenize(
             writer.write_batch(batch.replace_schema_metadata(schema.metadata))
 
 
-def tokenize_text(texts: list[str | Path], encoder: str | Path, train: str | Path, dev: str | Path) -> None:
+def tokenize_text(
+    texts: list[str | Path], encoder: str | Path, train: str | Path, dev: str | Path, one_separator: bool = False
+) -> None:
     """Tokenise text, or the parallel texts of a pair side by side, for masked language modelling.
 
     Columns as those of `tokenize`, without labels. Every 50th row is for `dev`. Inputs are cut to what the encoder takes.
 
     Args:
         texts: one or two files with the columns `id` and `text`; rows of one id mean the same.
+        one_separator: as that of `tokenize`.
 
     Raises:
         FileNotFoundError: a text or the encoder is missing.
@@ -126,7 +126,8 @@ def tokenize_text(texts: list[str | Path], encoder: str | Path, train: str | Pat
             for start in range(0, len(chosen), _BATCH):
                 segments = [list(column) for column in zip(*chosen[start : start + _BATCH], strict=True)]
                 found = tokenizer(*segments, truncation=True, max_length=room(encoder, tokenizer))
-                columns = [found["input_ids"], [_context(one) for one in found.encodings]]
+                ids, contexts = found["input_ids"], [_context(one) for one in found.encodings]
+                columns = [_separated_once(tokenizer, ids, contexts) if one_separator else ids, contexts]
                 arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
                 writer.write_batch(pa.record_batch(arrays, schema=schema))
 
@@ -147,6 +148,14 @@ def _context(one: Any) -> int:
     while after and after < len(segment) and segment[after - 1] is None:
         after -= 1
     return after + 1 if after < len(segment) else after
+
+
+def _separated_once(tokenizer: Any, rows: list[list[int]], contexts: list[int]) -> list[list[int]]:
+    """Token ids without the second of two separators between the segments."""
+    return [
+        ids[:at] + ids[at + 1 :] if ids[at:-1][:1] == [tokenizer.sep_token_id] else ids
+        for ids, at in zip(rows, contexts, strict=True)
+    ]
 
 
 def _pairs(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int]) -> dict[str, Any]:

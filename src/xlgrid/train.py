@@ -225,7 +225,7 @@ class Loop:
         return loss
 
     def evaluate(self, check: Any) -> None:
-        """Score the dev set, add a line to the curve, keep the weights if they are the best so far."""
+        """Score the dev set, add a line to the curve, keep the weights if they are the best so far, or the last count."""
         budget = self.limit or self.settings.batch_tokens
         found = evaluate.outcomes_on(
             self.model, self.method, self.dev, budget, self.bf16, self.settings.segments, check
@@ -239,12 +239,12 @@ class Loop:
         }
         self.curve.append(line)
         self.losses = []
-        if line["score"] > self.best_score:
+        if line["score"] > self.best_score or self.settings.keep == "last":
             self.best_step, self.best_score = line["step"], line["score"]
             self.best = {name: p.detach().cpu().clone() for name, p in evaluate.kept(self.model, self.method).items()}
         _say(
             f"step {self.step}/{self.steps}  loss {line['loss']:.4f}  dev {line['score']:.2f}  "
-            f"(best {self.best_score:.2f} at {self.best_step})  {line['seconds']:.0f} s"
+            f"({self.settings.keep} {self.best_score:.2f} at {self.best_step})  {line['seconds']:.0f} s"
         )
 
     def elapsed(self) -> float:
@@ -316,6 +316,7 @@ class Loop:
             "digest": self.recipe.digest(),
             "inputs": self.inputs,
             "labels": list(self.train.names),
+            # Of the weights that are kept, be they the best or the last.
             "best_step": self.best_step,
             "dev_score": self.best_score,
             "metric": metrics.metric_of(self.dev.head, self.dev.names),

@@ -158,6 +158,17 @@ def test_a_batch_has_as_many_examples_as_asked_for(tmp_path: Path) -> None:
     assert sorted(map(len, taken(tokens, epochs=1, batch_size=8))) == [6, 8, 8, 8]
 
 
+@pytest.mark.parametrize("head", ["sequence", "mlm"])
+def test_parts_of_a_mix_share_batches_unless_the_recipe_says_no(tmp_path: Path, head: str) -> None:
+    files = [write(tmp_path / f"{n}.arrow", rows(30, 1 + 100 * n), head) for n in range(2)]
+    mixed = batches.mix([batches.read(path) for path in files], 65)
+    source = np.array([(row[0] - 1) // 100 for row in ids(mixed)])
+    for together in (True, False):
+        steps = taken(mixed, epochs=1, batch_size=4, mixed_batches=together)
+        assert sorted(np.concatenate(steps).tolist()) == list(range(len(mixed)))
+        assert any(len(set(source[batch])) > 1 for batch in steps) is together
+
+
 @pytest.mark.parametrize("phase", [{}, {"share": 0.5, "epochs": 3}])
 def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="exactly one"):

@@ -271,6 +271,15 @@ def test_evaluation_is_strict_and_dropout_is_for_training() -> None:
     assert make("structured-dropout", {}).arrange(*given) == {}
 
 
+@each_model
+@pytest.mark.parametrize(("swap", "names"), [("weight", {"weight"}), ("weight+bias", {"weight", "bias"})])
+def test_a_target_brings_its_own_cross_query_with_its_bias_where_asked(kind: str, swap: str, names: set[str]) -> None:
+    method = make("qcross", {"swap": swap})
+    found = [name for name, _ in model_of(kind).named_parameters() if method.swaps(name)]
+    assert found and len(found) == len(names) * SIZE["num_hidden_layers"]
+    assert {name.partition(".query.cross.")[2] for name in found} == names
+
+
 def test_batches_in_one_language_get_nothing_extra() -> None:
     for base in ("structured-dropout", "qcross"):
         given = np.array([4, 5]), np.array([False, False]), 12, torch.device("cpu"), True

@@ -1,6 +1,9 @@
 """The studies of this project plan what their papers ran."""
 
+import re
+import shutil
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +12,12 @@ import pytest
 from xlgrid import compare, exhibits
 from xlgrid.claims import terms
 from xlgrid.exhibits import contrasts, references
-from xlgrid.grid import MLM, cells, runs
-from xlgrid.study import Study, load_study
+from xlgrid.grid import MLM, Run, cells, runs
+from xlgrid.methods import METHODS
+from xlgrid.recipe import Start, Training
+from xlgrid.study import Study, TaskEntry, load_study
+from xlgrid.tasks import TASKS
+from xlgrid.text import TextSettings
 
 STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
 
@@ -108,3 +115,112 @@ def test_foroutan2023_trains_as_table_10_says(
 ) -> None:
     told = foroutan.recipe(task, encoder, method, "en+en-fr", 1).training
     assert (told.epochs, told.lr, told.batch_size, len(told.curriculum)) == (epochs, lr, 32, phases)
+
+
+@pytest.fixture(scope="module")
+def code() -> Study:
+    return load_study(next(path for path in STUDIES if path.stem == "foroutan2023-code"))
+
+
+def test_the_variant_of_the_code_has_all_of_foroutan2023_and_a_small_grid_of_both(foroutan: Study, code: Study) -> None:
+    ours = {cell._replace(study=foroutan.name) for cell in cells(code)}
+    assert ours.issuperset(cells(foroutan))
+    beside = ours.difference(cells(foroutan))
+    assert Counter((cell.task, cell.encoder, cell.method, cell.source) for cell in beside) == {
+        ("ruletaker-d0", "mbert", method, "en+en-fr"): 3 * (9 + 8 + 8)
+        for method in ("bitfit-paper", "pair-qcross-paper")
+    }
+
+
+def test_the_variant_of_the_code_changes_what_the_code_does_otherwise_and_nothing_else(
+    foroutan: Study, code: Study
+) -> None:
+    """Its list of training entries is a copy, which must not stay behind."""
+
+    def expected(run: Run) -> dict[str, object]:
+        queries = run.task == MLM or "qcross" in run.method
+        tuned = run.task.startswith("ruletaker") and (run.encoder, run.method) == ("mbert", "full-ft")
+        return {
+            "precision": "fp32",
+            "warmup": 0,
+            "keep": "last",
+            "segments": False,
+            **({"epochs": 4.0} if tuned else {}),
+            **({"mixed_batches": False} if queries else {}),
+            **({"batch_size": 8} if (run.task, run.encoder) == (MLM, "mbert") else {}),
+            **({"head": "lm-head"} if run.task != MLM and run.encoder == "xlmr-base" else {}),
+            **({"bert_head": "biases"} if run.method in ("bitfit", "cs-baseline") else {}),
+        }
+
+    wrong = {}
+    for run in runs(foroutan):
+        paper, ours = (study.recipe(*run[1:]) for study in (foroutan, code))
+        assert ours.model_copy(update={"study": paper.study, "training": None, "options": None}) == paper.model_copy(
+            update={"training": None, "options": None}
+        )
+        changed = {
+            key: value
+            for one, other in ((ours.training.model_dump(), paper.training.model_dump()), (ours.options, paper.options))
+            for key, value in one.items()
+            if key not in other or value != other[key]
+        }
+        if changed != expected(run):
+            wrong[run] = changed
+    assert wrong == {}
+
+
+def test_the_papers_values_stand_in_the_variant_too(foroutan: Study, code: Study) -> None:
+    for axes in (
+        ("ruletaker-d0", "mbert", "bitfit"),
+        ("ruletaker-d0", "mbert", "pair-qcross"),
+        (MLM, "mbert", "query"),
+    ):
+        paper, ours = (
+            study.recipe(*axes[:2], axes[2] + suffix, "en-fr", 1)
+            for study, suffix in ((foroutan, ""), (code, "-paper"))
+        )
+        assert (ours.training, ours.options) == (paper.training, paper.options), axes
+
+
+def test_the_text_and_data_of_the_variant_are_those_of_the_code(foroutan: Study, code: Study) -> None:
+    assert {name: entry.separators for name, entry in code.tasks.items()} == dict.fromkeys(foroutan.tasks, "one")
+    assert code.text == foroutan.text.model_copy(update={"once": None, "separators": "one"})
+    changed = [name for name, entry in code.tasks.items() if entry.options != foroutan.tasks[name].options]
+    assert changed == ["lot"] and code.tasks["lot"].options == {**foroutan.tasks["lot"].options, "evaluation": "mix"}
+
+
+def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
+    code: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(STUDIES[0].parents[1])
+    planned = pd.DataFrame(cells(code)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
+    name = "code-beside-paper"
+    exhibits.render(name, code.exhibit(name), planned, pd.DataFrame(), {}, code.belongs, tmp_path)
+    found = pd.read_csv(tmp_path / f"{name}-published.csv").pivot(index="column", columns="method", values="published")
+    assert found.shape == (3, 4) and found.notna().all().all()
+    for method in ("bitfit", "pair-qcross"):
+        assert found[method].tolist() == found[f"{method}-paper"].tolist()
+
+
+PAGE = STUDIES[0].parents[1] / "docs" / "foroutan2023.md"
+
+
+def test_every_switch_of_the_open_choices_exists() -> None:
+    known = {
+        "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in TASKS["lot"].Options.model_fields)},
+        "text": set(TextSettings.model_fields),
+        "options": {field.name for method in METHODS.values() for field in fields(method)},
+        "start": set(Start.model_fields),
+        "training": set(Training.model_fields),
+    }
+    named = re.findall(r"\| `(\w+): ([\w., ]+)(?:: [^`]*)?`", PAGE.read_text())
+    assert {place for place, _ in named} == {*known, "grids"}
+    told = [(place, key) for place, keys in named for key in keys.split(", ")]
+    assert [(place, key) for place, key in told if place in known and key not in known[place]] == []
+
+
+def test_the_example_of_the_open_choices_is_a_study(tmp_path: Path) -> None:
+    shutil.copy(PAGE.parents[1] / "studies" / "foroutan2023.yaml", tmp_path)
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "bias.yaml").write_text(example)
+    assert any(cell.method == "pair-qcross-bias" for cell in cells(load_study(tmp_path / "bias.yaml")))

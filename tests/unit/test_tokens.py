@@ -142,6 +142,23 @@ def test_texts_without_a_common_id_are_refused(world):
         tokenize_text([world / "en.parquet", path], world / "encoder", world / "a", world / "b")
 
 
+def test_parallel_texts_have_one_separator_where_asked_for(world):
+    texts = [world / "en.parquet", world / "fr.parquet"]
+    make_text("fr", texts[1], TextSettings(sentences=60))
+    found = []
+    for one in (False, True):
+        out = [world / f"separators-{one}-{split}.arrow" for split in ("train", "dev")]
+        tokenize_text(texts, world / "encoder", *out, one_separator=one)
+        found.append(batches.read(out[0], "en-fr"))
+    usual, once = found
+    reader = tokenizer(world)
+    extra = reader.num_special_tokens_to_add(pair=True) - 3
+    assert once.contexts.tolist() == usual.contexts.tolist()
+    for i, at in enumerate(once.contexts):
+        ids, full = (one.values[one.offsets[i] : one.offsets[i + 1]].tolist() for one in (once, usual))
+        assert ids.count(reader.sep_token_id) == 2 and ids == full[:at] + full[at + extra :]
+
+
 def test_one_separator_is_one_on_every_encoder_and_nothing_else_changes(world):
     out = world / "one.arrow"
     tokenize(world / "ruletaker" / "train.parquet", world / "encoder", "ruletaker", 512, out, one_separator=True)

@@ -398,6 +398,18 @@ def test_the_best_checkpoint_is_the_earliest_of_the_highest(plain: Path) -> None
     )
 
 
+def test_the_last_checkpoint_is_kept_if_the_recipe_says_so(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    loop = Loop(recipe(keep="last", checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    loop.best_score = 101.0  # As if a score that no later one reaches had come before.
+    loop.go([])
+    loop.finish()
+    record = json.loads((tmp_path / "run.json").read_text())
+    last = json.loads((tmp_path / "curve.jsonl").read_text().splitlines()[-1])
+    assert (record["best_step"], record["dev_score"]) == (last["step"], last["score"]) and last["step"] == 30
+    saved = load_file(tmp_path / "delta.safetensors")
+    assert saved and all(torch.equal(tensor, loop.weights[name]) for name, tensor in saved.items())
+
+
 def test_the_learning_rate_rises_and_falls_linearly() -> None:
     settings = Training(lr=1.0, warmup=0.2)
     rates = [learning_rate(settings, step, 10) for step in range(10)]

@@ -47,3 +47,9 @@ class Method:
 
     def speak(self, model: "PreTrainedModel", language: str) -> None:
         """Turn an installed `model` to `language` (a code or a pair), in place."""
+
+
+def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:
+    """Raise a ValueError if an option is none of those allowed."""
+    if (value := getattr(method, name)) not in allowed:
+        raise ValueError(f"option {name} must be one of {', '.join(allowed)}, got {value!r}")

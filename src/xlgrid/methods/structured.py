@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.batches import Flags, Ints
 from xlgrid.methods.bitfit import BitFit
-from xlgrid.methods.method import Method
+from xlgrid.methods.method import Method, check_choice
 
 if TYPE_CHECKING:
     import torch
@@ -111,12 +111,6 @@ def layout(contexts: Ints, switched: Flags, length: int, device: "torch.device",
     also = torch.rand(len(contexts), length, length, device=device) < share if share else None
     first, second = (torch.from_numpy(array).to(device, non_blocking=True) for array in (contexts, switched))
     return Layout(first, second, also, **options)
-
-
-def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:
-    """Raise a ValueError if an option is none of those allowed."""
-    if (value := getattr(method, name)) not in allowed:
-        raise ValueError(f"option {name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
 def check_share(method: StructuredDropout | CrossQuery) -> None:

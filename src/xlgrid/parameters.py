@@ -1,0 +1,123 @@
+"""How many parameters a method trains and stores on an encoder, counted on a model without weights."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xlgrid import batches, evaluate
+from xlgrid.methods import make
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
+
+    from xlgrid.study import Study
+
+# What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
+# transformers for its model type.
+HUB: dict[str, dict[str, Any]] = {
+    "google-bert/bert-base-multilingual-cased": {"model_type": "bert", "vocab_size": 119547},
+    "FacebookAI/xlm-roberta-base": {
+        "model_type": "xlm-roberta",
+        "vocab_size": 250002,
+        "max_position_embeddings": 514,
+        "type_vocab_size": 1,
+    },
+}
+
+
+class Count(NamedTuple):
+    """Parameters of a model with a method installed.
+
+    Attributes:
+        trained: those that training changes.
+        stored: those that a run keeps in its `delta.safetensors`: what is trained, and the head.
+        total: all of them.
+        passed: those that every token is multiplied by: the layers of the encoder, not its embeddings, pooler or
+            classifier; of a language model, a share `batches.MASKED` of its output embeddings.
+        passed_trained: as many of these as training changes.
+    """
+
+    trained: int
+    stored: int
+    total: int
+    passed: float
+    passed_trained: float
+
+    @property
+    def training(self) -> float:
+        """Floating-point operations of training on a token: a multiplication and an addition per parameter to go forward, as
+        many for the gradient of what came in, and as many for that of each parameter that trains; 6 per parameter where
+        all do (Kaplan et al. 2020, section 2.1). Attention itself, a few percent at these lengths, is left out."""
+        return 4 * self.passed + 2 * self.passed_trained
+
+    @property
+    def evaluation(self) -> float:
+        """Floating-point operations of evaluating a token."""
+        return 2 * self.passed
+
+
+def configuration(study: "Study", encoder: str) -> "PreTrainedConfig":
+    """The configuration of a study's encoder: that of its folder where it is made or fetched, else what the study says.
+
+    Of a mini encoder that is not made, the vocabulary has as many entries as it may.
+
+    Raises:
+        ValueError: an encoder of the Hub is not fetched, and not in `HUB`.
+    """
+    from transformers import AutoConfig
+
+    from xlgrid import mini
+
+    entry = study.encoders[encoder]
+    made = Path(f"results/{study.name}/encoders/{encoder}")
+    for folder in (made, *([Path(entry.path)] if entry.path else [])):
+        if (folder / "config.json").is_file():
+            return AutoConfig.from_pretrained(folder, local_files_only=True)
+    if entry.mini:
+        return mini.configuration(entry.mini, entry.mini.vocab)
+    if entry.hub in HUB:
+        return AutoConfig.for_model(**HUB[entry.hub])
+    raise ValueError(
+        f"how large the encoder {encoder} ({entry.hub or entry.path}) is is not known before it is here: make it with "
+        f"`snakemake --cores 1 {made}/model.safetensors`"
+    )
+
+
+def count(
+    config: "PreTrainedConfig", head: str, labels: int, base: str, options: Mapping[str, float | int | str | bool]
+) -> Count:
+    """Count what a method trains, stores and computes with.
+
+    Args:
+        head: of the task, one of `evaluate.HEADS`.
+        labels: of the task; not asked for text.
+        base, options: of the method, see `xlgrid.methods.make`.
+
+    Raises:
+        ValueError: there is no such method, or it is not for this encoder.
+    """
+    import torch
+
+    method = make(base, options)
+    if head != "mlm":
+        config.num_labels = labels
+    with torch.device("meta"):
+        model = evaluate.model_class(config.model_type, head)(config)
+        method.install(model)
+    parameters = dict(model.named_parameters())
+    passed = {
+        name: float(p.numel())
+        for name, p in parameters.items()
+        if name.startswith(model.base_model_prefix) and "embeddings" not in name and not evaluate.is_head(name)
+    }
+    if head == "mlm":
+        # Tied to the embeddings of the input, whose name it may have.
+        out = model.get_output_embeddings().weight
+        passed |= {name: batches.MASKED * p.numel() for name, p in parameters.items() if p is out}
+    return Count(
+        trained=sum(p.numel() for name, p in parameters.items() if method.trains(name)),
+        stored=sum(p.numel() for p in evaluate.kept(model, method).values()),
+        total=sum(p.numel() for p in parameters.values()),
+        passed=sum(passed.values()),
+        passed_trained=sum(number for name, number in passed.items() if method.trains(name)),
+    )

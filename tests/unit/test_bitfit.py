@@ -1,0 +1,41 @@
+"""What BitFit trains beside biases."""
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    XLMRobertaConfig,
+    XLMRobertaForSequenceClassification,
+)
+
+from xlgrid.methods import make
+
+SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+
+
+def weights(maker: Any, config: Any, **options: str) -> set[str]:
+    """The parameters that train and are no biases."""
+    with torch.device("meta"):
+        model = maker(config(**SIZE))
+    method = make("bitfit", options)
+    return {name for name, _ in model.named_parameters() if method.trains(name) and not name.endswith(".bias")}
+
+
+def test_the_head_of_bert_may_keep_its_weights() -> None:
+    bert = (BertForSequenceClassification, BertConfig)
+    assert weights(*bert) == {"bert.pooler.dense.weight", "classifier.weight"}
+    assert weights(*bert, bert_head="biases") == set()
+
+
+@pytest.mark.parametrize("bert_head", ["all", "biases"])
+def test_the_head_of_xlmr_trains_either_way(bert_head: str) -> None:
+    found = weights(XLMRobertaForSequenceClassification, XLMRobertaConfig, bert_head=bert_head)
+    assert found == {"classifier.dense.weight", "classifier.out_proj.weight"}
+
+
+def test_a_value_that_is_not_allowed_is_named() -> None:
+    with pytest.raises(ValueError, match="option bert_head must be one of all, biases, got 'none'"):
+        make("bitfit", {"bert_head": "none"})
