@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
@@ -36,14 +36,21 @@ class DataSource(Strict):
     `translations/{language}/{split}.jsonl`. A pair (en-fr: the first input, such as a context or premise, in English,
     the second in French) is joined from the rows of its two languages. A pair that stands in a file of its own
     (`translations/en-fr/train.jsonl`) or has a configuration in `names` is taken from there instead.
+
+    A study's `hub` becomes `local` where it is extended by `{hub: null, name: null, local: ...}`; files that were
+    downloaded from the Hub keep their names with `splits: {dev: validation}`.
     """
 
     hub: str | None = Field(None, description="owner/name")
     name: str | None = Field(None, description="configuration on the Hub; {language} stands for the language")
     names: dict[str, str] = Field({}, description="configuration of a language; wins over name")
     revision: str = "main"
-    splits: dict[str, str] = Field({"train": "train", "dev": "validation", "test": "test"}, description="ours: theirs")
-    local: str | None = Field(None, description="path with {language} and {split}, ending in .parquet, .jsonl or .csv")
+    splits: dict[Literal["train", "dev", "test"], str] = Field(
+        {}, description="ours: theirs, where the names differ; the Hub's validation is our dev without being told"
+    )
+    local: str | None = Field(
+        None, description="path, in which {language} and {split} stand for theirs, ending in .parquet, .jsonl or .csv"
+    )
     where: dict[str, str | int | float | bool] = Field({}, description="keep rows with these values, column: value")
     rename: dict[str, str] = Field({}, description="columns to rename, theirs: ours")
     labels: Annotated[dict[str, str], BeforeValidator(_written_labels)] = Field(
@@ -56,6 +63,11 @@ class DataSource(Strict):
         if (self.hub is None) == (self.local is None):
             raise ValueError("data come from either `hub` or `local`: give exactly one")
         return self
+
+    def named(self, split: str) -> str:
+        """What the source calls one of our splits."""
+        usual = "validation" if self.hub and split == "dev" else split
+        return next((theirs for ours, theirs in self.splits.items() if ours == split), usual)
 
     def check_labels(self, made: Task) -> None:
         """Raise ValueError if `labels` does not go with a task."""
@@ -234,7 +246,7 @@ def _options(kind: str, options: dict[str, Any]) -> Any:
 
 
 def _local(source: DataSource, language: str, split: str) -> str:
-    return str(source.local).replace("{language}", language).replace("{split}", split)
+    return str(source.local).replace("{language}", language).replace("{split}", source.named(split))
 
 
 def _has(source: DataSource, pair: str) -> bool:
@@ -249,11 +261,10 @@ def _from_hub(hub: str, source: DataSource, language: str, split: str, lock: Pat
 
     commit = locks.commit(lock, "dataset", hub, source.revision)
     name = source.names.get(language) or (source.name and source.name.replace("{language}", language))
-    if split not in source.splits:
-        raise ValueError(f"`splits` of {hub} says nothing about {split}: expected {split}: <their name>")
-    where = f"{hub} ({name or 'default'}, {source.splits[split]}, {commit[:7]})"
+    theirs = source.named(split)
+    where = f"{hub} ({name or 'default'}, {theirs}, {commit[:7]})"
     try:
-        found = load_dataset(hub, name, split=source.splits[split], revision=commit)
+        found = load_dataset(hub, name, split=theirs, revision=commit)
     except Exception as error:  # of whatever the Hub, the network or a file format raise, say what was being fetched
         raise ValueError(f"cannot fetch {where}: {type(error).__name__}: {error}") from error
     return found.with_format("arrow")[:], where

@@ -8,10 +8,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from xlgrid import lock as locks
+
+# What is taken of a repository or folder: not the same weights again, for other libraries.
+_FILES = ["config.json", "model*.safetensors", "tokenizer*", "vocab*", "merges.txt"]
+_FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
 
 
 def fetch_encoder(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
@@ -23,17 +28,15 @@ def fetch_encoder(hub: str, revision: str, folder: str | Path, lock: str | Path)
     from huggingface_hub import snapshot_download
 
     commit = locks.commit(lock, "model", hub, revision)
-    patterns = ["config.json", "model*.safetensors", "tokenizer*", "vocab*", "merges.txt"]
-    patterns += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
     try:
-        found = Path(snapshot_download(hub, revision=commit, allow_patterns=patterns, ignore_patterns=["*/*"]))
+        found = Path(snapshot_download(hub, revision=commit, allow_patterns=_FILES, ignore_patterns=["*/*"]))
     except Exception as error:  # of whatever the Hub or the network raise, say what was being fetched
         raise ValueError(f"cannot fetch the encoder {hub} at {commit[:7]}: {type(error).__name__}: {error}") from error
     _copy(found, folder, {"source": "hub", "hub": hub, "revision": revision, "commit": commit})
 
 
 def copy_encoder(path: str | Path, folder: str | Path) -> None:
-    """Copy an encoder from a local folder; add encoder.json.
+    """Copy an encoder's config, tokenizer and safetensors from a local folder; add encoder.json.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -83,7 +86,7 @@ def _copy(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
     check_encoder(source)
     with whole_folder(folder) as aside:
         for file in sorted(source.iterdir()):
-            if file.is_file() and file.name != "encoder.json" and not file.name.startswith("."):
+            if file.is_file() and any(fnmatch(file.name, pattern) for pattern in _FILES):
                 shutil.copy(file, aside / file.name)
         write_json(aside / "encoder.json", provenance)
 

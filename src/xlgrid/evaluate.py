@@ -130,8 +130,13 @@ def is_head(name: str) -> bool:
 
 
 def kept(model: "PreTrainedModel", method: "Method") -> dict[str, "torch.nn.Parameter"]:
-    """The parameters that a run's `delta.safetensors` holds: those that train, and the head."""
-    return {name: p for name, p in model.named_parameters() if method.trains(name) or is_head(name)}
+    """The parameters that a run's `delta.safetensors` holds: those that train, and the head.
+
+    What a language model's output shares with its encoder has its name there, under which a classifier has it, too.
+    """
+    found = [(name, p) for name, p in model.named_parameters() if method.trains(name) or is_head(name)]
+    own = {id(p): f"{model.base_model_prefix}.{name}" for name, p in model.base_model.named_parameters()}
+    return {own.get(id(p), name): p for name, p in found}
 
 
 def has_segments(model: "PreTrainedModel") -> bool:
@@ -377,11 +382,11 @@ def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
 def load_start(
     folders: Iterable[Path], model: "PreTrainedModel", wanted: Callable[[str], bool] = lambda name: True
 ) -> None:
-    """Put what runs on text have trained into an installed model, as far as it has parameters of the name.
+    """Put what runs on text have trained into an installed model, but for their language-modelling head.
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: it is damaged, or none of it fits.
+        ValueError: it is damaged, or does not fit.
     """
     import torch
     from safetensors import SafetensorError
@@ -396,14 +401,16 @@ def load_start(
             raise FileNotFoundError(f"{path} does not exist: rerun training") from error
         except (SafetensorError, OSError) as error:
             raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
-        fits = [name for name, tensor in found.items() if name in parameters and parameters[name].shape == tensor.shape]
-        if not fits:
+        trained = {name: tensor for name, tensor in found.items() if name.startswith(f"{model.base_model_prefix}.")}
+        wrong = [n for n, tensor in trained.items() if n not in parameters or parameters[n].shape != tensor.shape]
+        if wrong or not trained:
             raise ValueError(
-                f"{path} does not fit the encoder: no tensor of its {len(found)} has a name and shape there"
+                f"{path} does not fit the encoder: of its {len(found)} tensors, "
+                + (f"{wrong[0]!r} has no place of its shape there" if wrong else "none is of an encoder")
             )
         with torch.no_grad():
-            for name in filter(wanted, fits):
-                parameters[name].copy_(found[name])
+            for name in filter(wanted, trained):
+                parameters[name].copy_(trained[name])
 
 
 def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: str) -> None:

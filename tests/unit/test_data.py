@@ -87,6 +87,30 @@ def test_local_files_of_every_type(made, tmp_path, suffix):
     assert found.to_pylist() == read_table(made / "en" / "train.parquet").slice(0, 3).to_pylist()
 
 
+def test_local_files_may_have_other_names_for_splits(made, tmp_path):
+    (tmp_path / "en").mkdir()
+    for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):
+        (tmp_path / "en" / f"{theirs}.parquet").write_bytes((made / "en" / f"{ours}.parquet").read_bytes())
+    source = {"local": f"{tmp_path}/{{language}}/{{split}}.parquet"}
+    with pytest.raises(FileNotFoundError, match=r"no file .*dev\.parquet"):
+        fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    fetch_data("ruletaker", source | {"splits": {"dev": "validation"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "dev.parquet") == read_table(made / "en" / "dev.parquet")
+
+
+def test_the_hub_s_validation_is_dev_unless_the_study_says_otherwise():
+    assert (
+        DataSource(hub="a/b").named("dev") == DataSource(hub="a/b", splits={"test": "dev"}).named("dev") == "validation"
+    )
+    assert DataSource(hub="a/b", splits={"dev": "dev"}).named("dev") == "dev"
+    assert DataSource(local="x.csv").named("dev") == "dev"
+
+
+def test_a_split_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="'train', 'dev' or 'test'"):
+        fetch_data("xnli", {"hub": "a/b", "splits": {"valid": "x"}}, "en", tmp_path, tmp_path / "lock.yaml")
+
+
 def test_where_selects_and_says_what_there_is(made, tmp_path):
     source = {"local": f"{made}/{{language}}/{{split}}.parquet", "where": {"label": "entailment"}}
     fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")

@@ -94,6 +94,15 @@ def test_a_copy_is_whole_and_says_where_it_is_from(encoder, tmp_path):
     assert str(encoder) in (tmp_path / "copy" / "encoder.json").read_text()
 
 
+def test_weights_for_other_libraries_are_not_copied(encoder, tmp_path):
+    copy_encoder(encoder, tmp_path / "full")
+    (tmp_path / "full" / "vocab.txt").write_text("[PAD]")
+    (tmp_path / "full" / "pytorch_model.bin").write_bytes(b"the same again")
+    copy_encoder(tmp_path / "full", tmp_path / "copy")
+    found = {path.name for path in (tmp_path / "copy").iterdir()}
+    assert found - {path.name for path in encoder.iterdir()} == {"vocab.txt"}
+
+
 def test_another_encoder_leaves_nothing_of_the_one_before(encoder, tmp_path):
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "added_tokens.json").write_text("{}")

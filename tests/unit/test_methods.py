@@ -10,14 +10,16 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
+    BertForMaskedLM,
     BertForSequenceClassification,
     BertForTokenClassification,
     XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
     XLMRobertaForSequenceClassification,
     XLMRobertaForTokenClassification,
 )
 
-from xlgrid.evaluate import kept
+from xlgrid.evaluate import kept, load_start
 from xlgrid.methods import METHODS, Method, make
 
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
@@ -27,14 +29,15 @@ MODELS = {
     "xlmr-sequence": (XLMRobertaConfig, XLMRobertaForSequenceClassification),
     "xlmr-token": (XLMRobertaConfig, XLMRobertaForTokenClassification),
 }
+SPEAKERS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
 IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 
 pytestmark = [pytest.mark.parametrize("base", METHODS), pytest.mark.parametrize("kind", MODELS)]
 
 
-def model_of(kind: str) -> Any:
-    config, maker = MODELS[kind]
-    torch.manual_seed(3)
+def model_of(kind: str, seed: int = 3) -> Any:
+    config, maker = {**MODELS, **SPEAKERS}[kind]
+    torch.manual_seed(seed)
     model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=3)).eval()
     with torch.no_grad():
         # Fresh biases are zero, which would hide a method that drops them.
@@ -83,6 +86,21 @@ def test_a_saved_delta_gives_the_same_logits(base: str, kind: str, tmp_path: Pat
     again, _ = installed(base, kind)
     again.load_state_dict(load_file(tmp_path / "d.safetensors"), strict=False)
     torch.testing.assert_close(logits(again), logits(model), atol=0, rtol=0)
+
+
+def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
+    base: str, kind: str, tmp_path: Path
+) -> None:
+    speaker, method = model_of(f"{kind.partition('-')[0]}-mlm", seed=5), make(base, {})
+    method.install(speaker)
+    saved = {name: p.detach().clone() for name, p in kept(speaker, method).items()}
+    save_file(saved, tmp_path / "delta.safetensors")
+    model, _ = installed(base, kind)
+    load_start([tmp_path], model)
+    there = dict(model.base_model.named_parameters())
+    for name, parameter in speaker.base_model.named_parameters():
+        if method.trains(f"{speaker.base_model_prefix}.{name}"):
+            assert torch.equal(there[name], parameter), name
 
 
 def test_speaking_the_first_language_again_undoes_the_second(base: str, kind: str) -> None:
