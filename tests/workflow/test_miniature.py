@@ -1,0 +1,52 @@
+"""A slice of a paper's miniature, cut down once more: its study file, its exhibits, its claims."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from project import ROOT, SIZES, project, shell
+
+BASE = yaml.safe_load((ROOT / "studies" / "foroutan2023-mini.yaml").read_text())
+RESULTS = "results/demo"
+EXHIBITS = ["table11", "table12", "figure03", "figure05"]
+
+
+def study() -> dict[str, Any]:
+    """The miniature with everything smaller, and no cells but those of its ablations."""
+    steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
+    return {
+        "extends": "foroutan2023-mini",
+        "text": {"sentences": 200},
+        "encoders": {name: {"mini": SIZES} for name in BASE["encoders"] if BASE["encoders"][name]},
+        "tasks": {"ruletaker-d0": {"options": {"n": 200}}},
+        "training": [{"set": steps}],
+    }
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = project(tmp_path_factory.mktemp("miniature"), study())
+    for name in ("foroutan2023", "foroutan2023-mini"):
+        shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
+    shutil.copytree(ROOT / "reference", folder / "reference")
+    asked = [f"{RESULTS}/exhibits/{name}.csv" for name in EXHIBITS]
+    done = shell(folder, f"snakemake --profile laptop {' '.join(asked)}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def test_no_entry_of_an_exhibit_is_missing(built: Path) -> None:
+    for name in ("table11", "table12"):
+        table = pd.read_csv(built / RESULTS / "exhibits" / f"{name}.csv")
+        assert not table.empty and (table["n_cells"] == table["n_cells_expected"]).all(), name
+        assert (table["n_seeds"] == table["n_seeds_expected"]).all(), name
+
+
+def test_the_published_numbers_stand_beside_ours(built: Path) -> None:
+    for name in ("table11", "table12"):
+        beside = pd.read_csv(built / RESULTS / "exhibits" / f"{name}-published.csv")
+        assert beside["published"].notna().all() and beside["ours"].notna().all(), name
