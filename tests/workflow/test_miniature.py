@@ -1,6 +1,5 @@
 """A slice of a paper's miniature, cut down once more: its study file, its exhibits, its claims."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
