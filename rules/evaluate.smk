@@ -51,7 +51,8 @@ rule nothing_makes_this:
     log:
         "results/{path}.log",
     wildcard_constraints:
-        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES, COMPARED)})$)(?:[^/]+/)?(?:cells|runs|attention|exhibits)/.+",
+        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES, COMPARED)})$)"
+        r"(?:(?:[^/]+/)?(?:cells|runs|attention|exhibits)/.+|[^/]+/[^/]+)",
     conda:
         "../envs/xlgrid.yaml"
     shell:

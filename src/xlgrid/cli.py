@@ -1,5 +1,6 @@
 """`xlgrid ...`: what the rules call and people can paste. Each command imports only what it needs."""
 
+import functools
 import gc
 import json
 import logging
@@ -283,7 +284,7 @@ def partial(
     log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
     ledger: Ledger = None,
 ) -> None:
-    """After a failure: render every exhibit from what exists into results/STUDY/partial/ and list what failed."""
+    """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
     from xlgrid.grid import cells
     from xlgrid.ledger import FOLDER
     from xlgrid.overview import failed_files, look
@@ -295,9 +296,14 @@ def partial(
         study = load_study(study_file)
         seen = look(study, cells(study), ledger or FOLDER, failed_files(log) if log else ())
         show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
-        for name in study.exhibits:
+        made = {f"exhibit {name}": functools.partial(render_exhibit, study, name) for name in study.exhibits}
+        if study.claims:
+            from xlgrid.verdicts import render_claims
+
+            made["claims"] = functools.partial(render_claims, study)
+        for name, render in made.items():
             # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
             try:
-                render_exhibit(study, name, f"results/{study.name}/partial")
+                render(f"results/{study.name}/partial")
             except (ValueError, FileNotFoundError) as error:
-                print(f"exhibit {name}: {error}", file=sys.stderr)
+                print(f"{name}: {error}", file=sys.stderr)

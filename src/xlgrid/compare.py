@@ -29,9 +29,6 @@ COLUMNS: dict[NamedAxis, PublishedColumn] = {
 }
 KEY: list[str] = list(dict.fromkeys(COLUMNS.values()))
 
-# 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; for more than these the last is a little wide.
-T = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-
 
 def read(path: str | Path) -> pd.DataFrame:
     """The numbers of one exhibit of a paper.
@@ -108,6 +105,8 @@ def beside(sheet: Sheet, cells: pd.DataFrame, published: Published) -> pd.DataFr
         FileNotFoundError: there are no such published numbers.
         ValueError: they are damaged, or none of the entries has one.
     """
+    from scipy.stats import t as student
+
     reference = read(published.path)
     theirs = _theirs(sheet, cells, published, reference)
     found = reference.reindex(pd.MultiIndex.from_frame(theirs))
@@ -119,7 +118,7 @@ def beside(sheet: Sheet, cells: pd.DataFrame, published: Published) -> pd.DataFr
         )
     entries = sheet.entries[[*sheet.rows, "column", "mean", "sd", "n_seeds", "n_seeds_expected"]]
     n = entries["n_seeds"]
-    t = n.map(lambda seeds: T[min(max(seeds - 1, 1), len(T)) - 1])
+    t = student.ppf(0.975, n.clip(lower=2) - 1)
     value, rounding = (pd.Series(found[name].to_numpy(), entries.index) for name in ("value", "rounding"))
     difference = entries["mean"] - value
     # Without a standard deviation, below two seeds, there is no margin.

@@ -170,6 +170,7 @@ def explain(path: str, study: "Study") -> str:
     from xlgrid.exhibits import contrasts, suffixes
 
     known = cells(study)
+    pages = [*(f"claims.{kind}" for kind in ("html", "md", "csv", "svg") if study.claims), "summary.csv", "report.html"]
     try:
         asked = parse(path)
     except ValueError:
@@ -178,10 +179,12 @@ def explain(path: str, study: "Study") -> str:
             made += [one.path for exhibit in study.exhibits.values() for one in contrasts(exhibit, known)]
         folder = f"results/{study.name}/exhibits"
         made += [f"{folder}/{name}{suffix}" for name, one in study.exhibits.items() for suffix in suffixes(one)]
+        if path.count("/") == 2:
+            made = [f"results/{study.name}/{page}" for page in pages]
         near = difflib.get_close_matches(path, made, n=1, cutoff=0.6)
         hint = f" The nearest file is {near[0]}." if near else ""
-        kinds = "cells/, runs/, attention/, data/, text/, encoders/, tokens/, exhibits/, report.html"
-        return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {kinds}"
+        kinds = ["cells/", "runs/", "attention/", "data/", "text/", "encoders/", "tokens/", "exhibits/", *pages]
+        return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {', '.join(kinds)}"
     if asked.study != study.name:
         return f"{path} belongs to study {asked.study!r}, but this is {study.name!r}: add --config study={asked.study}"
     for axis, value in asked._asdict().items():
@@ -199,7 +202,8 @@ def constraint(values: Iterable[str]) -> str:
 
 
 def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[str], compared: Iterable[str]) -> str:
-    """A regular expression of what a study makes of cells, runs, attention and exhibits, as paths in `results`.
+    """A regular expression of what a study makes of cells, runs, attention, exhibits, claims and reports, as paths in
+    `results`.
 
     Args:
         allowed: axis -> regular expression of its values.
@@ -217,5 +221,7 @@ def files(allowed: Mapping[str, str], tables: Iterable[str], figures: Iterable[s
         rf"exhibits/(?:{constraint(tables)})\.(?:csv|md|tex|html)",
         rf"exhibits/(?:{constraint(figures)})\.(?:csv|md|tex|png|svg)",
         *(rf"exhibits/{re.escape(name)}-published\.(?:csv|md|html)" for name in compared),
+        # Without claims, too: their rule says that there are none.
+        r"claims\.(?:csv|md|html|svg)|summary\.csv|report\.html",
     )
     return f"{study}/(?:{'|'.join(kinds)})"

@@ -1,11 +1,12 @@
 """Training: one loop for every task, encoder and method, which resumes after a kill as if nothing had happened.
 
 Two runs of one recipe on the CPU of one machine give the same bytes, whether or not they were interrupted: the batches
-are a function of the seed (`xlgrid.batches.plan`), dropout is seeded from (seed, step) at each step, and all else that
-a step changes is in the state file.
+are a function of the seed (`xlgrid.batches.plan`), what a step draws (dropout, masks of text and of attention) is seeded
+from (seed, step), and all else that a step changes is in the state file.
 
 A step that runs out of a GPU's memory is done again from its beginning in parts of half the size, and so are all later
-ones: the same batch, seed and loss, but sums in another order, and dropout, which is drawn part by part, another draw.
+ones: the same batch, seed and loss, but sums in another order, and dropout and masks, which are drawn part by part,
+another draw.
 """
 
 import contextlib
@@ -226,6 +227,10 @@ class Loop:
 
     def evaluate(self, check: Any) -> None:
         """Score the dev set, add a line to the curve, keep the weights if they are the best so far, or the last count."""
+        import torch
+
+        # For methods whose evaluation has something random: the same whether it follows a step or an interruption.
+        torch.manual_seed(self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
         found = evaluate.outcomes_on(
             self.model, self.method, self.dev, budget, self.bf16, self.settings.segments, check

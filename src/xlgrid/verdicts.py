@@ -23,7 +23,6 @@ seeds that are complete, are then provisional, and there is no p. Otherwise "hol
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from math import copysign, inf, isnan, nan, sqrt
 from pathlib import Path
 from typing import Any
@@ -143,6 +142,8 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         A row per claim: `claim`, `says`, `measured` (in words), `expected` (an inequality, points), `effect`, `low`, `high` (the
         interval), `se`, `df`, `p`, `p_corrected`, `verdict`, then the counts of `measured`.
     """
+    from scipy.stats import t
+
     rows = []
     counts = [str(name) for name in measured if str(name).startswith("n_")]
     for row in measured.to_dict("records"):
@@ -151,7 +152,7 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         seeds, examples, n = row["seed_variance"], row["example_variance"], row["n_seeds"]
         se = sqrt(seeds + examples)
         df = nan if isnan(se) else 1000.0 if not seeds else min(1000.0, (seeds + examples) ** 2 * (n - 1) / seeds**2)
-        half = nan if isnan(se) else quantile(df) * se
+        half = nan if isnan(se) else float(t.isf(LEVEL / 2, df)) * se
         enough = n >= 2 and row["n_cells"] == row["n_cells_expected"]
         p = min(1.0, 2 * _p(claim, effect, se, df)) if enough else nan
         told = {"effect": effect, "low": effect - half, "high": effect + half, "se": se, "df": df, "p": p}
@@ -166,11 +167,12 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
 
 def _p(claim: Claim, effect: float, se: float, df: float) -> float:
     """One-sided."""
+    from scipy.stats import t
 
     def above(bound: float) -> float:
         """p of an effect of at most `bound`."""
         far = effect - bound
-        return tail(far / se if se else copysign(inf, far) if far else 0.0, df)
+        return float(t.sf(far / se if se else copysign(inf, far) if far else 0.0, df))
 
     if claim.expect == "none":
         return max(above(-claim.margin), 1 - above(claim.margin))
@@ -185,36 +187,6 @@ def holm(p: Sequence[float]) -> list[float]:
         worst = max(worst, min(1.0, (len(p) - rank) * p[at]))
         corrected[at] = worst
     return corrected
-
-
-def tail(t: float, df: float) -> float:
-    """The probability that Student's t with `df` degrees of freedom (1 to 1000, not only whole ones) is above `t`."""
-    if t < 0:
-        return 1 - tail(-t, df)
-    # With t = √df · tan θ the density is proportional to cos θ ** (df - 1), bounded and over a finite range.
-    nodes, weights = _quadrature()
-
-    def area(low: float) -> float:
-        half = (np.pi / 2 - low) / 2
-        return float(half * (weights * np.cos(low + half * (1 + nodes)) ** (df - 1)).sum())
-
-    return area(float(np.arctan(t / sqrt(df)))) / area(0.0) / 2
-
-
-@cache
-def _quadrature() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(400)
-
-
-def quantile(df: float, p: float = LEVEL / 2) -> float:
-    """The t that Student's t exceeds with probability `p` (below 0.5)."""
-    low, high = 0.0, 1.0
-    while tail(high, df) > p:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if tail(middle, df) > p else (low, middle)
-    return high
 
 
 def sheet(study: Study, found: pd.DataFrame) -> Sheet:

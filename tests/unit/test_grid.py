@@ -1,10 +1,13 @@
 """Cells and runs have one path each, and each path leads back."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xlgrid.grid import Cell, Contrast, Run, cells, explain, parse, runs
+from xlgrid.claims import Claim
+from xlgrid.grid import Cell, Contrast, Run, cells, explain, files, parse, runs
 from xlgrid.study import Study
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
@@ -90,3 +93,18 @@ def test_a_cell_made_twice_is_refused_by_name() -> None:
 )
 def test_a_misspelt_target_is_explained(path: str, said: str) -> None:
     assert said in explain(path, small())
+
+
+def test_claims_are_among_what_exists_where_a_study_has_any() -> None:
+    claim = Claim(says="It guesses.", against=50, expect="greater")
+    studies = (small().model_copy(update={"claims": {"chance": claim}}), small())
+    told = [explain("results/small/claim.html", study) for study in studies]
+    assert "The nearest file is results/small/claims.html." in told[0]
+    assert told[0].endswith("exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html")
+    assert "claims" not in told[1]
+
+
+@pytest.mark.parametrize(("path", "made"), [("claims.svg", True), ("report.html", True), ("claims.pdf", False)])
+def test_what_a_study_makes_once_is_among_its_files(path: str, made: bool) -> None:
+    allowed = dict.fromkeys(("study", *Cell._fields[1:]), "small")
+    assert bool(re.fullmatch(files(allowed, [], [], []), f"small/{path}")) is made

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from xlgrid import ledger, overview, status
 from xlgrid.cli import app
+from xlgrid.evaluate import pack
 from xlgrid.grid import Cell, Run, cells
 from xlgrid.study import load_study
 
@@ -422,3 +423,27 @@ def test_partial_writes_the_ledgers_failures() -> None:
     assert ask("partial", "studies/tiny.yaml").exit_code == 0
     told = Path("results/tiny/partial/failed.txt").read_text()
     assert told.startswith(f"{RESULT} (3 cells wait for it)\n  reason: out of memory\n  log: a.log\n"), told
+
+
+CLAIM = "claims: {chance: {says: It guesses., against: 50, expect: none, margin: 5}}\n"
+
+
+def test_partial_judges_the_claims_from_what_exists() -> None:
+    write("studies/tiny.yaml", STUDY + CLAIM)
+    outcomes = [1, 0, 1, 1]
+    told = {"metric": {"name": "accuracy"}, "scores": {"accuracy": 75.0}, "n": 4, "outcomes": pack(outcomes)}
+    for cell in cells(load_study("studies/tiny.yaml")):
+        if cell.seed == 1:
+            write(cell.path, json.dumps({**cell._asdict(), **told}))
+    assert ask("partial", "studies/tiny.yaml").exit_code == 0
+    found = Path("results/tiny/partial/claims.md").read_text()
+    assert "+25.0" in found and "not enough runs (1 of 2 seeds, 6 of 12 cells)" in found, found
+
+
+def test_claims_that_cannot_be_judged_are_told_and_keep_nothing_from_the_rest() -> None:
+    write("studies/tiny.yaml", STUDY + CLAIM)
+    for cell in cells(load_study("studies/tiny.yaml")):
+        write(cell.path, "{")
+    done = ask("partial", "studies/tiny.yaml")
+    assert (done.exit_code, Path("results/tiny/partial/failed.txt").exists()) == (0, True)
+    assert "claims: results/tiny/cells/" in done.output, done.output

@@ -191,14 +191,15 @@ def test_a_test_set_that_changed_is_noticed() -> None:
         verdicts.measure(about)
 
 
-@pytest.mark.parametrize(
-    ("t", "df", "p"),
-    [(12.706, 1, 0.025), (4.303, 2, 0.025), (-2.228, 10, 0.975), (1.962, 1000, 0.025), (6.965, 2, 0.01)],
-)
-def test_student_s_t_as_printed_in_tables(t: float, df: float, p: float) -> None:
-    assert verdicts.tail(t, df) == pytest.approx(p, abs=2e-5)
-    if p == verdicts.LEVEL / 2:
-        assert verdicts.quantile(df) == pytest.approx(t, abs=1e-3)
+@pytest.mark.parametrize(("n", "t"), [(2, 12.706), (3, 4.303), (11, 2.228)])
+def test_the_interval_is_student_s_t_as_printed_in_tables(n: int, t: float) -> None:
+    """All noise is that of n seeds: n - 1 degrees of freedom. Where the interval ends at 0, p is 0.05."""
+    noise = {"effect": t, "seed_variance": 1.0, "example_variance": 0.0}
+    counts = {"n_seeds": n, "n_seeds_expected": n, "n_cells": n, "n_cells_expected": n}
+    row = verdicts.judge({"one": claim()}, pd.DataFrame([{"claim": "one", **noise, **counts}])).iloc[0]
+    assert row["df"] == n - 1
+    assert row["low"] == pytest.approx(0, abs=1e-3)
+    assert row["p"] == pytest.approx(0.05, abs=1e-4)
 
 
 STUDY = """\

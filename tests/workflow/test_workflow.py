@@ -83,6 +83,21 @@ def test_claims_are_judged_beside_the_report(finished: Path) -> None:
     assert "has no claims" in refused.stdout + refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("claim.html", "The nearest file is results/demo/claims.html"),
+        ("exhibits/claims.html", "exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html"),
+    ],
+)
+def test_a_misspelt_file_of_the_claims_says_what_exists(tmp_path: Path, file: str, said: str) -> None:
+    study = small()
+    study["claims"] = {"chance": {"says": "It guesses.", "against": 50, "expect": "less", "select": {"task": "ner"}}}
+    refused = shell(project(tmp_path, study), f"snakemake --dry-run results/demo/{file}")
+    assert refused.returncode != 0
+    assert said in refused.stdout + refused.stderr
+
+
 def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> None:
     study = small()
     study["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e-3}})
