@@ -91,11 +91,11 @@ def beside(sheet: Sheet, cells: pd.DataFrame, published: Published) -> pd.DataFr
 
     Args:
         sheet: the exhibit.
-        cells: the cells behind its entries: the identity columns, `sheet.rows`, `column`, and `group` where columns are groups.
+        cells: the cells behind its entries: the identity columns, `sheet.rows`, `sheet.axes`, and `group` where columns are groups.
         published: which numbers, and what the paper calls ours.
 
     Returns:
-        One row per entry, in the order of `sheet.entries`: `sheet.rows`, `column`, `mean`, `sd`, `n_seeds`, `n_seeds_expected`,
+        One row per entry, in the order of `sheet.entries`: `sheet.rows`, `sheet.axes`, `mean`, `sd`, `n_seeds`, `n_seeds_expected`,
         `published`, `difference` (ours minus the paper's, points), `margin`, `verdict`, `contradiction`. `margin` is what chance
         allows of the difference: half of the 95 % interval of the difference of two means, over our n and the paper's seeds, if
         theirs spread like ours (t with n - 1 degrees of freedom), and the rounding of the printed number. `verdict` is "within" or
@@ -116,7 +116,7 @@ def beside(sheet: Sheet, cells: pd.DataFrame, published: Published) -> pd.DataFr
             f"{published.path} has no number for any entry of the exhibit: {_why_none(theirs, reference)}. `names` says what the "
             "paper calls ours"
         )
-    entries = sheet.entries[[*sheet.rows, "column", "mean", "sd", "n_seeds", "n_seeds_expected"]]
+    entries = sheet.entries[[*sheet.rows, *sheet.axes, "mean", "sd", "n_seeds", "n_seeds_expected"]]
     n = entries["n_seeds"]
     t = student.ppf(0.975, n.clip(lower=2) - 1)
     value, rounding = (pd.Series(found[name].to_numpy(), entries.index) for name in ("value", "rounding"))
@@ -137,9 +137,10 @@ def _theirs(sheet: Sheet, cells: pd.DataFrame, published: Published, reference: 
     """What each entry is in the paper's words: columns `KEY`."""
     axes = [axis for axis in COLUMNS if axis in cells]
     # Renamed, because a column may be both what names an entry and what is asked of it.
-    groups = cells[axes].groupby([cells[name].rename(f"of {name}") for name in (*sheet.rows, "column")], sort=False)
+    keys = [*sheet.rows, *sheet.axes]
+    groups = cells[axes].groupby([cells[name].rename(f"of {name}") for name in keys], sort=False)
     shared = groups.first().astype(str).where(groups.nunique() == 1, SEVERAL)
-    shared = shared.loc[pd.MultiIndex.from_frame(sheet.entries[[*sheet.rows, "column"]])]
+    shared = shared.loc[pd.MultiIndex.from_frame(sheet.entries[keys])]
     metrics = reference.index.unique("metric")
     if len(metrics) == 1:
         # As long as no cell of a task has a result, its metric is not known.
@@ -174,7 +175,7 @@ def comparison(sheet: Sheet, found: pd.DataFrame, published: Published, digits: 
         found: as `beside` returns it.
         digits: decimals.
     """
-    keys = [*sheet.rows, "column"]
+    keys = [*sheet.rows, *sheet.axes]
     entries = found.assign(ours=sheet.entries["text"], state=sheet.entries["state"], hover=sheet.entries["hover"])
     lines = []
     for _, row in entries.groupby(list(sheet.rows), sort=False):
@@ -184,7 +185,7 @@ def comparison(sheet: Sheet, found: pd.DataFrame, published: Published, digits: 
             lines.append(pd.concat([row[keys], texts], axis=1).assign(value=line))
     notes = " ".join(_notes(sheet, found, published))
     title = f"{sheet.title}: ours and the published numbers"
-    return Sheet(title, sheet.caption, notes, (*sheet.rows, "value"), sheet.columns, pd.concat(lines))
+    return Sheet(title, sheet.caption, notes, (*sheet.rows, "value"), sheet.columns, pd.concat(lines), sheet.axes)
 
 
 # Text, state and hover of an entry in each of its lines.

@@ -45,8 +45,7 @@ def render(name: str, exhibit: exhibits.Attention, cells: Sequence["Cell"], fold
         caption=exhibit.caption,
         notes=notes,
         rows=rows,
-        order={row: stats.in_order(table, row, exhibit.select) for row in rows},
-        columns=list(COLUMNS.values()),
+        order={row: stats.in_order(table, row, exhibit.select) for row in rows} | {"column": list(COLUMNS.values())},
         digits=exhibit.digits,
     )
     stem = Path(folder) / name

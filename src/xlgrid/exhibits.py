@@ -5,12 +5,13 @@ Importing this module is cheap; pandas and matplotlib load when an exhibit is re
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from xlgrid.files import write_text
 from xlgrid.grid import Contrast
+from xlgrid.names import unknown
 from xlgrid.recipe import Strict
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from xlgrid.tables import Sheet
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
+Column = Literal["task", "encoder", "method", "source", "target", "seed", "metric", "group"]
 NamedAxis = Literal["task", "encoder", "method", "source", "target", "metric", "group"]
 # What is averaged over several sources or targets, in published numbers.
 SEVERAL = "avg"
@@ -34,6 +36,15 @@ def _not_a_truth_value(value: Any) -> Any:
 
 def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _an_axis(axes: Any) -> BeforeValidator:
+    def known(value: Any) -> Any:
+        if value not in get_args(axes):
+            raise ValueError(unknown("axis", value, get_args(axes)))
+        return value
+
+    return BeforeValidator(known)
 
 
 Value = Annotated[str | int, BeforeValidator(_not_a_truth_value)]
@@ -74,13 +85,16 @@ class _OfCells(_Exhibit):
 class Table(_OfCells):
     """Rows and columns of means over seeds.
 
-    Source and target, where neither rows nor columns name them, are averaged over within each seed; every other identity
-    column must be selected down to one value, or be named.
+    `columns: group` is a column per group; `columns: [task, group]` a block of them per task, under its name. Source and target,
+    where neither rows nor columns name them, are averaged over within each seed; every other identity column must be selected
+    down to one value, or be named.
     """
 
     kind: Literal["table"] = "table"
-    rows: tuple[Identity, ...] = Field(min_length=1)
-    columns: Identity | Literal["group"]
+    rows: tuple[Annotated[Identity, _an_axis(Identity)], ...] = Field(min_length=1)
+    columns: Annotated[tuple[Annotated[Column, _an_axis(Column)], ...], BeforeValidator(_as_tuple)] = Field(
+        min_length=1, max_length=2, description="one axis, or a list of two, the outer first"
+    )
     groups: tuple[str, ...] = ()
     statistic: Literal["mean-sd", "mean", "min-max"] = "mean-sd"
     average: bool = False
@@ -88,14 +102,21 @@ class Table(_OfCells):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if len({*self.rows, self.columns}) <= len(self.rows):
-            raise ValueError(f"rows and columns name a column twice: rows {list(self.rows)}, columns {self.columns!r}")
-        if (self.columns == "group") != bool(self.groups):
-            raise ValueError("`groups` goes with `columns: group`: give both, or neither")
-        if self.columns == "group" and "target" in self.rows:
-            raise ValueError("rows name 'target', but a group averages over its targets: take 'target' out of the rows")
-        if self.average and self.columns in ("group", "metric", "seed"):
-            raise ValueError(f"`average` cannot average over columns that are {self.columns}s: set it to false")
+        axes = [*self.rows, *self.columns]
+        if twice := [axis for axis in dict.fromkeys(axes) if axes.count(axis) > 1]:
+            named = f"rows {list(self.rows)}, columns {list(self.columns)}"
+            raise ValueError(f"rows and columns name {' and '.join(map(repr, twice))} twice: {named}")
+        if ("group" in self.columns) != bool(self.groups):
+            raise ValueError("`groups` goes with `columns: group` or `group` among them: give both, or neither")
+        if self.groups and "target" in axes:
+            where = "rows" if "target" in self.rows else "columns"
+            raise ValueError(
+                f"{where} name 'target', but a group averages over its targets: take 'target' out of the {where}"
+            )
+        if self.average and len(self.columns) > 1:
+            raise ValueError(f"`average` goes with one axis of columns, got {list(self.columns)}: set it to false")
+        if self.average and self.columns[0] in ("group", "metric", "seed"):
+            raise ValueError(f"`average` cannot average over columns that are {self.columns[0]}s: set it to false")
         return self
 
 
@@ -231,8 +252,9 @@ def render(
         folder: where the files go.
 
     Returns:
-        The paths, in the order of `suffixes`. The CSV has a line per entry: the row's keys, `column`, then `mean`, `sd`, `min`,
-        `max`, `n_seeds`, `n_seeds_expected`, `n_cells`, `n_cells_expected`. The comparison's is that of `compare.beside`.
+        The paths, in the order of `suffixes`. The CSV has a line per entry: the row's keys, `column` or, where columns have two
+        axes, both by name, then `mean`, `sd`, `min`, `max`, `n_seeds`, `n_seeds_expected`, `n_cells`, `n_cells_expected`. The
+        comparison's is that of `compare.beside`.
 
     Raises:
         FileNotFoundError: there are no such published numbers.
@@ -275,30 +297,33 @@ def _compare(
 def _table(
     exhibit: Table, cells: "pd.DataFrame", belongs: Callable[[str, str, str], bool]
 ) -> tuple["Sheet", "pd.DataFrame"]:
-    """The table, and the cells behind its entries with the `column` where they stand."""
+    """The table, and the cells behind its entries with the columns where they stand."""
     import pandas as pd
 
     from xlgrid import stats, tables
 
     chosen = stats.select(cells, exhibit.select)
-    if exhibit.columns == "group":
+    if exhibit.groups:
         chosen = stats.in_groups(chosen, exhibit.groups, belongs)
-    columns = stats.in_order(chosen, exhibit.columns, exhibit.select)
-    found = stats.entries(chosen, exhibit.rows, exhibit.columns, average=exhibit.average)
+    axes: tuple[str, ...] = exhibit.columns
+    order = {axis: stats.in_order(chosen, axis, exhibit.select) for axis in (*exhibit.rows, *axes)}
+    if len(axes) == 1:
+        order["column"] = order[axes[0]] + [stats.AVERAGE] * exhibit.average
+        chosen, axes = chosen.assign(column=chosen[axes[0]]), ("column",)
+    found = stats.entries(chosen, exhibit.rows, axes, average=exhibit.average)
     sheet = tables.sheet(
         found,
         title=exhibit.title,
         caption=exhibit.caption,
         notes=tables.about(chosen),
         rows=exhibit.rows,
-        order={row: stats.in_order(chosen, row, exhibit.select) for row in exhibit.rows},
-        columns=[*columns, stats.AVERAGE] if exhibit.average else columns,
+        axes=axes,
+        order=order,
         statistic=exhibit.statistic,
         digits=exhibit.digits,
     )
-    parts = [chosen.assign(column=chosen[exhibit.columns])]
-    parts += [chosen.assign(column=stats.AVERAGE)] if exhibit.average else []
-    return sheet, pd.concat(parts)
+    averaged = [chosen.assign(column=stats.AVERAGE)] if exhibit.average else []
+    return sheet, pd.concat([chosen, *averaged])
 
 
 def _heatmap(
@@ -338,8 +363,10 @@ def _heatmap(
         caption=exhibit.caption,
         notes=notes,
         rows=["source"],
-        order={"source": [code for block in rows for code in block.codes]},
-        columns=[code for block in columns for code in block.codes],
+        order={
+            "source": [code for block in rows for code in block.codes],
+            "column": [code for block in columns for code in block.codes],
+        },
         digits=exhibit.digits,
     )
     return sheet, chosen.assign(column=chosen["target"])
@@ -366,8 +393,7 @@ def _curve(exhibit: Curve, cells: "pd.DataFrame", curves: "pd.DataFrame", paths:
         caption=exhibit.caption,
         notes=notes,
         rows=[exhibit.x],
-        order={exhibit.x: sorted(set(chosen[exhibit.x]))},
-        columns=lines,
+        order={exhibit.x: sorted(set(chosen[exhibit.x])), "column": lines},
         digits=exhibit.digits,
     )
 

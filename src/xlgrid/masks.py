@@ -89,4 +89,4 @@ def shares(found: pd.DataFrame, exhibit: "Masks") -> Sheet:
         f"{exhibit.question}, and seed {exhibit.seed}; first token: its row and its column."
     )
     entries = entries.assign(text=texts, state="complete", hover=hover)
-    return Sheet(exhibit.title, exhibit.caption, notes, ("method", "mask"), PARTS, entries)
+    return Sheet(exhibit.title, exhibit.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)

@@ -198,24 +198,29 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
     return runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)
 
 
-def entries(cells: pd.DataFrame, rows: Sequence[str], columns: str, *, average: bool = False) -> pd.DataFrame:
+def entries(
+    cells: pd.DataFrame, rows: Sequence[str], columns: str | Sequence[str], *, average: bool = False
+) -> pd.DataFrame:
     """The entries of a table, with guarded means (see the top of this file).
 
     Args:
         cells: one row per planned cell.
         rows: the columns of `cells` that name a row of the table.
-        columns: the column of `cells` whose values are the columns of the table.
-        average: add a column `average`, the mean over the row's columns, within each seed and then over seeds.
+        columns: the column of `cells` whose values are the columns of the table, in the result called `column`; or a list of
+            such columns, which keep their names.
+        average: add a column `average`, the mean over the row's columns, within each seed and then over seeds; needs `column`.
 
     Returns:
-        Columns `rows`, `column`, then the statistics of `over_seeds`.
+        Columns `rows`, `column` or `columns`, then the statistics of `over_seeds`.
 
     Raises:
         ValueError: an entry would average over several tasks, encoders, methods or metrics, or a cell occurs twice.
     """
-    by = [*rows, "column"]
+    if isinstance(columns, str):
+        cells, columns = cells.assign(column=cells[columns]), ["column"]
+    by = [*rows, *columns]
     # Without any result yet the scores may be None, of type object.
-    cells = cells.assign(column=cells[columns], score=cells["score"].astype(float))
+    cells = cells.assign(score=cells["score"].astype(float))
     for name in FIXED:
         if name in cells and name not in by:
             several = cells[cells.groupby(by, sort=False)[name].transform("nunique") > 1]

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import pandas as pd
@@ -15,16 +16,17 @@ PRINTED = ("text", "state", "hover")
 class Sheet:
     """A table ready for printing.
 
-    `entries` has the columns `rows`, `column`, `PRINTED` and, of an exhibit, the statistics of `stats.over_seeds`, one line per
-    entry, in the order of printing; `columns` are the values of `column` from left to right.
+    `entries` has the columns `rows`, `axes`, `PRINTED` and, of an exhibit, the statistics of `stats.over_seeds`, one line per
+    entry, in the order of printing; `columns` are the values of `axes`, the outer first, from left to right.
     """
 
     title: str
     caption: str
     notes: str
     rows: tuple[str, ...]
-    columns: tuple[str, ...]
+    columns: Sequence[tuple[str, ...]]
     entries: pd.DataFrame
+    axes: tuple[str, ...] = ("column",)
 
 
 def sheet(
@@ -34,8 +36,8 @@ def sheet(
     caption: str = "",
     notes: Sequence[str] = (),
     rows: Sequence[str],
+    axes: Sequence[str] = ("column",),
     order: Mapping[str, Sequence[Any]],
-    columns: Sequence[Any],
     statistic: str = "mean-sd",
     digits: int = 1,
 ) -> Sheet:
@@ -44,22 +46,26 @@ def sheet(
     Args:
         found: entries as `entries` returns them.
         notes: sentences to put before the ones on seeds and coverage.
-        order: for each of `rows`, its values from top to bottom.
-        columns: the columns from left to right.
+        rows: the columns of `found` that name a row.
+        axes: the columns of `found` that name a column, the outer first.
+        order: for each of `rows` its values from top to bottom, for each of `axes` from left to right.
         statistic: "mean-sd", "mean" or "min-max".
         digits: decimals.
     """
-    rank = {**{name: list(order[name]) for name in rows}, "column": list(columns)}
-    found = found.sort_values(
-        [*rows, "column"], key=lambda values: values.map({value: i for i, value in enumerate(rank[str(values.name)])})
-    ).reset_index(drop=True)
+
+    def rank(values: pd.Series) -> pd.Series:
+        return values.map({value: i for i, value in enumerate(order[str(values.name)])})
+
+    found = found.sort_values([*rows, *axes], key=rank).reset_index(drop=True)
+    columns = found[list(axes)].drop_duplicates().sort_values(list(axes), key=rank)
     planned = found["n_seeds_expected"].unique()
     same_n = int(planned[0]) if len(planned) == 1 else None
     texts = [(entry_text(entry, statistic, digits, same_n), *_state_and_hover(entry)) for entry in found.itertuples()]
     found[list(PRINTED)] = pd.DataFrame(texts, columns=list(PRINTED), index=found.index)
     blank = len(found) < len(found[list(rows)].drop_duplicates()) * len(columns)
-    sentences = [*notes, *_notes(found, statistic, same_n, blank)]
-    return Sheet(title, caption, " ".join(sentences), tuple(rows), tuple(map(label, columns)), found)
+    sentences = [*notes, *_notes(found, axes, statistic, same_n, blank)]
+    labels = [tuple(map(label, column)) for column in columns.itertuples(index=False)]
+    return Sheet(title, caption, " ".join(sentences), tuple(rows), labels, found, tuple(axes))
 
 
 def label(value: Any) -> str:
@@ -97,7 +103,7 @@ def _state_and_hover(entry: Any) -> tuple[str, str]:
     return state, ", ".join(told)
 
 
-def _notes(found: pd.DataFrame, statistic: str, same_n: int | None, blank: bool) -> list[str]:
+def _notes(found: pd.DataFrame, axes: Sequence[str], statistic: str, same_n: int | None, blank: bool) -> list[str]:
     name = {"mean-sd": "Mean ± standard deviation", "mean": "Mean", "min-max": "Minimum–maximum"}[statistic]
     if same_n == 1:
         notes = ["One seed (n = 1), so no deviation."]
@@ -105,8 +111,13 @@ def _notes(found: pd.DataFrame, statistic: str, same_n: int | None, blank: bool)
         notes = [f"{name} over n = {same_n} seeds."]
     else:
         notes = [f"{name} over n seeds; n stands with each entry."]
-    per_seed = (found["n_cells_expected"] // found["n_seeds_expected"]).groupby(found["column"].map(str), sort=False)
-    spans = {name: (int(one.min()), int(one.max())) for name, one in per_seed}
+    per_seed = found["n_cells_expected"] // found["n_seeds_expected"]
+    # Told by a single axis where that says it all.
+    for by in (*([axis] for axis in axes), list(axes)):
+        names = found[by].map(str).agg(" ".join, axis=1)
+        spans = {name: (int(one.min()), int(one.max())) for name, one in per_seed.groupby(names, sort=False)}
+        if all(low == high for low, high in spans.values()):
+            break
     if max(high for _, high in spans.values()) > 1:
         said = {name: f"{low}" if low == high else f"{low} to {high}" for name, (low, high) in spans.items()}
         several = [f"{count} in {name}" for name, count in said.items() if count != "1"]
@@ -138,15 +149,21 @@ def about(cells: pd.DataFrame) -> list[str]:
 
 def _lines(sheet: Sheet) -> list[tuple[tuple[str, ...], list[Any]]]:
     """For each printed row its keys, and one entry per column or None where there is none."""
-    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    rows: dict[tuple[str, ...], dict[tuple[str, ...], Any]] = {}
     for entry in sheet.entries.itertuples():
-        rows.setdefault(tuple(label(getattr(entry, name)) for name in sheet.rows), {})[label(entry.column)] = entry
+        keys, column = (tuple(label(getattr(entry, name)) for name in names) for names in (sheet.rows, sheet.axes))
+        rows.setdefault(keys, {})[column] = entry
     return [(keys, [row.get(column) for column in sheet.columns]) for keys, row in rows.items()]
 
 
+def _blocks(sheet: Sheet) -> list[tuple[str, int]]:
+    """The values of the outer of two axes, and how many columns stand under each; nothing where there is one axis."""
+    return [(outer, len(list(block))) for outer, block in groupby(column[0] for column in sheet.columns if column[1:])]
+
+
 def markdown(sheet: Sheet) -> str:
-    """A pipe table with its title above and the notes below."""
-    head = [*map(str.capitalize, sheet.rows), *sheet.columns]
+    """A pipe table with its title above and the notes below; a column of two axes is headed by both."""
+    head = [*map(str.capitalize, sheet.rows), *map(" ".join, sheet.columns)]
     body = [[*keys, *(entry.text if entry else "" for entry in row)] for keys, row in _lines(sheet)]
     lines = [[_md(text) for text in line] for line in (head, *body)]
     width = [max(3, *(len(line[i]) for line in lines)) for i in range(len(head))]
@@ -197,8 +214,14 @@ def escape_latex(text: str) -> str:
 
 
 def latex(sheet: Sheet, name: str) -> str:
-    r"""A `table` environment with booktabs rules; needs `\usepackage{booktabs}`; its label is `tab:{name}`."""
-    head = [*map(str.capitalize, sheet.rows), *sheet.columns]
+    r"""A `table` environment with booktabs rules, also under each block of columns; needs `\usepackage{booktabs}`; its label is
+    `tab:{name}`."""
+    head = [*map(str.capitalize, sheet.rows), *(column[-1] for column in sheet.columns)]
+    above, rules, first = [""] * len(sheet.rows), [], len(sheet.rows) + 1
+    for outer, width in _blocks(sheet):
+        above.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(outer)}}}")
+        rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
+        first += width
     body, before = [], None
     for keys, row in _lines(sheet):
         # The outermost key is printed once per block of rows, as papers do.
@@ -216,6 +239,7 @@ def latex(sheet: Sheet, name: str) -> str:
             r"\centering",
             rf"\begin{{tabular}}{{@{{}}{'l' * len(sheet.rows)}{'r' * len(sheet.columns)}@{{}}}}",
             r"\toprule",
+            *([" & ".join(above) + r" \\", " ".join(rules)] if rules else []),
             " & ".join(map(escape_latex, head)) + r" \\",
             r"\midrule",
             *body,
@@ -231,9 +255,6 @@ def latex(sheet: Sheet, name: str) -> str:
 
 def to_html(sheet: Sheet) -> str:
     """A `<table class="exhibit">` fragment; an entry tells its statistics and coverage when pointed at."""
-    head = "".join(
-        f'<th scope="col">{html.escape(text)}</th>' for text in [*map(str.capitalize, sheet.rows), *sheet.columns]
-    )
     lines = _lines(sheet)
     body, before = [], None
     for keys, row in lines:
@@ -250,7 +271,7 @@ def to_html(sheet: Sheet) -> str:
         [
             '<table class="exhibit">',
             f"<caption>{said} <small>{html.escape(sheet.notes)}</small></caption>",
-            f"<thead><tr>{head}</tr></thead>",
+            *_html_head(sheet),
             "<tbody>",
             *body,
             "</tbody>",
@@ -258,6 +279,22 @@ def to_html(sheet: Sheet) -> str:
             "",
         ]
     )
+
+
+def _html_head(sheet: Sheet) -> list[str]:
+    blocks = _blocks(sheet)
+    across = ' rowspan="2"' if blocks else ""
+    keys = "".join(f'<th scope="col"{across}>{html.escape(name.capitalize())}</th>' for name in sheet.rows)
+    columns = "".join(f'<th scope="col">{html.escape(column[-1])}</th>' for column in sheet.columns)
+    if not blocks:
+        return [f"<thead><tr>{keys}{columns}</tr></thead>"]
+    above = "".join(f'<th scope="colgroup" colspan="{n}">{html.escape(outer)}</th>' for outer, n in blocks)
+    return [
+        # To head a block, a cell has to stand over a group of columns.
+        "".join(f'<colgroup span="{n}"></colgroup>' for n in (len(sheet.rows), *(n for _, n in blocks))),
+        f"<thead><tr>{keys}{above}</tr>",
+        f"<tr>{columns}</tr></thead>",
+    ]
 
 
 def _html_entry(entry: Any) -> str:

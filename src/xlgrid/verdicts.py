@@ -217,7 +217,7 @@ def sheet(study: Study, found: pd.DataFrame) -> Sheet:
     )
     title = f"{study.title}: its claims, and what these runs say of them"
     rows = ("claim", "says")
-    return Sheet(title, "", notes, rows, tuple(dict.fromkeys(entries["column"])), entries)
+    return Sheet(title, "", notes, rows, [(column,) for column in dict.fromkeys(entries["column"])], entries)
 
 
 def _claims(count: int) -> str:

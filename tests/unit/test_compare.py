@@ -99,6 +99,26 @@ def test_a_group_is_an_average_by_its_own_or_by_the_paper_s_name() -> None:
     assert render({"columns": "group", "groups": ["others"]}, cells())["published"].tolist() == [55.0]
 
 
+def test_columns_of_two_axes_have_the_paper_s_numbers_under_both() -> None:
+    frame = cells({"target": "sw"}, {"source": "en+en-fr"}, {})
+    shape = {"columns": ["source", "group"], "groups": ["all", "others"]}
+    found = render(shape, frame, names={"group": {"all": "fr"}})
+    assert found[["method", "source", "group", "published"]].fillna(0).values.tolist() == [
+        ["full-ft", "en", "all", 60.0],
+        ["full-ft", "en", "others", 55.0],
+        ["full-ft", "en+en-fr", "all", 71.5],
+        ["full-ft", "en+en-fr", "others", 0],
+    ]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in shown().splitlines() if line.startswith("|")]
+    assert [lines[0], lines[3]] == [
+        ["Method", "Value", "en all", "en others", "en+en-fr all", "en+en-fr others"],
+        ["full-ft", "paper", "60.0 ‡", "55.0", "71.5", "–"],
+    ]
+    table = ElementTree.fromstring(Path("out/x-published.html").read_text(encoding="utf-8"))
+    above = [(cell.text, cell.get("colspan")) for cell in table.findall("thead/tr[1]/th[@scope='colgroup']")]
+    assert above == [("en", "2"), ("en+en-fr", "2")]
+
+
 def test_names_of_ours_are_translated_to_one_or_more_of_the_paper_s_columns() -> None:
     frame = cells({"encoder": "mini", "task": "logic-probe"})
     names = {"encoder": {"mini": "mbert"}, "task": {"logic-probe": {"dataset": "logic", "method": "probe"}}}

@@ -73,6 +73,8 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("select: {task: rt}", "select: {task: rtt}", 18, "did you mean 'rt'"),
         ("method: full-ft, select", "method: full-tf, select", 18, "did you mean 'full-ft'"),
         ("title: t, rows", "titel: t, rows", 19, "did you mean 'title'"),
+        ("columns: group", "columns: [taks, group]", 19, "unknown axis 'taks', did you mean 'task'?"),
+        ("columns: group", "columns: [method, group]", 19, "rows and columns name 'method' twice"),
         ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
         ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
         ("languages: [en, fr]", "languages: [en, fr, pt]", 14, "task rt cannot be generated in pt"),

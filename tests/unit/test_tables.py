@@ -3,7 +3,10 @@
 import re
 import subprocess
 import sys
+from collections import Counter
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
@@ -174,7 +177,7 @@ def test_escaped_latex_has_no_active_character_left(text: str) -> None:
 def test_any_name_survives_markdown(name: str) -> None:
     statistics = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
     entry = {"method": name, "column": "en", **statistics, "n_cells": 2, "n_cells_expected": 2}
-    sheet = tables.sheet(pd.DataFrame([entry]), title="T", rows=["method"], order={"method": [name]}, columns=["en"])
+    sheet = tables.sheet(pd.DataFrame([entry]), title="T", rows=["method"], order={"method": [name], "column": ["en"]})
     assert parse(tables.markdown(sheet))[1:] == [[name, "1.0 ± 0.5"]]
 
 
@@ -193,14 +196,147 @@ def test_html_is_one_well_formed_table(tmp_path: Path) -> None:
     assert cell.get("title") == "2 of 2 seeds, 2 of 2 cells, mean 80.500, sd 0.707"
 
 
+def blocks(columns: list[str]) -> dict[str, Any]:
+    """A table with two axes of columns."""
+    return {"rows": ["method"], "columns": columns, "groups": ["in-language", "zero-shot"] * ("group" in columns)}
+
+
+def test_two_axes_of_columns_have_both_names_in_markdown(tmp_path: Path) -> None:
+    spec = blocks(["task", "group"]) | {"select": {"task": ["paws_x", "xnli"]}}
+    text = render(spec, grid(), tmp_path)[".md"]
+    assert parse(text) == [
+        ["Method", "paws_x in-language", "paws_x zero-shot", "xnli in-language", "xnli zero-shot"],
+        ["full-ft", "85.5 ± 0.7", "64.5 ± 0.7", "80.5 ± 0.7", "59.5 ± 0.7"],
+        ["madx", "95.5 ± 0.7", "74.5 ± 0.7", "90.5 ± 0.7", "69.5 ± 0.7"],
+    ]
+    assert "Cells averaged within each seed: 2 in zero-shot." in text
+
+
+def test_csv_of_two_axes_has_a_column_for_each(tmp_path: Path) -> None:
+    cells = grid((("madx", "fr", 0),))
+    render(blocks(["task", "target"]), cells, tmp_path)
+    keys = ["method", "task", "target"]
+    found = pd.read_csv(tmp_path / "table01.csv")
+    assert list(found)[:4] == [*keys, "mean"] and "column" not in found
+    expected = stats.entries(cells, ["method"], ["task", "target"]).set_index(keys)
+    pd.testing.assert_frame_equal(
+        found.set_index(keys).sort_index(), expected.sort_index(), check_exact=True, check_index_type=False
+    )
+
+
+def test_latex_of_two_axes_has_a_rule_under_each_block(tmp_path: Path) -> None:
+    text = render(blocks(["task", "group"]), grid(), tmp_path)[".tex"]
+    assert text[text.index(r"\begin{tabular}") : text.index(r"\midrule")].splitlines() == [
+        r"\begin{tabular}{@{}lrrrr@{}}",
+        r"\toprule",
+        r" & \multicolumn{2}{c}{xnli} & \multicolumn{2}{c}{paws\_x} \\",
+        r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}",
+        r"Method & in-language & zero-shot & in-language & zero-shot \\",
+    ]
+
+
+def test_html_of_two_axes_has_a_header_over_each_block(tmp_path: Path) -> None:
+    cells = grid()
+    cells = cells[(cells["task"] == "xnli") | (cells["target"] != "sw")]
+    spec = {"rows": ["method", "source"], "columns": ["task", "target"]}
+    table = ElementTree.fromstring(render(spec, cells, tmp_path)[".html"])
+    above, below = (
+        [(cell.text, cell.get("scope"), cell.get("colspan") or cell.get("rowspan")) for cell in row]
+        for row in table.findall("thead/tr")
+    )
+    assert above == [
+        *(("Method", "col", "2"), ("Source", "col", "2")),
+        *(("xnli", "colgroup", "3"), ("paws_x", "colgroup", "2")),
+    ]
+    assert below == [(target, "col", None) for target in ("en", "fr", "sw", "en", "fr")]
+    assert [group.get("span") for group in table.findall("colgroup")] == ["2", "3", "2"], "what the headers stand over"
+
+
+def test_the_axes_tell_the_number_of_cells_together_where_neither_does_alone(tmp_path: Path) -> None:
+    cells = grid()
+    cells = cells[(cells["task"] == "xnli") | (cells["target"] != "sw")]
+    text = render(blocks(["task", "group"]), cells, tmp_path)[".md"]
+    assert "Cells averaged within each seed: 2 in xnli zero-shot." in text
+    assert "compare only roughly" not in text, "of each column all entries average as many"
+
+
+def from_markdown(text: str, columns: list[tuple[str, str]]) -> list[tuple[str, str, str, str]]:
+    head, *lines = parse(text)
+    assert head[1:] == [" ".join(column) for column in columns]
+    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]
+
+
+def from_latex(text: str) -> list[tuple[str, str, str, str]]:
+    plain = text.replace(r"\_", "_")
+    above, below, *lines = (
+        line.removesuffix(r" \\").split(" & ") for line in plain.splitlines() if line.endswith(r" \\")
+    )
+    spans = [re.fullmatch(r"\\multicolumn\{(\d+)\}\{c\}\{(.+)\}", cell) for cell in above[1:]]
+    outer = [span[2] for span in spans if span for _ in range(int(span[1]))]
+    columns = list(zip(outer, below[1:], strict=True))
+    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]
+
+
+def from_html(text: str) -> list[tuple[str, str, str, str]]:
+    table = ElementTree.fromstring(text)
+    above, below = table.findall("thead/tr")
+    outer = [cell.text for cell in above[1:] for _ in range(int(cell.get("colspan", "")))]
+    columns = list(zip(outer, [cell.text for cell in below], strict=True))
+    lines = [[cell.text or "" for cell in line] for line in table.findall("tbody/tr")]
+    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]  # type: ignore[misc]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sets(
+        st.sampled_from([(m, t, g) for m in ("a", "b") for t in ("x_1", "y", "z") for g in ("en", "fr")]), min_size=1
+    ),
+    st.permutations(["task", "target"]),
+)
+def test_every_entry_of_two_axes_stands_once_in_every_format(
+    planned: set[tuple[str, str, str]], axes: list[str]
+) -> None:
+    rows = [
+        {"task": task, "encoder": "mini", "method": method, "source": "en", "target": target}
+        | {"seed": 1, "metric": "accuracy", "score": 10.0 + i, "n": 100}
+        for i, (method, task, target) in enumerate(sorted(planned))
+    ]
+    expected = Counter((row["method"], row[axes[0]], row[axes[1]], f"{row['score']:.1f}") for row in rows)
+    with TemporaryDirectory() as folder:
+        files = render({"rows": ["method"], "columns": axes}, pd.DataFrame(rows), Path(folder))
+        table = pd.read_csv(Path(folder) / "table01.csv", dtype={"mean": str})
+    html = from_html(files[".html"])
+    columns = list(dict.fromkeys(one[1:3] for one in html))
+    outer, inner = (dict.fromkeys(row[axis] for row in rows) for axis in axes)
+    shown = {one[1:3] for one in expected}
+    assert columns == [column for column in product(outer, inner) if column in shown]
+    for form, found in {
+        "csv": list(table[["method", *axes, "mean"]].itertuples(index=False, name=None)),
+        "md": from_markdown(files[".md"], columns),
+        "tex": from_latex(files[".tex"]),
+        "html": html,
+    }.items():
+        assert Counter(one for one in found if one[3]) == expected, form
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
         ({"columns": "target", "digts": 2}, "digts"),
         ({"columns": "group"}, "`groups` goes with `columns: group`"),
+        ({"columns": ["task", "group"]}, "`groups` goes with `columns: group`"),
         ({"columns": "target", "groups": ["mono"]}, "`groups` goes with `columns: group`"),
-        ({"columns": "method"}, "name a column twice"),
+        ({"columns": "method"}, "name 'method' twice: rows ['method'], columns ['method']"),
+        ({"columns": ["task", "method"]}, "name 'method' twice: rows ['method'], columns ['task', 'method']"),
+        ({"columns": ["task", "task"]}, "name 'task' twice"),
+        ({"columns": []}, "at least 1 item"),
+        ({"columns": ["task", "encoder", "target"]}, "at most 2 items"),
+        ({"columns": "taks"}, "unknown axis 'taks', did you mean 'task'?"),
+        ({"columns": ["task", "gruop"]}, "unknown axis 'gruop', did you mean 'group'?"),
+        ({"columns": "target", "rows": ["encodr"]}, "unknown axis 'encodr', did you mean 'encoder'?"),
         ({"columns": "group", "groups": ["mono"], "rows": ["target"]}, "a group averages over its targets"),
+        ({"columns": ["group", "target"], "groups": ["mono"]}, "take 'target' out of the columns"),
+        ({"columns": ["task", "target"], "average": True}, "`average` goes with one axis of columns"),
         (
             {"columns": "group", "groups": ["mono"], "average": True},
             "`average` cannot average over columns that are groups",
@@ -228,6 +364,7 @@ def test_the_schema_takes_a_value_or_a_list_and_survives_json() -> None:
         {"kind": "table", "title": "T", "select": {"seed": 3, "source": ["en", "en+en-fr"]}}
         | {"rows": ["method"], "columns": "target"}
     )
+    assert exhibit.columns == ("target",)
     assert exhibit.select == {"seed": (3,), "source": ("en", "en+en-fr")}
     assert EXHIBIT.validate_json(exhibit.model_dump_json()) == exhibit
 

@@ -158,7 +158,7 @@ def test_text_has_each_premise_once(built: Path) -> None:
 
 
 def test_the_exhibit_has_every_entry_beside_the_paper_s(built: Path) -> None:
-    table = pd.read_csv(built / RESULTS / "exhibits" / "table03.csv").set_index(["encoder", "column"])
+    table = pd.read_csv(built / RESULTS / "exhibits" / "table03.csv").set_index(["encoder", "group"])
     for cell, entry in zip(SHOWN, [(e, c) for e in CHECKPOINTS for c in ("mono", "en-X")], strict=True):
         assert table.loc[entry, "mean"] == pytest.approx(read_cell(built, cell)["scores"]["accuracy"])
     assert len(table) == len(SHOWN)
