@@ -149,11 +149,15 @@ def scores(
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
     """Logits and labels, flat. Of a language model only where there are labels: elsewhere, nearly everywhere, logits over
     the whole vocabulary would cost more than the encoder does."""
-    head = getattr(model, "cls", None) or getattr(model, "lm_head", None)
-    if head is None:
+    if (head := language_head(model)) is None:
         return model(**inputs).logits.flatten(0, -2), labels.flatten()
     due = labels != -100
     return head(model.base_model(**inputs).last_hidden_state[due]), labels[due]
+
+
+def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
+    """What makes logits over the vocabulary of a language model's states; None if it is none."""
+    return getattr(model, "cls", None) or getattr(model, "lm_head", None)
 
 
 def outcomes_on(

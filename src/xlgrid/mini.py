@@ -1,4 +1,4 @@
-"""Tiny encoders: BERT's or XLM-R's architecture, pre-trained from scratch in about a minute by MLM, and TLM on bitext."""
+"""Tiny encoders: BERT's or XLM-R's architecture, pre-trained from scratch in about a minute by MLM, TLM on bitext, and NSP."""
 
 import sys
 import time
@@ -10,12 +10,13 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from xlgrid.data import read_text
 from xlgrid.encoders import whole_folder, write_json
-from xlgrid.evaluate import scores
+from xlgrid.evaluate import language_head
 from xlgrid.pieces import Kind, specials, tokenizer_config, train_tokenizer
 from xlgrid.recipe import Strict
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
     from tokenizers import Tokenizer
     from transformers import PreTrainedConfig, PreTrainedModel
 
@@ -39,6 +40,11 @@ class MiniEncoder(Strict):
     seed: int = 0
     max_length: PositiveInt = Field(512, description="tokens; longer texts are cut")
     tlm: float = Field(0.5, ge=0, le=1, description="share of steps on pairs (Conneau and Lample 2019), if any")
+    nsp: bool = Field(
+        False,
+        description="also tell, from the first token, whether a text's second line is its own or that of another text of the "
+        "language (next sentence prediction, Devlin et al. 2019); a bert keeps the pooler",
+    )
 
 
 def make_mini(
@@ -120,10 +126,11 @@ def _pretrain(
     corpus: dict[str, dict[int, str]],
     say: Callable[[str], None],
 ) -> None:
-    """MLM on single texts, TLM on pairs of them with the same id."""
+    """MLM, and NSP if asked for, on single texts, TLM on pairs of them with the same id."""
     import numpy as np
     import torch
     from torch.nn.functional import cross_entropy
+    from transformers.models.bert.modeling_bert import BertPooler
 
     rng = np.random.default_rng([spec.seed, 1])
     tokenizer.enable_truncation(spec.max_length)
@@ -140,21 +147,44 @@ def _pretrain(
     ]
     if spec.bitext and not aligned:
         raise ValueError(f"the texts of {spec.bitext} share no id: make them with one seed")
-    optimizer = torch.optim.AdamW(model.parameters(), lr=spec.lr, weight_decay=0.01)
+    sizes = [len(corpus[language]) for language in spec.languages]
+    # For each single text, where those of its language begin, and how many these are.
+    begins, numbers = (np.repeat(each, sizes) for each in (np.cumsum(sizes) - sizes, sizes))
+    trained = [*model.parameters()]
+    if spec.nsp:
+        if not all(isinstance(text, tuple) for text in singles):
+            raise ValueError(
+                "nsp takes texts of two lines, which are those of natural languages with `statements`: set it to false"
+            )
+        pooler, follows = BertPooler(model.config), torch.nn.Linear(spec.hidden, 2)
+        trained += [*pooler.parameters(), *follows.parameters()]
+        if spec.kind == "bert":
+            model.base_model.pooler = pooler
+    optimizer = torch.optim.AdamW(trained, lr=spec.lr, weight_decay=0.01)
     warmup = max(1, spec.steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warmup, max(0.0, (spec.steps - step) / (spec.steps - warmup + 1)))
     )
+    head: Any = language_head(model)
     model.train()
     start, losses = time.monotonic(), []
     for step in range(spec.steps):
         source: list[Any] = aligned if aligned and rng.random() < spec.tlm else singles
-        drawn = [source[i] for i in rng.integers(len(source), size=spec.batch)]
+        picked = rng.integers(len(source), size=spec.batch)
+        drawn = [source[i] for i in picked]
+        told = spec.nsp and source is singles
+        if told:
+            others = begins[picked] + rng.integers(numbers[picked])
+            drawn, kept = _some_exchanged(drawn, [singles[i] for i in others], rng)
         inputs, labels = _masked(tokenizer, drawn, rng, spec)
-        loss = cross_entropy(*scores(model, inputs, labels))
+        states = model.base_model(**inputs).last_hidden_state
+        due = labels != -100
+        loss = cross_entropy(head(states[due]), labels[due])
+        if told:
+            loss = loss + cross_entropy(follows(pooler(states)), torch.from_numpy(kept).long())
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         schedule.step()
         losses.append(float(loss.detach()))
@@ -164,6 +194,14 @@ def _pretrain(
             losses.clear()
     model.eval()
     tokenizer.no_truncation()
+
+
+def _some_exchanged(
+    drawn: list[Any], others: list[Any], rng: "np.random.Generator"
+) -> tuple[list[Any], "NDArray[np.bool_]"]:
+    """Half of the texts with the second line of the others, and which texts kept their own."""
+    kept = rng.random(len(drawn)) < 0.5
+    return [one if own else (one[0], other[1]) for one, other, own in zip(drawn, others, kept, strict=True)], kept
 
 
 def _masked(tokenizer: "Tokenizer", drawn: list[Any], rng: "np.random.Generator", spec: MiniEncoder) -> tuple[Any, Any]:

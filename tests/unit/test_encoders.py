@@ -2,8 +2,11 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
+import torch
 
+from xlgrid import mini as mini_module
 from xlgrid.encoders import check_encoder, copy_encoder, fetch_encoder
 from xlgrid.mini import MiniEncoder, make_mini
 from xlgrid.pieces import learn_pieces
@@ -14,6 +17,7 @@ TINY = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16,
 
 def mini(folder, kind, **more):
     texts = {language: folder / f"{language}.parquet" for language in ("en", "fr")}
+    folder.mkdir(exist_ok=True)
     for language, path in texts.items():
         make_text(language, path, TextSettings(sentences=60))
     out = folder / kind
@@ -64,6 +68,34 @@ def test_training_again_gives_the_same_files(encoder, tmp_path):
         assert (again / name).read_bytes() == (encoder / name).read_bytes(), name
 
 
+def test_next_sentence_prediction_changes_the_encoder_and_leaves_bert_its_pooler(encoder, tmp_path):
+    from safetensors.torch import load_file
+    from transformers import AutoModelForSequenceClassification
+
+    made = mini(tmp_path / "nsp", encoder.name, nsp=True, tlm=0)
+    plain = mini(tmp_path / "plain", encoder.name, tlm=0)
+    found, without = (load_file(folder / "model.safetensors") for folder in (made, plain))
+    added = {"bert.pooler.dense.weight", "bert.pooler.dense.bias"} if encoder.name == "bert" else set()
+    assert found.keys() - without.keys() == added
+    assert not any(torch.equal(found[name], without[name]) for name in without if "word_embeddings" in name)
+    classifier = AutoModelForSequenceClassification.from_pretrained(made).state_dict()
+    assert all(torch.equal(classifier[name], found[name]) for name in added)
+
+
+def test_half_of_the_texts_get_the_second_line_of_another():
+    drawn, others = ([(f"{word} {i}", f"{word} {i}") for i in range(400)] for word in ("own", "other"))
+    made, kept = mini_module._some_exchanged(drawn, others, np.random.default_rng(1))
+    assert 150 < kept.sum() < 250
+    for (first, second), (own, _), (other, _), keeps in zip(made, drawn, others, kept, strict=True):
+        assert (first, second) == (own, own if keeps else other)
+
+
+def test_next_sentence_prediction_takes_two_lines(tmp_path):
+    make_text("qa1", tmp_path / "qa1.parquet", TextSettings(sentences=60))
+    with pytest.raises(ValueError, match="nsp takes texts of two lines"):
+        make_mini(MiniEncoder(languages=("qa1",), nsp=True, **TINY), {"qa1": tmp_path / "qa1.parquet"}, tmp_path / "e")
+
+
 def test_pieces_do_not_depend_on_the_order_of_words():
     words = Counter({"abab": 3, "abc": 2, "bcbc": 2, "cab": 1})
     found = learn_pieces(words, 12, "##")
@@ -77,12 +109,10 @@ def test_a_language_without_text_is_an_error(tmp_path):
 
 
 def test_nothing_is_left_of_a_failed_attempt(tmp_path, monkeypatch):
-    from xlgrid import mini as module
-
     def fail(*_):
         raise RuntimeError("stop")
 
-    monkeypatch.setattr(module, "tokenizer_config", fail)
+    monkeypatch.setattr(mini_module, "tokenizer_config", fail)
     with pytest.raises(RuntimeError, match="stop"):
         mini(tmp_path, "bert")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["en.parquet", "fr.parquet"]
