@@ -75,6 +75,11 @@ def starts(*made):
     return [f"{start.folder}/delta.safetensors" for start in found]
 
 
+# Separators are for tokens: another choice of them needs no other text.
+def text_settings(wildcards):
+    return STUDY.text.model_dump_json(exclude_defaults=True, exclude={"separators"})
+
+
 def recipe(wildcards):
     run = named(Run, wildcards)
     if run not in RUNS:

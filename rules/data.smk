@@ -90,7 +90,7 @@ rule text:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        settings=lambda w: STUDY.text.model_dump_json(exclude_defaults=True, exclude={"separators"}),
+        settings=text_settings,
     shell:
         "xlgrid text {wildcards.language:q} --settings {params.settings:q} --output {output:q} 2> {log:q}"
 
@@ -107,7 +107,7 @@ rule fetch_text:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        settings=lambda w: STUDY.text.model_dump_json(exclude_defaults=True, exclude={"separators"}),
+        settings=text_settings,
         lock=config["hub_lock"],
     shell:
         r"""

@@ -23,6 +23,7 @@ from xlgrid.parameters import Count, configuration, count
 from xlgrid.recipe import Training
 from xlgrid.study import Study
 from xlgrid.tasks import task
+from xlgrid.tokens import DEV_EVERY
 
 # Tokens per example, by kind of task: of ruletaker and lot what 300 generated examples have on average over nine
 # languages, in pieces of XLM-R's vocabulary cut to 21,000; of sentences and pairs of them, a guess. Others: OTHER.
@@ -200,8 +201,7 @@ class Estimate:
             return given.get(name) or given[entry.kind if entry else name]
         if entry is None:
             text = self.study.text
-            # As `tokens.tokenize_text` splits it.
-            dev = math.ceil(text.sentences / 50)
+            dev = math.ceil(text.sentences / DEV_EVERY)
             return None if text.data else (text.sentences - dev, dev)
         if entry.data:
             return None

@@ -11,7 +11,7 @@ import platform
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -393,18 +393,11 @@ def load_start(
         ValueError: it is damaged, or does not fit.
     """
     import torch
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
 
     parameters = dict(model.named_parameters())
     for folder in folders:
         path = folder / "delta.safetensors"
-        try:
-            found = load_file(path)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{path} does not exist: rerun training") from error
-        except (SafetensorError, OSError) as error:
-            raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
+        found, _ = _stored(path)
         trained = {name: tensor for name, tensor in found.items() if name.startswith(f"{model.base_model_prefix}.")}
         wrong = [n for n, tensor in trained.items() if n not in parameters or parameters[n].shape != tensor.shape]
         if wrong or not trained:
@@ -417,6 +410,20 @@ def load_start(
                 parameters[name].copy_(trained[name])
 
 
+def _stored(path: Path) -> tuple[dict[str, "torch.Tensor"], str | None]:
+    """The tensors of a `delta.safetensors`, and the digest of the recipe that it is of."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as stored:
+            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            return tensors, (stored.metadata() or {}).get("digest")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} does not exist: rerun training") from error
+    except (SafetensorError, OSError) as error:
+        raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
+
+
 def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: str) -> None:
     """Put the tensors of a `delta.safetensors` into an installed model.
 
@@ -425,17 +432,9 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
         ValueError: it is truncated, belongs to another recipe, or its tensors are not those that the method keeps.
     """
     import torch
-    from safetensors import SafetensorError, safe_open
 
     expected = kept(model, method)
-    try:
-        with safe_open(path, framework="pt") as stored:
-            of = (stored.metadata() or {}).get("digest")
-            delta: Mapping[str, torch.Tensor] = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path} does not exist: rerun training") from error
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
+    delta, of = _stored(path)
     if of != digest:
         raise ValueError(
             f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from xlgrid.batches import MASKED
 from xlgrid.data import read_text
 from xlgrid.encoders import whole_folder, write_json
 from xlgrid.evaluate import language_head
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
     from transformers import PreTrainedConfig, PreTrainedModel
-
-_MASKED = 0.15  # share of tokens to predict: 80 % of them masked, 10 % random, 10 % kept (Devlin et al. 2019)
 
 
 class MiniEncoder(Strict):
@@ -147,15 +146,15 @@ def _pretrain(
     ]
     if spec.bitext and not aligned:
         raise ValueError(f"the texts of {spec.bitext} share no id: make them with one seed")
-    sizes = [len(corpus[language]) for language in spec.languages]
-    # For each single text, where those of its language begin, and how many these are.
-    begins, numbers = (np.repeat(each, sizes) for each in (np.cumsum(sizes) - sizes, sizes))
     trained = [*model.parameters()]
     if spec.nsp:
         if not all(isinstance(text, tuple) for text in singles):
             raise ValueError(
                 "nsp takes texts of two lines, which are those of natural languages with `statements`: set it to false"
             )
+        sizes = [len(corpus[language]) for language in spec.languages]
+        # For each single text, where those of its language begin, and how many these are.
+        begins, numbers = (np.repeat(each, sizes) for each in (np.cumsum(sizes) - sizes, sizes))
         pooler, follows = BertPooler(model.config), torch.nn.Linear(spec.hidden, 2)
         trained += [*pooler.parameters(), *follows.parameters()]
         if spec.kind == "bert":
@@ -217,7 +216,7 @@ def _masked(tokenizer: "Tokenizer", drawn: list[Any], rng: "np.random.Generator"
         length = len(one.ids)
         ids[i, :length], kinds[i, :length], mask[i, :length] = one.ids, one.type_ids, 1
         free[i, :length] = 1 - np.array(one.special_tokens_mask)
-    chosen = (rng.random(shape) < _MASKED) & (free == 1)
+    chosen = (rng.random(shape) < MASKED) & (free == 1)
     chosen[0, 1] |= not chosen.any()  # a loss over nothing is not a number
     labels = np.where(chosen, ids, -100)
     dice = rng.random(shape)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _IGNORED = -100  # the label of tokens that are not scored
+# Of a text's rows, each of this number is for the dev set.
+DEV_EVERY = 50
 _BATCH = 2000
 
 
@@ -89,7 +91,7 @@ def tokenize_text(
 ) -> None:
     """Tokenise text, or the parallel texts of a pair side by side, for masked language modelling.
 
-    Columns as those of `tokenize`, without labels. Every 50th row is for `dev`. Inputs are cut to what the encoder takes.
+    Columns as those of `tokenize`, without labels. Every `DEV_EVERY`th row is for `dev`. Inputs are cut to what the encoder takes.
 
     Args:
         texts: one or two files with the columns `id` and `text`; rows of one id mean the same.
@@ -121,7 +123,7 @@ def tokenize_text(
     }
     fields = [pa.field("input_ids", pa.list_(pa.int32())), pa.field("context_length", pa.int32())]
     schema = pa.schema(fields, metadata={b"xlgrid": json.dumps(meta).encode()})
-    for out, chosen in ((dev, said[::50]), (train, [one for i, one in enumerate(said) if i % 50])):
+    for out, chosen in ((dev, said[::DEV_EVERY]), (train, [one for i, one in enumerate(said) if i % DEV_EVERY])):
         with whole(out) as aside, pa.ipc.new_file(str(aside), schema) as writer:
             for start in range(0, len(chosen), _BATCH):
                 segments = [list(column) for column in zip(*chosen[start : start + _BATCH], strict=True)]
