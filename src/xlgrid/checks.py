@@ -26,7 +26,7 @@ _DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans
 def problems(study: "Study") -> list[str]:
     """Each as `place: what is wrong`; a place is the path to a key, joined by dots."""
     # Each check relies on those before it.
-    for check in (_codes, _languages, _methods, _names, _spoken, _sizes, _exhibits, _claims):
+    for check in (_codes, _languages, _methods, _begun, _names, _spoken, _sizes, _exhibits, _claims):
         found = list(check(study))
         if found:
             return found
@@ -69,6 +69,16 @@ def _methods(study: "Study") -> Iterator[str]:
             yield from _among(place, _LANGUAGE, codes, study.languages)
     if MLM in study.tasks:
         yield f"tasks.{MLM}: the name is taken, by runs on text: choose another"
+
+
+def _begun(study: "Study") -> Iterator[str]:
+    """A method gets from its start what it does not train."""
+    made = {name: methods.make(method.base or name, method.options) for name, method in study.methods.items()}
+    for name, method in study.methods.items():
+        try:
+            made[name].check_start(made[method.start.method] if method.start else None)
+        except ValueError as error:
+            yield f"methods.{name}: {error}"
 
 
 def _names(study: "Study") -> Iterator[str]:

@@ -174,6 +174,20 @@ def train(
 
 
 @app.command()
+def export_adapter(
+    run: Annotated[Path, typer.Argument(help="a run's folder, of a method of base madx")],
+    encoder: File,
+    output: Output,
+    safetensors: Annotated[bool, typer.Option("--safetensors", help="instead of pytorch_adapter.bin")] = False,
+) -> None:
+    """Write the language or task adapters that a run has trained to a folder, as the `adapters` library saves them."""
+    from xlgrid.adapterhub import export
+
+    with _plainly():
+        export(run, encoder, output, safetensors)
+
+
+@app.command()
 def evaluate(cell: str) -> None:
     """Make a cell, results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json: its path says from what."""
     from xlgrid.evaluate import evaluate

@@ -318,6 +318,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
         "n": len(found),
         "run": str(run),
         "digest": record["digest"],
+        "stack": list(method.stack(recipe.task, spoken_language(recipe, target))),
         "speaks": [str(folder) for folder in start_folders(recipe, target)],
         **circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
@@ -381,6 +382,14 @@ def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
     of = recipe.study, recipe.task, recipe.encoder, recipe.method, recipe.source
     made = Run(*of, recipe.seed) if target is None else Cell(*of, target, recipe.seed)
     return [Path(run.folder) for run in started_from(recipe.start, made)]
+
+
+def spoken_language(recipe: "Recipe", target: str) -> str | None:
+    """What the run on text was trained on through which a recipe's cells of `target` speak; None if there is none."""
+    from xlgrid.grid import MLM, parse
+
+    begun = [parse(str(folder)) for folder in start_folders(recipe, target)]
+    return next((run.source for run in begun if run.task == MLM), None)
 
 
 def load_start(

@@ -32,7 +32,16 @@ MODELS = {
 SPEAKERS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
 IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 
-pytestmark = [pytest.mark.parametrize("base", METHODS), pytest.mark.parametrize("kind", MODELS)]
+# A base alone has its defaults.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "madx on text": {"tune": "language"},
+    "madx by the equations": {"wiring": "paper", "task_reduction": 4},
+    "madx without language": {"language": False, "invertible": False},
+    "madx without the last layer": {"leave_out_last": True, "activation": "gelu_new", "task_reduction": 8},
+    "madx on text without the last layer": {"tune": "language", "leave_out_last": True, "language_reduction": 4},
+}
+
+pytestmark = [pytest.mark.parametrize("base", [*METHODS, *OPTIONS]), pytest.mark.parametrize("kind", MODELS)]
 
 
 def model_of(kind: str, seed: int = 3) -> Any:
@@ -46,8 +55,12 @@ def model_of(kind: str, seed: int = 3) -> Any:
     return model
 
 
-def installed(base: str, kind: str) -> tuple[Any, Method]:
-    model, method = model_of(kind), make(base, {})
+def made(base: str, **more: Any) -> Method:
+    return make(base.split()[0], {**OPTIONS.get(base, {}), **more})
+
+
+def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:
+    model, method = model_of(kind), made(base, **more)
     torch.manual_seed(4)
     method.install(model)
     return model.eval(), method
@@ -64,7 +77,9 @@ def logits(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
 
 
 def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:
-    torch.testing.assert_close(logits(installed(base, kind)[0]), logits(model_of(kind)), atol=1e-6, rtol=0)
+    # Adapters do so by an option only, since theirs are drawn like BERT's weights.
+    more = {"init": "identity"} if base.startswith("madx") else {}
+    torch.testing.assert_close(logits(installed(base, kind, **more)[0]), logits(model_of(kind)), atol=1e-6, rtol=0)
 
 
 def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
@@ -91,7 +106,7 @@ def test_a_saved_delta_gives_the_same_logits(base: str, kind: str, tmp_path: Pat
 def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
     base: str, kind: str, tmp_path: Path
 ) -> None:
-    speaker, method = model_of(f"{kind.partition('-')[0]}-mlm", seed=5), make(base, {})
+    speaker, method = model_of(f"{kind.partition('-')[0]}-mlm", seed=5), made(base)
     method.install(speaker)
     saved = {name: p.detach().clone() for name, p in kept(speaker, method).items()}
     save_file(saved, tmp_path / "delta.safetensors")
@@ -126,6 +141,20 @@ def count(base: str, kind: str) -> int:
     h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, 3
     pooler = {"bert-sequence": h * h, "xlmr-sequence": h * h}.get(kind, 0)
     head_weights = pooler + labels * h
+    if base.startswith("madx"):
+
+        def adapter(size: int, inner: int) -> int:
+            return 2 * size * inner + size + inner
+
+        head = head_weights + labels + (h if pooler else 0)
+        return {
+            "madx": layers * adapter(h, 1) + head,
+            "madx on text": layers * adapter(h, h // 2) + 2 * adapter(h // 2, h // 4),
+            "madx by the equations": layers * adapter(h, h // 4) + head,
+            "madx without language": layers * adapter(h, 1) + head,
+            "madx without the last layer": (layers - 1) * adapter(h, h // 8) + head,
+            "madx on text without the last layer": (layers - 1) * adapter(h, h // 4) + 2 * adapter(h // 2, h // 4),
+        }[base]
     biases = layers * (3 * h + h + h + m + h + h) + h + labels + (h if pooler else 0)
     if base in ("bitfit", "structured-dropout"):
         return biases + head_weights
@@ -141,6 +170,7 @@ def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> No
 
 
 def test_a_misspelt_method_or_option_is_named(base: str, kind: str) -> None:
+    base = base.split()[0]
     with pytest.raises(ValueError, match=f"did you mean '{base}'"):
         make(base[:-1] + "_", {})
     with pytest.raises(ValueError, match=r"unknown option of method '.*' 'rnak'"):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from xlgrid.methods.bitfit import BitFit
+from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
 from xlgrid.names import unknown
@@ -13,6 +14,7 @@ METHODS: dict[str, type[Method]] = {
     "bitfit": BitFit,
     "structured-dropout": StructuredDropout,
     "qcross": CrossQuery,
+    "madx": MadX,
 }
 
 # The masks of attention that a method's `arrange` draws for training.

@@ -14,13 +14,10 @@ if TYPE_CHECKING:
 class Method:
     """Full fine-tuning, and the base of every other method: override what differs; fields are the method's options.
 
-    A subclass keeps the contract that `tests/unit/test_methods.py` checks: installing leaves the outputs as they were,
-    the gradients are exactly where `trains` says, and `speak` can be taken back by speaking the earlier language again.
+    A subclass keeps the contract that `tests/unit/test_methods.py` checks: installing leaves the outputs as they were
+    (nearly so where new weights are drawn as a paper draws them: an option then has them change nothing at first), the
+    gradients are exactly where `trains` says, and `speak` can be taken back by speaking the earlier language again.
     """
-
-    def adaptations(self, source: str, target: str) -> tuple[str, ...]:
-        """Languages whose adaptations (adapters, subnetworks) must be made before `source` transfers to `target`."""
-        return ()
 
     def install(self, model: "PreTrainedModel") -> None:
         """Add the method's modules to a loaded `model`, in place; new weights come from torch's seeded generator."""
@@ -44,6 +41,17 @@ class Method:
     def swaps(self, name: str) -> bool:
         """Whether a cell whose target has a text run of its own (`Start.pairs`) takes the parameter `name` from that."""
         return False
+
+    def check_start(self, start: "Method | None") -> None:
+        """Raise a ValueError if a run cannot begin with a run on text of the method `start`, or, at None, with none."""
+
+    def stack(self, task: str, language: str | None) -> tuple[str, ...]:
+        """The adapters that are active in a cell of `task`, from the embeddings up, as `kind:name`.
+
+        Args:
+            language: what the text run was trained on that the cell speaks through; None if there is none.
+        """
+        return ()
 
     def speak(self, model: "PreTrainedModel", language: str) -> None:
         """Turn an installed `model` to `language` (a code or a pair), in place."""

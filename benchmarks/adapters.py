@@ -1,0 +1,123 @@
+"""Time and memory of a training step, and size of a run, of adapters against all weights, on a task and on text.
+
+    python benchmarks/adapters.py [--encoder FacebookAI/xlm-roberta-base] [--layers 12] [--length 128] [--batch 16]
+        [--steps 5] [--threads 1]
+
+An encoder of that shape with random weights labels tokens, or predicts masked ones. A step is forward, backward, clipping
+and AdamW; on the GPU where there is one, in bf16. The fastest step counts; one thread of a CPU is timed by what it
+computes, whatever else runs beside. Each method has a process of its own: memory is the most that it had, the encoder's
+weights included, and on a CPU without what it had before. A run's size is that of the tensors that it stores.
+"""
+
+import argparse
+import multiprocessing
+import resource
+import time
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import save
+from torch.nn.functional import cross_entropy
+from transformers import AutoConfig
+
+from xlgrid import batches, evaluate
+from xlgrid.methods import make
+from xlgrid.parameters import HUB
+
+# What is trained, its head, and the method; each head's first is what the others are compared with.
+METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "task, all weights": ("token", "full-ft", {}),
+    "task, adapters alone": ("token", "madx", {"language": False, "invertible": False}),
+    "task, adapters on a language's": ("token", "madx", {}),
+    "text, all weights": ("mlm", "full-ft", {}),
+    "text, language adapters": ("mlm", "madx", {"tune": "language", "invertible": False}),
+    "text, and invertible ones": ("mlm", "madx", {"tune": "language"}),
+}
+
+
+class Measured(NamedTuple):
+    """Seconds of a step; bytes of memory, of what a run stores and of the encoder."""
+
+    seconds: float
+    memory: int
+    stored: int
+    encoder: int
+
+
+def resident() -> int:
+    """The most bytes of memory that this process had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def measure(name: str, given: argparse.Namespace) -> Measured:
+    head, base, options = METHODS[name]
+    torch.set_num_threads(given.threads)
+    device = evaluate.default_device()
+    config = AutoConfig.for_model(**HUB[given.encoder], num_labels=7)
+    config.num_hidden_layers = given.layers or config.num_hidden_layers
+    before = resident()
+    model, method = evaluate.model_class(config.model_type, head)(config), make(base, options)
+    encoder = sum(p.numel() * p.element_size() for p in model.parameters())
+    method.install(model)
+    model.to(device).train()
+    for key, parameter in model.named_parameters():
+        parameter.requires_grad_(method.trains(key))
+    weights = [p for p in model.parameters() if p.requires_grad]
+    optimiser = torch.optim.AdamW(weights, lr=1e-4, fused=True)
+    torch.manual_seed(1)
+    ids = torch.randint(5, config.vocab_size, (given.batch, given.length), device=device)
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    labels = (
+        ids % 7 if head == "token" else ids.masked_fill(torch.rand(ids.shape, device=device) > batches.MASKED, -100)
+    )
+
+    def step() -> None:
+        optimiser.zero_grad(set_to_none=True)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits, due = evaluate.scores(model, inputs, labels)
+        cross_entropy(logits.float(), due).backward()
+        float(torch.nn.utils.clip_grad_norm_(weights, 1.0))
+        optimiser.step()
+
+    clock = time.process_time if device.type == "cpu" and given.threads == 1 else time.perf_counter
+    best = float("inf")
+    for number in range(given.steps + 1):
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        start = clock()
+        step()
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        best = min(best, clock() - start if number else best)
+    memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else resident() - before
+    stored = save({key: p.detach().cpu().contiguous() for key, p in evaluate.kept(model, method).items()})
+    return Measured(best, memory, len(stored), encoder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--encoder", default="FacebookAI/xlm-roberta-base", choices=[*HUB])
+    parser.add_argument("--layers", type=int, help="instead of the encoder's")
+    parser.add_argument("--length", type=int, default=128, help="tokens of an input")
+    parser.add_argument("--batch", type=int, default=16, help="inputs of a step")
+    parser.add_argument("--steps", type=int, default=5, help="beside a first one that does not count")
+    parser.add_argument("--threads", type=int, default=1, help="of a CPU")
+    given = parser.parse_args()
+    on_gpu = torch.cuda.is_available()
+    where = torch.cuda.get_device_name() if on_gpu else f"CPU, threads: {given.threads}"
+    print(f"{where}; {given.encoder}, {given.batch} inputs of {given.length} tokens")
+    compared: dict[str, Measured] = {}
+    for name, (head, _, _) in METHODS.items():
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            found = pool.apply(measure, (name, given))
+        other = compared.setdefault(head, found)
+        print(
+            f"{name:31} {1000 * found.seconds:9.1f} ms {found.seconds / other.seconds:5.2f}x "
+            f"{found.memory / 2**20:8.0f} MiB {found.memory / other.memory:5.2f}x "
+            f"run {found.stored / 1e6:8.1f} MB {100 * found.stored / found.encoder:6.2f} % of the encoder",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

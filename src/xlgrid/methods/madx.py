@@ -1,0 +1,121 @@
+"""MAD-X: language, invertible and task adapters in a frozen encoder (Pfeiffer et al. 2020)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from xlgrid.methods.method import Method, check_choice
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# The parts of names by which a parameter is told: those of `xlgrid.nn.adapter`, and the heads of transformers.
+_LANGUAGE = {"language", "invertible"}
+_HEAD = {"pooler", "classifier", "qa_outputs"}
+_LM_HEAD = {"cls", "lm_head"}
+
+
+@dataclass(frozen=True)
+class MadX(Method):
+    """Adapters of a language, trained on its text, under adapters of a task, trained on one language and used with the
+    adapters of another (section 4).
+
+    Attributes:
+        tune: what trains: the task adapters and the head, or, in runs on text, the language and invertible adapters.
+            The latter have no task adapters.
+        language: there are language adapters (section 4.1).
+        invertible: there is an invertible adapter (section 4.3).
+        language_reduction: the hidden size of the encoder by that of the language adapters (section 5.2: 2).
+        invertible_reduction: the same of the invertible adapter, of whose halves each has half the hidden size.
+        task_reduction: the same of the task adapters (section 5.2: 16).
+        activation: of all adapters; of the published ones, those of XLM-R have relu, as in the paper, most of mBERT
+            gelu_new.
+        wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
+            in equations 1 and 2 (see `xlgrid.nn.adapter`).
+        inverse: the inverse of the invertible adapter comes before the decoder of the language-modelling head.
+        lm_head: whether runs on text train the head's own layer and bias, as the library does; its decoder is tied to
+            the frozen embeddings either way. The paper does not say.
+        leave_out_last: no adapters in the last layer, as in MAD-X 2.0 (Pfeiffer et al. 2021). Language adapters that
+            were trained with one are used without it.
+        init: drawn like BERT's weights, as in the library, or such that the adapters change nothing at first.
+    """
+
+    tune: Literal["task", "language"] = "task"
+    language: bool = True
+    invertible: bool = True
+    language_reduction: int = 2
+    invertible_reduction: int = 2
+    task_reduction: int = 16
+    activation: Literal["relu", "gelu", "gelu_new"] = "relu"
+    wiring: Literal["library", "paper"] = "library"
+    inverse: bool = True
+    lm_head: Literal["trained", "frozen"] = "trained"
+    leave_out_last: bool = False
+    init: Literal["bert", "identity"] = "bert"
+
+    def __post_init__(self) -> None:
+        check_choice(self, "tune", ("task", "language"))
+        check_choice(self, "activation", ("relu", "gelu", "gelu_new"))
+        check_choice(self, "wiring", ("library", "paper"))
+        check_choice(self, "lm_head", ("trained", "frozen"))
+        check_choice(self, "init", ("bert", "identity"))
+        for name in ("language", "invertible", "inverse", "leave_out_last"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ValueError(f"option {name} must be true or false, got {value!r}")
+        for name in ("language_reduction", "invertible_reduction", "task_reduction"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(
+                    f"option {name} divides the encoder's hidden size: it must be a whole number from 1 up, got {value!r}"
+                )
+        if self.tune == "language" and not (self.language or self.invertible):
+            raise ValueError(
+                "with `tune: language`, `language: false` and `invertible: false` no adapter is left to train: "
+                "set one of the last two to true"
+            )
+
+    def install(self, model: "PreTrainedModel") -> None:
+        from xlgrid.nn.adapter import install
+
+        install(
+            model,
+            language=self.language_reduction if self.language else None,
+            task=self.task_reduction if self.tune == "task" else None,
+            invertible=self.invertible_reduction if self.invertible else None,
+            activation=self.activation,
+            wiring=self.wiring,
+            inverse=self.inverse,
+            leave_out_last=self.leave_out_last,
+            init=self.init,
+        )
+
+    def trains(self, name: str) -> bool:
+        """The adapters that `tune` names, with the head of the task or of the language model."""
+        at = name.split(".")
+        if self.tune == "task":
+            return "task" in at or not _HEAD.isdisjoint(at)
+        return not _LANGUAGE.isdisjoint(at) or (self.lm_head == "trained" and at[0] in _LM_HEAD and "decoder" not in at)
+
+    def swaps(self, name: str) -> bool:
+        """All of the language and invertible adapters (sections 4.1 and 4.3)."""
+        return not _LANGUAGE.isdisjoint(name.split("."))
+
+    def check_start(self, start: Method | None) -> None:
+        if self.tune == "language" or not (self.language or self.invertible):
+            return
+        mine = [name for name in ("language", "invertible") if getattr(self, name)]
+        if not isinstance(start, MadX) or start.tune != "language":
+            raise ValueError(
+                f"its {' and '.join(mine)} adapters would stay as they are drawn: give it a `start` whose method is of base "
+                f"madx with `tune: language`, or set {' and '.join(f'`{name}: false`' for name in mine)}"
+            )
+        for name in ("language", "invertible", "language_reduction", "invertible_reduction", "activation"):
+            ours, theirs = getattr(self, name), getattr(start, name)
+            if ours != theirs:
+                raise ValueError(
+                    f"option {name} is {ours!r} here and {theirs!r} in the method that it starts with: set the same in both"
+                )
+
+    def stack(self, task: str, language: str | None) -> tuple[str, ...]:
+        spoken = language or "untrained"
+        found = [f"{name}:{spoken}" for name in ("invertible", "language") if getattr(self, name)]
+        return (*found, *([f"task:{task}"] if self.tune == "task" else []))
