@@ -75,9 +75,9 @@ def starts(*made):
     return [f"{start.folder}/delta.safetensors" for start in found]
 
 
-# Separators are for tokens: another choice of them needs no other text.
+# Other languages' settings, and what is for tokens, need no other text.
 def text_settings(wildcards):
-    return STUDY.text.model_dump_json(exclude_defaults=True, exclude={"separators"})
+    return json.dumps(STUDY.text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)
 
 
 def recipe(wildcards):

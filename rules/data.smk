@@ -96,6 +96,8 @@ rule text:
 
 
 rule fetch_text:
+    input:
+        lambda w: STUDY.text.files.get(w.language, []),
     output:
         "results/{study}/text/{language}.parquet",
     log:

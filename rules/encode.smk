@@ -118,11 +118,16 @@ rule text_tokens:
         "../envs/xlgrid.yaml"
     params:
         separators="--one-separator" if STUDY.text.separators == "one" else "",
+        documents=STUDY.text.documents,
+        max_length=f"--max-length {STUDY.text.max_length}" if STUDY.text.max_length else "",
+        dev_inputs=STUDY.text.dev_inputs,
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
         xlgrid tokenize-text {input.text:q} \
             --encoder {params.encoder:q} {params.separators} \
+            --documents {params.documents} {params.max_length} \
+            --dev-inputs {params.dev_inputs} \
             --train {output.train:q} \
             --dev {output.dev:q} 2>{log:q}
         """

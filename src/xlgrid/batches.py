@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xlgrid import languages
+from xlgrid.values import Values
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +42,7 @@ class Tokens:
     """A tokens file, or a mix of several: ragged columns as flat values and offsets (n + 1).
 
     Attributes:
-        values, offsets: token ids of example i are `values[offsets[i] : offsets[i + 1]]`.
+        values, offsets: token ids of example i are `values[offsets[i] : offsets[i + 1]]`; of text they stay in the file.
         contexts: tokens of each example's first segment, its special tokens included.
         labels: one per example (`head` "sequence"), or one per token, -100 where none is due (`head` "token"); none yet
             for `head` "mlm", whose tokens are masked when they are collated.
@@ -50,7 +51,7 @@ class Tokens:
         parts: number of the part of a mix that each example is of; None where there is but one.
     """
 
-    values: NDArray[np.int32]
+    values: NDArray[np.int32] | Values
     offsets: Ints
     contexts: Ints
     labels: Ints
@@ -75,7 +76,7 @@ class Tokens:
         at = _flat(self.offsets, chosen)
         return Tokens(
             values=self.values[at],
-            offsets=np.concatenate([[0], np.cumsum(self.lengths[chosen])]).astype(np.int64),
+            offsets=_offsets([self.lengths[chosen]]),
             contexts=self.contexts[chosen],
             labels=self.labels[at if self.head == "token" else chosen],
             depths=None if self.depths is None else self.depths[chosen],
@@ -111,32 +112,39 @@ def read(path: str | Path, code: str = "") -> Tokens:
             raise ValueError("it is empty")
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         about = json.loads(table.schema.metadata[b"xlgrid"])
-        ids = _one(table, "input_ids")
-        offsets = _numbers(ids.offsets)
+        ids = table.column("input_ids").chunks
+        # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
+        pieces = [np.from_dlpack(piece.flatten()).astype(np.int32, copy=False) for piece in ids]
+        lengths = [np.diff(_numbers(piece.offsets)) for piece in ids]
+        values: NDArray[np.int32] | Values = Values(pieces)
         if about["head"] == "mlm":
-            labels = np.zeros(len(ids), np.int64)
+            labels = np.zeros(len(table), np.int64)
             vocabulary = Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"]))
         else:
             token_head = about["head"] == "token"
             labels = _numbers(_one(table, "labels").flatten() if token_head else _one(table, "label"))
             vocabulary = None
+            values = pieces[0] if len(pieces) == 1 else values[:]
         return Tokens(
-            # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
-            values=np.from_dlpack(ids.flatten()).astype(np.int32, copy=False),
-            offsets=offsets - offsets[0],
+            values=values,
+            offsets=_offsets(lengths),
             contexts=_numbers(_one(table, "context_length")),
             labels=labels,
             depths=_numbers(_one(table, "depth")) if "depth" in table.column_names else None,
             head=about["head"],
             names=tuple(about["labels"]),
             pad_id=about["pad_id"],
-            switched=np.full(len(offsets) - 1, len(languages.parts(code)) > 1),
+            switched=np.full(len(table), len(languages.parts(code)) > 1),
             vocabulary=vocabulary,
         )
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
     except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged or is no tokens file ({error}): delete it and tokenize again") from error
+
+
+def _offsets(lengths: Sequence[Ints]) -> Ints:
+    return np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]))
 
 
 def _numbers(array: Any) -> Ints:
@@ -182,10 +190,13 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
 
 def _joined(parts: Sequence[Tokens]) -> Tokens:
     """The examples of all parts, one after another."""
+    pieces = [
+        piece for part in parts for piece in (part.values.pieces if isinstance(part.values, Values) else [part.values])
+    ]
     return replace(
         parts[0],
-        values=np.concatenate([part.values for part in parts]),
-        offsets=np.concatenate([[0], np.cumsum(np.concatenate([part.lengths for part in parts]))]).astype(np.int64),
+        values=Values(pieces) if parts[0].head == "mlm" else np.concatenate(pieces),
+        offsets=_offsets([part.lengths for part in parts]),
         contexts=np.concatenate([part.contexts for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         depths=None
@@ -222,8 +233,10 @@ def cut(lengths: Ints, chosen: Ints, budget: int, most: int = sys.maxsize) -> li
     fits."""
     batches: list[Ints] = []
     start = 0
+    # Numbers of Python's, which a loop over millions of examples reads sooner than an array's.
+    sizes = lengths[chosen].tolist()
     for at in range(1, len(chosen) + 1):
-        if at == len(chosen) or at - start == most or lengths[chosen[at]] * (at - start + 1) > budget:
+        if at == len(chosen) or at - start == most or sizes[at] * (at - start + 1) > budget:
             batches.append(chosen[start:at])
             start = at
     return batches

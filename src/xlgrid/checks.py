@@ -94,7 +94,8 @@ def _names(study: "Study") -> Iterator[str]:
 
 
 def _spoken(study: "Study") -> Iterator[str]:
-    """Generated data and text are in languages that something can say."""
+    """Generated data and text are in languages that something can say; text of one's own in languages of the study."""
+    yield from _among("text.files", "language", study.text.files, study.languages)
     for name, encoder in study.encoders.items():
         for code in encoder.mini.languages if encoder.mini else ():
             if not study.text.fetches(code) and not any(made.speaks(code) for made in TASKS.values()):

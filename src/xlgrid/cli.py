@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -149,12 +149,15 @@ def tokenize_text(
     train: Annotated[Path, typer.Option(help="what to write")],
     dev: Annotated[Path, typer.Option(help="what to write: every 50th row")],
     one_separator: OneSeparator = False,
+    documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows")] = "cut",
+    max_length: Annotated[int | None, typer.Option(help="tokens", show_default="what the encoder takes")] = None,
+    dev_inputs: Annotated[int, typer.Option(help="most inputs for --dev")] = 10_000,
 ) -> None:
     """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
     from xlgrid.tokens import tokenize_text
 
     with _plainly():
-        tokenize_text([*texts], encoder, train, dev, one_separator)
+        tokenize_text([*texts], encoder, train, dev, one_separator, documents, max_length, dev_inputs)
 
 
 @app.command()

@@ -69,6 +69,14 @@ class DataSource(Strict):
         usual = "validation" if self.hub and split == "dev" else split
         return next((theirs for ours, theirs in self.splits.items() if ours == split), usual)
 
+    def configuration(self, language: str) -> str | None:
+        """The Hub's name for a language's part of the data; None for the only one."""
+        return self.names.get(language) or (self.name and self.name.replace("{language}", language))
+
+    def path(self, language: str, split: str) -> str:
+        """The local file of a split in a language."""
+        return str(self.local).replace("{language}", language).replace("{split}", self.named(split))
+
     def check_labels(self, made: Task) -> None:
         """Raise ValueError if `labels` does not go with a task."""
         if self.labels and made.head != "sequence":
@@ -181,7 +189,7 @@ def fetch_table(source: DataSource, language: str, split: str, lock: str | Path)
     if source.hub:
         table, where = _from_hub(source.hub, source, language, split, Path(lock))
     else:
-        where = _local(source, language, split)
+        where = source.path(language, split)
         table = read_table(where)
     return _selected(table, source, where), where
 
@@ -245,22 +253,18 @@ def _options(kind: str, options: dict[str, Any]) -> Any:
         raise ValueError(f"options of {kind}: {plainly(error)}") from error
 
 
-def _local(source: DataSource, language: str, split: str) -> str:
-    return str(source.local).replace("{language}", language).replace("{split}", source.named(split))
-
-
 def _has(source: DataSource, pair: str) -> bool:
     """Whether a source has a pair as such. One file of it is enough: that another is missing should not go unnoticed."""
     if source.hub:
         return pair in source.names
-    return any(Path(_local(source, pair, split)).exists() for split in SPLITS)
+    return any(Path(source.path(pair, split)).exists() for split in SPLITS)
 
 
 def _from_hub(hub: str, source: DataSource, language: str, split: str, lock: Path) -> tuple["pa.Table", str]:
     from datasets import load_dataset
 
     commit = locks.commit(lock, "dataset", hub, source.revision)
-    name = source.names.get(language) or (source.name and source.name.replace("{language}", language))
+    name = source.configuration(language)
     theirs = source.named(split)
     where = f"{hub} ({name or 'default'}, {theirs}, {commit[:7]})"
     try:

@@ -201,8 +201,8 @@ class Estimate:
             return given.get(name) or given[entry.kind if entry else name]
         if entry is None:
             text = self.study.text
-            dev = math.ceil(text.sentences / DEV_EVERY)
-            return None if text.data else (text.sentences - dev, dev)
+            dev = min(math.ceil(text.sentences / DEV_EVERY), text.dev_inputs)
+            return None if text.data or text.files else (text.sentences - dev, dev)
         if entry.data:
             return None
         kind = task(entry.kind)

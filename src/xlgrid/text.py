@@ -1,24 +1,25 @@
 """Plain text to pre-train encoders on; the same id means the same in all natural and in all artificial languages."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 from typing import Literal as OneOf
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid import world
-from xlgrid.data import DataSource, fetch_table
+from xlgrid import streams, world
+from xlgrid.data import DataSource
 from xlgrid.files import whole
 from xlgrid.languages import natural
 from xlgrid.languages.artificial import artificial, is_artificial
 from xlgrid.logic import IS_A, VARIABLE, Literal, Rule
-from xlgrid.names import unknown
 from xlgrid.recipe import Strict
+from xlgrid.tokens import DEV_INPUTS
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+# Characters of fetched text that are held in memory before they are written, as a row group.
+_GROUP = 2**23
 
 
 class TextOptions(Strict):
@@ -44,28 +45,66 @@ class TextOptions(Strict):
 class TextSettings(Strict):
     """Text in every language of a study: the same settings give the same meanings in all of one kind.
 
-    Natural languages may have parallel text of the Hub or of one's own files instead: with the data of XNLI and
-    `column: premise`, the training premises (Foroutan et al. 2023, section 4.2).
+    Natural languages may have text of the Hub or of one's own files instead. Parallel text: with the data of XNLI and
+    `column: premise`, the training premises (Foroutan et al. 2023, section 4.2). Wikipedia, of which so much is read as
+    `most_characters` asks for and nothing more (Pfeiffer et al. 2020, section 5):
+
+        text:
+          data: {hub: wikimedia/wikipedia, name: "20231101.{language}"}
+          column: text
+          most_characters: 100_000_000
+          documents: split
+          max_length: 256
+
+    A language of one's own, natural or artificial, has a file of its own, and the others what the study has for them:
+    `files: {xx: path/to/my.txt}`.
     """
 
     sentences: PositiveInt = Field(default=6000, description="rows of generated text")
     seed: int = 0
     dials: dict[OneOf["overlap", "loans", "distance"], float] = Field(default={}, description="of artificial languages")
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
-    data: DataSource | None = Field(default=None, description="of natural languages; absent: generated")
-    column: str | None = Field(default=None, description="of `data`, with the text")
+    data: DataSource | None = Field(
+        default=None, description="of natural languages; absent: generated; `local` may end in .txt or .txt.gz too"
+    )
+    files: dict[str, str] = Field(
+        default={}, description="language: its file, of the types of `data`; wins over `data` and over generated text"
+    )
+    column: str | None = Field(
+        default=None, description="of `data` and `files`, with the text; not of .txt, of which a line is a row"
+    )
+    most_characters: PositiveInt | None = Field(
+        default=None, description="of a fetched text in a language: its first rows that together have no more"
+    )
     once: str | None = Field(
         default=None, description="language; of the rows of `data` with one text in it, only the first is kept"
     )
     separators: OneOf["tokenizer", "one"] = Field(
         default="tokenizer", description="between the texts of a pair: see the same key of a task"
     )
+    documents: OneOf["cut", "split"] = Field(
+        default="cut",
+        description="rows of more than `max_length` tokens lose their end, or become several inputs, without a loss; "
+        "those of a pair are cut",
+    )
+    max_length: PositiveInt | None = Field(
+        default=None, description="tokens of an input, special ones included; absent: what the encoder takes"
+    )
+    dev_inputs: PositiveInt = Field(
+        default=DEV_INPUTS,
+        description="most inputs to choose checkpoints with; rows that would be for them and do not fit are trained on",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if (self.data is None) != (self.column is None):
+        for code, path in self.files.items():
+            if not path.endswith(streams.TYPES):
+                raise ValueError(f"`files.{code}` is {path}: expected a file that ends in {', '.join(streams.TYPES)}")
+        paths = [*self.files.values(), *([str(self.data.local)] if self.data else [])]
+        if all(map(streams.is_lines, paths)) != (self.column is None):
             raise ValueError(
-                "`data` and `column` go together: where the text comes from, and which of its columns it is"
+                "`data` and `column` go together: where the text comes from, and which of its columns it is; so do `files` "
+                "and `column`, but plain text (.txt) has none"
             )
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
@@ -75,7 +114,19 @@ class TextSettings(Strict):
 
     def fetches(self, language: str) -> bool:
         """Whether the text in a language is fetched, not generated."""
-        return self.data is not None and not is_artificial(language)
+        return language in self.files or (self.data is not None and not is_artificial(language))
+
+    def concerning(self, language: str) -> dict[str, Any]:
+        """What of these settings the text in a language depends on, as JSON has it: others do not make it anew."""
+        told = self.model_dump(mode="json", exclude_defaults=True)
+        if language in self.files:
+            names = ["files", "most_characters"] + ["column"] * (not streams.is_lines(self.files[language]))
+            told["files"] = {language: self.files[language]}
+        elif self.fetches(language):
+            names = ["data", "column", "most_characters", "once"]
+        else:
+            names = ["sentences", "seed", "dials", "options"]
+        return {name: value for name, value in told.items() if name in names}
 
 
 def make_text(
@@ -90,9 +141,10 @@ def make_text(
     class: most masked words of these cannot be looked up and have to be known. Ids are 0, 1, ...
 
     Fetched text is that of the training split, its ids are the numbers of the rows, so row i must say the same in every
-    language. XNLI repeats a premise for up to three hypotheses, not in rows that follow each other. `once: en` keeps, in
-    every language alike, the rows whose English text stands in no row before: ids stay parallel even if a translator
-    wrote one sentence in two ways, or two in one.
+    language where texts are paired. XNLI repeats a premise for up to three hypotheses, not in rows that follow each
+    other. `once: en` keeps, in every language alike, the rows whose English text stands in no row before: ids stay
+    parallel even if a translator wrote one sentence in two ways, or two in one. Without it, memory does not grow with
+    the text; long work says on stderr how far it is.
 
     Args:
         language: a code.
@@ -110,10 +162,12 @@ def make_text(
 
     settings = settings or TextSettings()
     if settings.fetches(language):
-        table = _fetched(language, settings, lock)
-    else:
-        texts = _generated(language, settings)
-        table = pa.table({"id": pa.array(range(len(texts)), pa.int32()), "text": texts})
+        found, where = _fetched(language, settings, lock)
+        with closing(found), whole(out) as aside:
+            _write(found, where, settings.most_characters, aside)
+        return
+    texts = _generated(language, settings)
+    table = pa.table({"id": pa.array(range(len(texts)), pa.int32()), "text": texts})
     with whole(out) as aside:
         pq.write_table(table, aside)
 
@@ -126,37 +180,92 @@ def _generated(language: str, settings: TextSettings) -> list[str]:
     return list(_theories(lexicon, settings.sentences, settings.seed, settings.options))
 
 
-def _fetched(language: str, settings: TextSettings, lock: str | Path | None) -> "pa.Table":
-    import pyarrow as pa
-
-    texts, where = _column(language, settings, lock)
-    rows = list(range(len(texts)))
-    if settings.once:
-        chosen, place = _column(settings.once, settings, lock)
-        if len(chosen) != len(texts):
-            raise ValueError(f"texts are parallel, but {where} has {len(texts)} rows and {place} has {len(chosen)}")
-        first: dict[str, int] = {}
-        for i, text in enumerate(chosen):
-            first.setdefault(text, i)
-        rows = list(first.values())
-    return pa.table({"id": pa.array(rows, pa.int32()), "text": pa.array([texts[i] for i in rows], pa.string())})
+def _fetched(
+    language: str, settings: TextSettings, lock: str | Path | None
+) -> tuple[Generator[tuple[int, str], None, None], str]:
+    """Ids and texts, and a name for where they are from in messages."""
+    if language in settings.files:
+        own = DataSource.model_validate({"local": settings.files[language]})
+        return _texts(own, language, settings, lock)
+    assert settings.data
+    found, where = _texts(settings.data, language, settings, lock)
+    if not settings.once:
+        return found, where
+    return _parallel(found, where, *_texts(settings.data, settings.once, settings, lock)), where
 
 
-def _column(language: str, settings: TextSettings, lock: str | Path | None) -> tuple[list[str], str]:
-    """The text of every row of the training split, and a name for it in messages."""
-    assert settings.data and settings.column
-    if settings.data.hub and lock is None:
-        raise ValueError(f"text from the Hub ({settings.data.hub}) takes a lock file: pass --lock")
-    table, where = fetch_table(settings.data, language, "train", lock or "")
-    if settings.column not in table.column_names:
-        raise ValueError(f"{where}: {unknown('column', settings.column, table.column_names)}")
-    texts = table[settings.column].to_pylist()
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"{where}, row {i}, column {settings.column!r}: expected text, got {text!r}")
-    if not texts:
+def _texts(
+    source: DataSource, language: str, settings: TextSettings, lock: str | Path | None
+) -> tuple[Generator[tuple[int, str], None, None], str]:
+    if source.hub and lock is None:
+        raise ValueError(f"text from the Hub ({source.hub}) takes a lock file: pass --lock")
+    column = streams.COLUMN if streams.is_lines(source.local) else str(settings.column)
+    found, where = streams.stream(source, column, language, "train", lock or "")
+    return _checked(found, where, column), where
+
+
+def _checked(
+    found: Generator[tuple[int, Any], None, None], where: str, column: str
+) -> Generator[tuple[int, str], None, None]:
+    number = None
+    with closing(found):
+        for number, text in found:
+            if not isinstance(text, str):
+                raise ValueError(f"{where}, row {number}, column {column!r}: expected text, got {text!r}")
+            yield number, text
+    if number is None:
         raise ValueError(f"{where} has no rows: check the source of the text, its `where` and its language")
-    return texts, where
+
+
+def _parallel(
+    found: Generator[tuple[int, str], None, None],
+    where: str,
+    others: Generator[tuple[int, str], None, None],
+    place: str,
+) -> Generator[tuple[int, str], None, None]:
+    """The rows whose text in `others` stands in none before."""
+    with closing(found), closing(others):
+        first: dict[str, int] = {}
+        rows = told = 0
+        for number, text in others:
+            first.setdefault(text, number)
+            told += 1
+        chosen = set(first.values())
+        for number, text in found:
+            if number in chosen:
+                yield number, text
+            rows += 1
+    if rows != told:
+        raise ValueError(f"texts are parallel, but {where} has {rows} rows and {place} has {told}")
+
+
+def _write(found: Iterator[tuple[int, str]], where: str, most: int | None, path: Path) -> None:
+    """Write ids and texts, as many as have at most so many characters."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = pa.schema([("id", pa.int32()), ("text", pa.string())])
+    progress = streams.Progress()
+    ids: list[int] = []
+    texts: list[str] = []
+    rows = characters = held = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        for number, text in found:
+            if most and characters + len(text) > most:
+                if not rows:
+                    raise ValueError(f"{where}, row {number} has {len(text)} characters: raise most_characters, {most}")
+                break
+            ids.append(number)
+            texts.append(text)
+            rows, characters, held = rows + 1, characters + len(text), held + len(text)
+            if held >= _GROUP:
+                writer.write_table(pa.table([ids, texts], schema=schema))
+                ids, texts, held = [], [], 0
+            if progress.due():
+                progress.say(f"{where}: {rows:,} rows, {characters:,} characters")
+        if ids:
+            writer.write_table(pa.table([ids, texts], schema=schema))
+    progress.say(f"{where}: {rows:,} rows, {characters:,} characters in all")
 
 
 def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions) -> Iterator[str]:

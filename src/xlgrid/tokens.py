@@ -2,12 +2,15 @@
 
 import json
 import sys
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.data import read_table, read_text
 from xlgrid.encoders import check_encoder
 from xlgrid.files import whole
+from xlgrid.streams import Progress, rows
 from xlgrid.tasks import Task, task
 
 if TYPE_CHECKING:
@@ -16,7 +19,13 @@ if TYPE_CHECKING:
 _IGNORED = -100  # the label of tokens that are not scored
 # Of a text's rows, each of this number is for the dev set.
 DEV_EVERY = 50
+# Most inputs for the dev set. No one had more when the bound came: Wikipedia would have a hundred thousand.
+DEV_INPUTS = 10_000
 _BATCH = 2000
+# Characters of text to tokenise at once.
+_CHARACTERS = 2**20
+# Token ids, and the tokens of the first segment.
+_Input = tuple[list[int], int]
 
 
 def tokenize(
@@ -87,32 +96,45 @@ def tokenize(
 
 
 def tokenize_text(
-    texts: list[str | Path], encoder: str | Path, train: str | Path, dev: str | Path, one_separator: bool = False
+    texts: list[str | Path],
+    encoder: str | Path,
+    train: str | Path,
+    dev: str | Path,
+    one_separator: bool = False,
+    documents: Literal["cut", "split"] = "cut",
+    max_length: int | None = None,
+    dev_inputs: int = DEV_INPUTS,
 ) -> None:
     """Tokenise text, or the parallel texts of a pair side by side, for masked language modelling.
 
-    Columns as those of `tokenize`, without labels. Every `DEV_EVERY`th row is for `dev`. Inputs are cut to what the encoder takes.
+    Columns as those of `tokenize`, without labels. Every `DEV_EVERY`th row is for `dev`, with all of its inputs; those
+    that would be more than `dev_inputs` go to `train`. The memory for one text does not grow with it; long work says on
+    stderr how far it is.
 
     Args:
         texts: one or two files with the columns `id` and `text`; rows of one id mean the same.
         one_separator: as that of `tokenize`.
+        documents: "cut" makes one input of a row and drops the tokens that are too many for it; "split" makes as many
+            of a row of one text as its tokens need, and leaves out rows without tokens, as if they were not there.
+        max_length: tokens of an input, special ones included; None for what the encoder takes.
 
     Raises:
         FileNotFoundError: a text or the encoder is missing.
-        ValueError: one is damaged, or two texts have too few ids in common.
+        ValueError: one is damaged, two texts have too few ids in common, `max_length` is more than the encoder takes or
+            leaves no room, or no row for `dev` fits.
     """
     import pyarrow as pa
     from transformers import AutoTokenizer
 
     check_encoder(encoder)
     tokenizer = AutoTokenizer.from_pretrained(str(encoder), use_fast=True)
-    rows = [read_text(path) for path in texts]
-    # A line break is for the mini encoders, which take what follows as a second segment.
-    said = [
-        [row[number].replace("\n", " ") for row in rows] for number in rows[0] if all(number in row for row in rows)
-    ]
-    if len(said) < 2:
-        raise ValueError(f"{' and '.join(map(str, texts))} have {len(said)} ids in common: make them with one setting")
+    most, taken = room(encoder, tokenizer), tokenizer.num_special_tokens_to_add(pair=len(texts) > 1)
+    if max_length and not taken + len(texts) <= max_length <= most:
+        raise ValueError(
+            f"max_length {max_length} does not fit: {encoder} takes {most} tokens, of which {taken} are special; "
+            "change it in the study's text"
+        )
+    length = max_length or most
     meta = {
         "labels": [],
         "head": "mlm",
@@ -123,15 +145,117 @@ def tokenize_text(
     }
     fields = [pa.field("input_ids", pa.list_(pa.int32())), pa.field("context_length", pa.int32())]
     schema = pa.schema(fields, metadata={b"xlgrid": json.dumps(meta).encode()})
-    for out, chosen in ((dev, said[::DEV_EVERY]), (train, [one for i, one in enumerate(said) if i % DEV_EVERY])):
-        with whole(out) as aside, pa.ipc.new_file(str(aside), schema) as writer:
-            for start in range(0, len(chosen), _BATCH):
-                segments = [list(column) for column in zip(*chosen[start : start + _BATCH], strict=True)]
-                found = tokenizer(*segments, truncation=True, max_length=room(encoder, tokenizer))
-                ids, contexts = found["input_ids"], [_context(one) for one in found.encodings]
-                columns = [_separated_once(tokenizer, ids, contexts) if one_separator else ids, contexts]
-                arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-                writer.write_batch(pa.record_batch(arrays, schema=schema))
+    split = documents == "split" and len(texts) == 1
+    progress = Progress()
+    number = lost = 0
+    found = rows(texts[0], ("text", "id")) if len(texts) == 1 else _paired(texts)
+    with closing(found), whole(dev) as one, whole(train) as other:
+        with _Inputs(one, schema) as held_out, _Inputs(other, schema) as trained:
+            for piece in _pieces(row[: len(texts)] for row in found):
+                for inputs, dropped in _encoded(tokenizer, piece, length, split, one_separator):
+                    fits = number % DEV_EVERY == 0 and held_out.count + len(inputs) <= dev_inputs
+                    (held_out if fits else trained).add(inputs)
+                    number, lost = number + 1, lost + dropped
+                if progress.due():
+                    progress.say(f"{texts[0]}: {number:,} rows, {held_out.count + trained.count:,} inputs")
+        said = " and ".join(map(str, texts))
+        if number < 2 and len(texts) > 1:
+            raise ValueError(f"{said} have {number} ids in common: make them with one setting")
+        if number < 2:
+            raise ValueError(
+                f"{said} has {number} rows with text: it takes two, one of them to choose checkpoints with"
+            )
+        if not held_out.count:
+            raise ValueError(
+                f"{said}: none of the rows to choose checkpoints with has as few as {dev_inputs} inputs: raise dev_inputs"
+            )
+    if lost:
+        advice = "" if len(texts) > 1 else "; `documents: split` in the study's text keeps them whole"
+        progress.say(f"{said}: {lost:,} of {number:,} rows were cut to {length} tokens{advice}")
+
+
+class _Inputs:
+    """A tokens file that is being written; `count` are the inputs so far."""
+
+    def __init__(self, path: Path, schema: "pa.Schema") -> None:
+        import pyarrow as pa
+
+        self.schema, self.count = schema, 0
+        self.waiting: list[_Input] = []
+        self.writer = pa.ipc.new_file(str(path), schema)
+
+    def __enter__(self) -> "_Inputs":
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and self.waiting:
+            self._write()
+        self.writer.close()
+
+    def add(self, inputs: list["_Input"]) -> None:
+        self.count += len(inputs)
+        for one in inputs:
+            self.waiting.append(one)
+            if len(self.waiting) == _BATCH:
+                self._write()
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        columns = zip(*self.waiting, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        self.writer.write_batch(pa.record_batch(arrays, schema=self.schema))
+        self.waiting = []
+
+
+def _paired(texts: list[str | Path]) -> Generator[tuple[str, ...], None, None]:
+    """The texts of each id that all have, in the order of the first."""
+    read = [read_text(path) for path in texts]
+    return (tuple(one[number] for one in read) for number in read[0] if all(number in one for one in read))
+
+
+def _pieces(found: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
+    """Rows, so many at once as are no burden to tokenise."""
+    piece: list[tuple[str, ...]] = []
+    size = 0
+    for row in found:
+        piece.append(row)
+        size += sum(map(len, row))
+        if len(piece) == _BATCH or size >= _CHARACTERS:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _encoded(
+    tokenizer: Any, piece: list[tuple[str, ...]], length: int, split: bool, one_separator: bool
+) -> Iterator[tuple[list["_Input"], bool]]:
+    """The inputs of each row, and whether it lost tokens; of a split row without tokens nothing."""
+    # A line break is for the mini encoders, which take what follows as a second segment.
+    segments = [[text.replace("\n", " ") for text in column] for column in zip(*piece, strict=True)]
+    found = tokenizer(
+        *segments,
+        truncation=True,
+        max_length=length,
+        return_overflowing_tokens=split,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+    )
+    ids = found["input_ids"]
+    if split:
+        inputs: list[list[_Input]] = [[] for _ in piece]
+        empty = tokenizer.num_special_tokens_to_add(pair=False)
+        for row, one in zip(found["overflow_to_sample_mapping"], ids, strict=True):
+            if len(one) > empty:
+                inputs[row].append((one, len(one)))
+        yield from ((one, False) for one in inputs if one)
+        return
+    contexts = [_context(one) for one in found.encodings] if len(segments) > 1 else [len(one) for one in ids]
+    cut = [bool(one.overflowing) for one in found.encodings]
+    if one_separator:
+        ids = _separated_once(tokenizer, ids, contexts)
+    yield from (([one], lost) for one, lost in zip(zip(ids, contexts, strict=True), cut, strict=True))
 
 
 def room(encoder: str | Path, tokenizer: Any) -> int:

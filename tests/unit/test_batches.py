@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from xlgrid import batches
 from xlgrid.recipe import Phase, Training
+from xlgrid.values import Values
 
 
 def write(
@@ -55,9 +56,18 @@ def ids(tokens: batches.Tokens) -> list[list[int]]:
     return [tokens.values[a:b].tolist() for a, b in zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)]
 
 
+@pytest.mark.parametrize("head", ["sequence", "mlm"])
 @pytest.mark.parametrize("count", [0, 1, 20])
-def test_a_file_reads_back(tmp_path: Path, count: int) -> None:
-    assert ids(batches.read(write(tmp_path / "t.arrow", rows(count)))) == rows(count)
+def test_a_file_reads_back(tmp_path: Path, count: int, head: str) -> None:
+    assert ids(batches.read(write(tmp_path / "t.arrow", rows(count), head))) == rows(count)
+
+
+def test_token_ids_of_text_stay_in_the_file(tmp_path: Path) -> None:
+    parts = [batches.read(write(tmp_path / f"{start}.arrow", rows(20, start), "mlm")) for start in (1, 30)]
+    mixed = batches.mix(parts, 65)
+    assert ids(mixed) == rows(20) + rows(20, 30)
+    assert isinstance(mixed.values, Values)
+    assert len(mixed.values.pieces) == 6 and not any(piece.flags.owndata for piece in mixed.values.pieces)
 
 
 def test_a_truncated_file_is_named(tmp_path: Path) -> None:

@@ -251,9 +251,10 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
     assert (rows["pairs"]["text_runs"], rows["pairs"]["steps"]) == ("2", "244")
 
 
-def test_data_of_unknown_size_have_to_be_told() -> None:
+@pytest.mark.parametrize("fetched", ["{data: {hub: a/b}, column: c}", "{files: {en: my.txt}}"])
+def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
     text = STUDY.replace("tasks: {", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
-    Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", "text: {data: {hub: a/b}, column: c}"))
+    Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", f"text: {fetched}"))
     result = run()
     assert result.exit_code == 1
     assert "add --examples mlm=TRAIN,DEV --examples nli=TRAIN,DEV,TEST" in result.output

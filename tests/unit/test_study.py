@@ -108,6 +108,12 @@ def test_dials_of_a_task_and_of_the_text_must_agree(tmp_path: Path) -> None:
     load_study(write(tmp_path, "text: {dials: {overlap: 0.5}}\n" + text))
 
 
+def test_a_text_of_ones_own_is_in_a_language_of_the_study(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"s\.yaml:1: text\.files: unknown language 'frr', did you mean 'fr'"):
+        load_study(write(tmp_path, "text: {files: {frr: my.txt}}\n" + TEXT))
+    load_study(write(tmp_path, "text: {files: {fr: my.txt}}\n" + TEXT))
+
+
 def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
     text = TEXT.replace("[en, fr]", "[en, fr, sw]", 1).replace("languages: [en]", "languages: [sw]")
     text = text.replace("seed: [1]", "seed: [1], languages: [en, fr]")

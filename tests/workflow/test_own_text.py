@@ -1,0 +1,70 @@
+"""A language with a text file of one's own: what is made from it, and what is made again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from project import planned, project, shell, small, write
+
+from xlgrid import batches
+from xlgrid.data import read_table
+
+TOKENS = "results/demo/tokens/mlm/mini-xlmr/qa9/train.arrow"
+LINES = [f"line {i} of a language of mine" for i in range(60)]
+
+
+def study(**text: Any) -> dict[str, Any]:
+    """The demo with two languages more, which no encoder knows."""
+    made = small()
+    made["languages"] += ["qa9", "qb9"]
+    made["text"] |= {"files": {"qa9": "my.txt"}} | text
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = project(tmp_path_factory.mktemp("own"), study())
+    (folder / "my.txt").write_text("\n\n".join(LINES))
+    done = shell(folder, f"snakemake --cores 1 {TOKENS}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(built: Path) -> Iterator[None]:
+    yield
+    write(built, study())
+
+
+def test_the_lines_are_the_text(built: Path) -> None:
+    assert read_table(built / "results/demo/text/qa9.parquet")["text"].to_pylist() == LINES
+    assert len(batches.read(built / TOKENS, "qa9")) == 58
+
+
+@pytest.mark.parametrize("text", [{"documents": "split"}, {"max_length": 9}, {"dev_inputs": 1}, {"separators": "one"}])
+def test_what_concerns_tokens_needs_no_other_text(built: Path, text: dict[str, Any]) -> None:
+    write(built, study(**text))
+    assert planned(built, TOKENS) == {"text_tokens": 1}
+
+
+def test_a_file_for_another_language_concerns_that_one_only(built: Path) -> None:
+    (built / "other.txt").write_text("a\nb\n")
+    write(built, study(files={"qa9": "my.txt", "qb9": "other.txt"}))
+    assert planned(built, TOKENS) == {}
+
+
+def test_settings_of_generated_text_do_not_concern_it(built: Path) -> None:
+    write(built, study(seed=9))
+    assert "fetch_text" not in planned(built, TOKENS)
+
+
+def test_a_changed_file_is_read_again(built: Path) -> None:
+    (built / "my.txt").write_text("\n".join(LINES[:50]))
+    assert planned(built, TOKENS) == {"fetch_text": 1, "text_tokens": 1}
+
+
+def test_a_file_that_is_not_there_is_told_by_its_name(built: Path) -> None:
+    write(built, study(files={"qa9": "my.txt", "qb9": "mine.txt"}))
+    done = shell(built, f"snakemake --dry-run {TOKENS.replace('qa9', 'qb9')}")
+    assert done.returncode and "mine.txt" in done.stdout + done.stderr
