@@ -8,7 +8,19 @@ from snakemake.exceptions import WorkflowError
 
 from xlgrid.claims import terms
 from xlgrid.exhibits import contrasts, needed, references
-from xlgrid.grid import MLM, Cell, Contrast, Run, cells, constraint, explain, files, runs, starting_runs
+from xlgrid.grid import (
+    MLM,
+    Cell,
+    Contrast,
+    Run,
+    cells,
+    constraint,
+    data_of,
+    explain,
+    files,
+    runs,
+    starting_runs,
+)
 from xlgrid.languages import parts
 from xlgrid.study import load_study
 
@@ -38,8 +50,8 @@ def from_origin(origin):
 
 
 SOURCES = {run.source for run in RUNS}
-LANGUAGES = {code for source in SOURCES for code in source.split("+")}
-LANGUAGES |= {cell.target for cell in CELLS} | set(STUDY.languages)
+LANGUAGES = {code for source in SOURCES for code in data_of(source).split("+")}
+LANGUAGES |= {data_of(cell.target) for cell in CELLS} | set(STUDY.languages)
 ALLOWED = {
     "study": among([STUDY.name]),
     "task": among([*STUDY.tasks, MLM]),
@@ -62,8 +74,9 @@ def misspelt(path):
     raise WorkflowError(explain(path, STUDY))
 
 
-def token_files(task, encoder, languages, split):
-    return [f"results/{STUDY.name}/tokens/{task}/{encoder}/{language}/{split}.arrow" for language in languages]
+def source_tokens(wildcards, split):
+    folder = f"results/{STUDY.name}/tokens/{wildcards.task}/{wildcards.encoder}"
+    return [f"{folder}/{language}/{split}.arrow" for language in data_of(wildcards.source).split("+")]
 
 
 def named(kind, wildcards):
@@ -80,11 +93,25 @@ def text_settings(wildcards):
     return json.dumps(STUDY.text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)
 
 
-def recipe(wildcards):
-    run = named(Run, wildcards)
+def resolved(run):
     if run not in RUNS:
         raise WorkflowError(explain(run.folder, STUDY))
     return STUDY.recipe(run.task, run.encoder, run.method, run.source, run.seed).model_dump_json(exclude_defaults=True)
+
+
+def recipe(wildcards):
+    return resolved(named(Run, wildcards))
+
+
+def text_recipe(wildcards):
+    return resolved(Run(STUDY.name, MLM, wildcards.encoder, wildcards.method, wildcards.source, int(wildcards.seed)))
+
+
+# The repository or folder, and what says which of its versions.
+def published_place(wildcards):
+    given = STUDY.methods[wildcards.method].published
+    place = given.place(wildcards.source, wildcards.encoder)
+    return [place, f"--revision={given.revision}", f"--lock={config['hub_lock']}"] if given.hub else [place]
 
 
 def test_tokens(wildcards):

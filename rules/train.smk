@@ -1,14 +1,16 @@
-"""Runs: one training each.
+"""Runs: one training each, or weights that others have published.
 
 REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
 
+PUBLISHED = among(name for name, method in STUDY.methods.items() if method.published)
+
 
 rule train:
     input:
-        train=lambda w: token_files(w.task, w.encoder, w.source.split("+"), "train"),
-        dev=lambda w: token_files(w.task, w.encoder, w.source.split("+"), "dev"),
+        train=lambda w: source_tokens(w, "train"),
+        dev=lambda w: source_tokens(w, "dev"),
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
         start=lambda w: starts(named(Run, w)),
     output:
@@ -17,6 +19,8 @@ rule train:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/curve.jsonl",
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
+    wildcard_constraints:
+        task=rf"(?!{MLM}/[^/]+/(?:{PUBLISHED})/)(?:{ALLOWED['task']})",
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -33,3 +37,34 @@ rule train:
             {params.dev:q} \
             --output {params.folder:q} 2>{log:q}
         """
+
+
+rule published_weights:
+    input:
+        encoder="results/{study}/encoders/{encoder}/model.safetensors",
+    output:
+        f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/delta.safetensors",
+        f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/run.json",
+        f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/curve.jsonl",
+    log:
+        f"results/{{study}}/logs/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}.log",
+    wildcard_constraints:
+        method=PUBLISHED,
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        recipe=text_recipe,
+        encoder=subpath(input.encoder, parent=True),
+        folder=subpath(output[0], parent=True),
+        place=published_place,
+    shell:
+        r"""
+        xlgrid import-adapter {params.place:q} \
+            --recipe {params.recipe:q} \
+            --encoder {params.encoder:q} \
+            --output {params.folder:q} 2>{log:q}
+        """
+
+
+localrules:
+    published_weights,

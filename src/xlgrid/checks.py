@@ -4,13 +4,14 @@ Found when a study is read, because the same mistake found by a job may come aft
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
 from xlgrid import methods
 from xlgrid.exhibits import SEVERAL, Attention, Curve, Heatmap, Masks, Table, contrasts, references
-from xlgrid.grid import MLM, cells
+from xlgrid.grid import MLM, cells, data_of, runs
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
 from xlgrid.recipe import Training, plainly
@@ -26,7 +27,19 @@ _DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans
 def problems(study: "Study") -> list[str]:
     """Each as `place: what is wrong`; a place is the path to a key, joined by dots."""
     # Each check relies on those before it.
-    for check in (_codes, _languages, _methods, _begun, _names, _spoken, _sizes, _exhibits, _claims):
+    for check in (
+        _codes,
+        _languages,
+        _methods,
+        _begun,
+        _names,
+        _starts,
+        _spoken,
+        _sizes,
+        _snapshots,
+        _exhibits,
+        _claims,
+    ):
         found = list(check(study))
         if found:
             return found
@@ -58,9 +71,15 @@ def _languages(study: "Study") -> Iterator[str]:
 def _methods(study: "Study") -> Iterator[str]:
     for name, method in study.methods.items():
         try:
-            methods.make(method.base or name, method.options)
+            made = methods.make(method.base or name, method.options)
         except ValueError as error:
             yield f"methods.{name}: {error}"
+        else:
+            if method.published and getattr(made, "tune", None) != "language":
+                yield (
+                    f"methods.{name}.published: what can be read are language adapters: set `base: madx` and `options: "
+                    "{tune: language}`, or leave it out"
+                )
         if method.start:
             place = f"methods.{name}.start"
             yield from _among(f"{place}.method", "method", [method.start.method], study.methods)
@@ -93,6 +112,101 @@ def _names(study: "Study") -> Iterator[str]:
                     yield f"grids.{name}.{axis}: {error}"
 
 
+def _starts(study: "Study") -> Iterator[str]:
+    """What runs begin with exists, and there is one of it."""
+    for name, entry in study.tasks.items():
+        yield from _first(study, name, entry.start)
+    for name, grid in study.grids.items():
+        sources = [code for value in grid.source for code in study.expand(value, grid)]
+        targets = [code for value in grid.target for code in study.expand(value, grid)]
+        for key in grid.method:
+            start = study.methods[key].start
+            if grid.snapshots and (start is None or start.source or start.at != "both"):
+                yield (
+                    f"grids.{name}.snapshots: cells of method {key} do not speak through runs on text of their targets: "
+                    "leave the method out of this grid, or give it a `start` without `source` and `at`"
+                )
+            if start is None:
+                continue
+            wrong = [one for one in dict.fromkeys((*sources, *targets)) if "+" in one or len(parts(one)) > 1]
+            if start.at == "target" and wrong:
+                yield (
+                    f"grids.{name}: runs of method {key} begin with the run on text of their target, a language, and train "
+                    f"on one: leave out {', '.join(wrong)}"
+                )
+                continue
+            for source in sources:
+                try:
+                    start.of_source(source)
+                except ValueError as error:
+                    yield f"grids.{name}.source: method {key}: {error}"
+        if len(grid.snapshots) > len(set(grid.snapshots)):
+            yield f"grids.{name}.snapshots: a step stands twice in {grid.snapshots}: remove one"
+
+
+def _first(study: "Study", name: str, first: str | None) -> Iterator[str]:
+    """The task that a task's runs begin with has the same head, and does not begin with that task's runs in turn."""
+    if first is None:
+        return
+    if wrong := list(_among(f"tasks.{name}.start", "task", [first], study.tasks)):
+        yield from wrong
+        return
+    chain = [name]
+    while (last := study.tasks[chain[-1]].start) in study.tasks and last not in chain:
+        chain.append(str(last))
+    if last in chain:
+        yield f"tasks.{name}.start: tasks begin with one another in a circle: {' -> '.join([*chain, str(last)])}"
+        return
+    ours, theirs = (task(study.tasks[key].kind) for key in (name, first))
+    for what in ("head", "labels") if ours.head in ("sequence", "token") else ("head",):
+        if (one := getattr(ours, what)) != (other := getattr(theirs, what)):
+            yield (
+                f"tasks.{name}.start: runs begin with the head of task {first}, too, but its {what} is {other}, and {one} "
+                "here: name a task of the same kind"
+            )
+
+
+def _snapshots(study: "Study") -> Iterator[str]:
+    """Trainings reach the steps of their snapshots, and those of text keep what the grids ask for."""
+    setting = [f"training.{i}.set" for i, entry in enumerate(study.training) if "snapshots" in entry.set]
+    # Settings are the same for every seed, and for every target that a source has a run for.
+    alike = {run._replace(source=data_of(run.source), seed=0): run for run in (runs(study) if setting else ())}
+    for run in alike.values():
+        made = study.recipe(*run[1:]).training
+        if made.steps and (last := max(made.snapshots, default=0)) > made.steps:
+            yield (
+                f"{setting[-1]}: `snapshots` has step {last}, but {run.folder} has {made.steps} steps: leave it out, "
+                "raise `steps`, or say `when` it is meant"
+            )
+            return
+    for name, grid in study.grids.items():
+        for encoder, key in product(grid.encoder, grid.method) if grid.snapshots else ():
+            start = study.methods[key].start
+            assert start
+            if study.methods[start.method].published:
+                yield (
+                    f"grids.{name}.snapshots: method {start.method}, through whose runs on text cells of {key} speak, is "
+                    "`published`, and published weights have no steps: leave one of the two out"
+                )
+                continue
+            axes = (
+                [code for value in axis for code in study.expand(value, grid)] for axis in (grid.target, grid.source)
+            )
+            spoken = {start.of_target(target, source): target for target, source in product(*axes)}
+            for text, target in spoken.items():
+                if text is None:
+                    yield f"grids.{name}.snapshots: there is no run on text through which {key} speaks {target}: leave it out"
+                    continue
+                kept = study.recipe(MLM, encoder, start.method, text, start.seed).training.snapshots
+                if lacking := [step for step in grid.snapshots if step not in kept]:
+                    yield (
+                        f"grids.{name}.snapshots: the run on text of method {start.method} in {text} keeps "
+                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, lacking))}: add them to the "
+                        f"`snapshots` that `training` sets {{when: {{task: {MLM}, method: {start.method}}}}}"
+                    )
+                    break
+
+
 def _spoken(study: "Study") -> Iterator[str]:
     """Generated data and text are in languages that something can say; text of one's own in languages of the study."""
     yield from _among("text.files", "language", study.text.files, study.languages)
@@ -105,7 +219,7 @@ def _spoken(study: "Study") -> Iterator[str]:
         told = [part for value in values for part in value.split("+")]
         codes = dict.fromkeys(code for part in told for code in parts(part))
         pairs = [part for part in told if len(parts(part)) > 1]
-        for key in grid.task:
+        for key in _with_first(study, grid.task):
             entry = study.tasks[key]
             if pairs and len(task(entry.kind).inputs) < 2:
                 yield f"grids.{name}: task {key} reads one text and has no pairs such as {pairs[0]}: leave them out"
@@ -121,9 +235,11 @@ def _sizes(study: "Study") -> Iterator[str]:
     known = _axes(study)
     starts = [study.methods[str(name)].start for name in known["method"]]
     for start in filter(None, starts):
-        own = {"task": [MLM], "method": [start.method], "source": [start.source or "", *start.pairs]}
+        sources = [start.source] if start.source else start.pairs or [*known["source"], *known["target"]]
+        own = {"task": [MLM], "method": [start.method], "source": sources}
         for axis, values in own.items():
             known[axis] += [value for value in values if value not in known[axis]]
+    known["task"] = [*_with_first(study, map(str, known["task"]))]
     for i, entry in enumerate(study.training):
         for axis, value in entry.when.items():
             values = [value] if isinstance(value, str) else value
@@ -133,7 +249,7 @@ def _sizes(study: "Study") -> Iterator[str]:
         except ValidationError as error:
             yield f"training.{i}.set: {plainly(error)}"
     for grid in study.grids.values():
-        for name in grid.task:
+        for name in _with_first(study, grid.task):
             for encoder in grid.encoder:
                 mini = study.encoders[encoder].mini
                 if mini and study.tasks[name].max_length > mini.max_length:
@@ -172,7 +288,7 @@ def _exhibits(study: "Study") -> Iterator[str]:
                 except ValueError as error:
                     yield f"{place}.groups: {error}"
         elif isinstance(exhibit, Curve):
-            yield from _among(f"{place}.x", "axis", [exhibit.x], ["step"])
+            yield from _among(f"{place}.x", "axis", [exhibit.x], ["step", "snapshot"])
         elif isinstance(exhibit, Masks):
             masked = [
                 key for key, entry in study.methods.items() if methods.METHODS[entry.base or key] in methods.MASKS
@@ -240,6 +356,16 @@ def _claims(study: "Study") -> Iterator[str]:
                         study.belongs(group, str(known["source"][0]), str(known["target"][0]))
                     except ValueError as error:
                         yield f"{here}: {error}"
+
+
+def _with_first(study: "Study", tasks: Iterable[str]) -> list[str]:
+    """Tasks, and those whose runs theirs begin with."""
+    found: dict[str, None] = {}
+    ahead = list(tasks)
+    while ahead:
+        found |= dict.fromkeys(ahead)
+        ahead = [first for name in ahead if name in study.tasks and (first := study.tasks[name].start)]
+    return [*found]
 
 
 def _axes(study: "Study") -> dict[str, list[object]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
 from pydantic import Field, NonNegativeFloat, model_validator
 
 from xlgrid.exhibits import Values
+from xlgrid.grid import snapshot_of
 from xlgrid.recipe import Strict
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
 
     Args:
         name: of the claim, for messages.
-        cells: every planned cell.
+        cells: every planned cell; those that speak as of a step (`Grid.snapshots`) are not for claims.
         belongs: whether the target (3rd) belongs to the group (1st) for the source (2nd).
 
     Raises:
@@ -146,7 +147,7 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
     named = set(claim.sides[0].axes)
     # Groups are of sources and targets: sides that name one differ in targets.
     paired = [axis for axis in PAIRED if axis not in named and not (axis == "target" and "group" in named)]
-    chosen = _select(list(cells), claim.select, belongs)
+    chosen = _select([cell for cell in cells if snapshot_of(cell.target) is None], claim.select, belongs)
     # (seed, the values of `paired`) -> the cells of each side.
     pairs: dict[tuple[int, tuple[str, ...]], list[list[Cell]]] = defaultdict(lambda: [[] for _ in claim.sides])
     for at, side in enumerate(claim.sides):
@@ -155,7 +156,7 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
             told = f"{claim.select.text} {side.text}".strip()
             raise ValueError(f"claims.{name}: no cell is planned for {told}: select others")
         for cell in found:
-            pairs[cell.seed, tuple(getattr(cell, axis) for axis in paired)][at].append(cell)
+            pairs[cell.seed, tuple(getattr(cell.shown, axis) for axis in paired)][at].append(cell)
     for (seed, values), sides in pairs.items():
         if lacking := [side.text for side, its in zip(claim.sides, sides, strict=True) if not its]:
             here = ", ".join(f"{axis} {value}" for axis, value in zip(paired, values, strict=True))
@@ -179,9 +180,9 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
 def _select(cells: list["Cell"], where: Selection, belongs: Belongs) -> list["Cell"]:
     for axis, values in where.axes.items():
         if axis == "group":
-            runs_on = {(cell.source, cell.target) for cell in cells}
+            runs_on = {(cell.shown.source, cell.target) for cell in cells}
             inside = {pair for pair in runs_on if any(belongs(group, *pair) for group in values)}
-            cells = [cell for cell in cells if (cell.source, cell.target) in inside]
+            cells = [cell for cell in cells if (cell.shown.source, cell.target) in inside]
         else:
-            cells = [cell for cell in cells if getattr(cell, axis) in values]
+            cells = [cell for cell in cells if getattr(cell.shown, axis) in values]
     return cells

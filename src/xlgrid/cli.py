@@ -191,6 +191,23 @@ def export_adapter(
 
 
 @app.command()
+def import_adapter(
+    place: Annotated[str, typer.Argument(help="a folder; with --lock, owner/name on the Hub")],
+    recipe: Json,
+    encoder: File,
+    output: Output,
+    revision: Annotated[str, typer.Option()] = "main",
+    lock: Annotated[Path | None, typer.Option(help="the lock file, for weights from the Hub")] = None,
+) -> None:
+    """Take over a published adapter, in the layout of AdapterHub, as a run on text."""
+    from xlgrid.published import import_adapter
+    from xlgrid.recipe import Recipe
+
+    with _plainly():
+        import_adapter(Recipe.model_validate_json(recipe), encoder, place, output, revision, lock)
+
+
+@app.command()
 def evaluate(cell: str) -> None:
     """Make a cell, results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json: its path says from what."""
     from xlgrid.evaluate import evaluate

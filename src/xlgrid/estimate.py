@@ -17,7 +17,7 @@ from typing import NamedTuple
 from xlgrid import data
 from xlgrid.attention import SAMPLES
 from xlgrid.exhibits import contrasts, needed
-from xlgrid.grid import MLM, Cell, Run, cells, runs
+from xlgrid.grid import MLM, Cell, Run, cells, data_of, runs
 from xlgrid.names import unknown
 from xlgrid.parameters import Count, configuration, count
 from xlgrid.recipe import Training
@@ -110,7 +110,8 @@ class Estimate:
             if len(sizes) != (parts := 2 if name == MLM else 3):
                 splits = ",".join(split.upper() for split in data.SPLITS[:parts])
                 raise ValueError(f"--examples {name} takes {parts} numbers, {splits}, got {len(sizes)}")
-        if missing := [name for name in dict.fromkeys(run.task for run in self.all) if self.sizes(name) is None]:
+        trained = dict.fromkeys(run.task for run in self.all if self._trains(run))
+        if missing := [name for name in trained if self.sizes(name) is None]:
             asked = (f"--examples {name}=TRAIN,DEV{'' if name == MLM else ',TEST'}" for name in missing)
             raise ValueError(
                 f"study {self.study.name} does not say how many examples {' and '.join(missing)} have, whose data are "
@@ -145,17 +146,21 @@ class Estimate:
 
     def run(self, run: Run) -> Cost:
         """The cost of a training, with its evaluations on the dev set."""
+        counted = self.count(run)
+        stored = 4 * counted.stored / 1e9
+        if not self._trains(run):
+            return Cost(1, 1, gigabytes=stored)
         settings = self.study.recipe(*run[1:]).training
+        stored *= 1 + len(settings.snapshots)
         train, dev, *_ = (
-            number * (len(run.source.split("+")) if run.task == MLM else 1) for number in self._known(run)
+            number * (len(data_of(run.source).split("+")) if run.task == MLM else 1) for number in self._known(run)
         )
         steps, examples = length(settings, train, self.tokens(run.task), self._options(run.task))
         scored = min(settings.evaluations, steps) * dev
-        counted = self.count(run)
         work = counted.training * examples * self.tokens(run.task)
         hours = _hours(work, self.assumed.training, steps, self.assumed.step_ms)
         hours += self.evaluation(run, scored).evaluation_hours
-        return Cost(1, int(run.task == MLM), 0, steps, scored, hours, 0.0, 4 * counted.stored / 1e9)
+        return Cost(1, int(run.task == MLM), 0, steps, scored, hours, 0.0, stored)
 
     def evaluation(self, run: Run, examples: int) -> Cost:
         """The cost of one evaluation of a run."""
@@ -231,6 +236,10 @@ class Estimate:
     @cached_property
     def _counts(self) -> dict[tuple[str, str, int, str], Count]:
         return {}
+
+    def _trains(self, run: Run) -> bool:
+        """Whether a run is trained, and not read from what is published."""
+        return run.task != MLM or self.study.methods[run.method].published is None
 
     def _known(self, run: Run) -> tuple[int, ...]:
         found = self.sizes(run.task)

@@ -14,12 +14,13 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from xlgrid import batches, metrics
 from xlgrid.files import write_text
+from xlgrid.grid import MLM, Cell, Run, data_of, first_stage, parse, snapshot_of, started_from
 
 if TYPE_CHECKING:
     import torch
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 # Model types whose classes are named after one stem; others go through the slower Auto classes.
 FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "distilbert": "DistilBert"}
+DELTA = "delta.safetensors"
 HEADS = {"sequence": "SequenceClassification", "token": "TokenClassification", "mlm": "MaskedLM"}
 
 
@@ -40,7 +42,17 @@ def model_class(kind: str | None, head: str) -> Any:
     return getattr(transformers, f"{FAMILIES.get(kind or '', 'AutoModel')}For{HEADS[head]}")
 
 
-def load_model(encoder: str | Path, tokens: batches.Tokens, dropout: float | None = None) -> "PreTrainedModel":
+class Headed(Protocol):
+    """What tokens say of the head that their model has: a key of `HEADS`, and its labels."""
+
+    @property
+    def head(self) -> str: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+def load_model(encoder: str | Path, tokens: Headed, dropout: float | None = None) -> "PreTrainedModel":
     """The encoder in `encoder`, in fp32, with a fresh head for the labels of `tokens`, from torch's generator as it is;
     for text, with its own language-modelling head.
 
@@ -273,7 +285,8 @@ def default_device() -> "torch.device":
 
 
 def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: str, out: str | Path) -> None:
-    """Evaluate the run in folder `run` on `tokens` of language `target`; write the cell's JSON to `out`.
+    """Evaluate the run in folder `run` on `tokens` of `target`, a language as of a step of its run on text if so named
+    (qu@1000); write the cell's JSON to `out`.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -287,7 +300,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
 
     record = read_run(run)
     recipe = Recipe.model_validate(record["recipe"])
-    data = batches.read(tokens, target)
+    data = batches.read(tokens, data_of(target))
     if list(data.names) != record["labels"]:
         raise ValueError(
             f"{tokens} has the labels {', '.join(data.names)}, but {run} was trained on {', '.join(record['labels'])}: "
@@ -342,12 +355,13 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     # Its head is random, and the run's comes in its place.
     model = _ready.pop(_identity(encoder, data), None) or load_model(encoder, data)
     method.install(model)
-    begun, spoken = start_folders(recipe), start_folders(recipe, target)
-    load_start(spoken, model)
-    load_delta(Path(run) / "delta.safetensors", model, method, record["digest"])
-    if spoken != begun:
-        load_start(spoken, model, method.swaps)
-    method.speak(model, target)
+    begun, spoken, step = start_folders(recipe), start_folders(recipe, target), snapshot_of(target)
+    load_start(spoken, model, step=step)
+    # It has all that a first task's run had trained.
+    load_delta(Path(run) / DELTA, model, method, record["digest"])
+    if spoken != begun or step:
+        load_start(spoken, model, method.swaps, step)
+    method.speak(model, data_of(target))
     return model
 
 
@@ -376,9 +390,8 @@ def read_run(run: str | Path) -> dict[str, Any]:
 
 
 def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
-    """The folder of the run that a recipe's run begins with, or that its cells of `target` speak through; none or one."""
-    from xlgrid.grid import Cell, Run, started_from
-
+    """The folder of the run on text that a recipe's run begins with, or that its cells of `target` speak through; none or
+    one."""
     of = recipe.study, recipe.task, recipe.encoder, recipe.method, recipe.source
     made = Run(*of, recipe.seed) if target is None else Cell(*of, target, recipe.seed)
     return [Path(run.folder) for run in started_from(recipe.start, made)]
@@ -386,27 +399,54 @@ def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
 
 def spoken_language(recipe: "Recipe", target: str) -> str | None:
     """What the run on text was trained on through which a recipe's cells of `target` speak; None if there is none."""
-    from xlgrid.grid import MLM, parse
-
     begun = [parse(str(folder)) for folder in start_folders(recipe, target)]
     return next((run.source for run in begun if run.task == MLM), None)
 
 
+def first_folders(recipe: "Recipe") -> list[Path]:
+    """The folder of the first task's run that a recipe's run begins with; none or one."""
+    made = Run(recipe.study, recipe.task, recipe.encoder, recipe.method, recipe.source, recipe.seed)
+    return [Path(run.folder) for run in first_stage(recipe.first, made)]
+
+
+def snapshot_path(folder: Path, step: int) -> Path:
+    """The weights of a run as of a step of its training (`Training.snapshots`)."""
+    return folder / f"step{step}.safetensors"
+
+
 def load_start(
-    folders: Iterable[Path], model: "PreTrainedModel", wanted: Callable[[str], bool] = lambda name: True
+    folders: Iterable[Path],
+    model: "PreTrainedModel",
+    wanted: Callable[[str], bool] = lambda name: True,
+    step: int | None = None,
 ) -> None:
     """Put what runs on text have trained into an installed model, but for their language-modelling head.
 
+    Args:
+        wanted: whether to take the parameter of a name.
+        step: as of which of their snapshots; None: what they ended with.
+
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: it is damaged, or does not fit.
+        ValueError: it is damaged, does not fit, or is a snapshot of another training than the run's last.
     """
     import torch
 
     parameters = dict(model.named_parameters())
     for folder in folders:
-        path = folder / "delta.safetensors"
-        found, _ = _stored(path)
+        path = folder / DELTA if step is None else snapshot_path(folder, step)
+        if step and not path.exists():
+            there = sorted(int(one.stem[4:]) for one in folder.glob("step*.safetensors") if one.stem[4:].isdecimal())
+            raise FileNotFoundError(
+                f"{path} does not exist (there are snapshots of the steps: {', '.join(map(str, there)) or 'none'}): check "
+                f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew"
+            )
+        found, digest = _stored(path)
+        if step and digest != (its := read_run(folder)["digest"]):
+            raise ValueError(
+                f"{path} is of recipe {digest}, the run.json beside it of {its}: delete {folder} and run the study again, "
+                "which trains it anew"
+            )
         trained = {name: tensor for name, tensor in found.items() if name.startswith(f"{model.base_model_prefix}.")}
         wrong = [n for n, tensor in trained.items() if n not in parameters or parameters[n].shape != tensor.shape]
         if wrong or not trained:
@@ -419,8 +459,18 @@ def load_start(
                 parameters[name].copy_(trained[name])
 
 
+def load_first(folders: Iterable[Path], model: "PreTrainedModel", method: "Method") -> None:
+    """Put all that a first task's run has trained, its head too, into an installed model.
+
+    Raises:
+        FileNotFoundError, ValueError: as `load_delta`.
+    """
+    for folder in folders:
+        load_delta(folder / DELTA, model, method, read_run(folder)["digest"])
+
+
 def _stored(path: Path) -> tuple[dict[str, "torch.Tensor"], str | None]:
-    """The tensors of a `delta.safetensors`, and the digest of the recipe that it is of."""
+    """The tensors of a `delta.safetensors` or snapshot, and the digest of the recipe that it is of."""
     from safetensors import SafetensorError, safe_open
 
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from xlgrid.files import write_text
-from xlgrid.grid import Contrast
+from xlgrid.grid import Contrast, snapshot_of
 from xlgrid.names import unknown
 from xlgrid.recipe import Strict
 
@@ -140,7 +140,8 @@ class Heatmap(_OfCells):
 
 
 class Curve(_OfCells):
-    """Mean score and standard deviation over seeds against `x`: a numeric column of the cells, or `step` of training."""
+    """Mean score and standard deviation over seeds against `x`: `step` of training, or another numeric column of the cells,
+    such as `snapshot`, the step of its run on text that a target is spoken as of (`Grid.snapshots`)."""
 
     kind: Literal["curve"] = "curve"
     x: str
@@ -194,13 +195,15 @@ Exhibit = Annotated[AnyExhibit, Field(discriminator="kind")]
 
 
 def needed(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list["Cell"]:
-    """The cells that an exhibit shows."""
+    """The cells that an exhibit shows: a curve over `snapshot` those that speak as of a step, any other those of the end."""
     if isinstance(exhibit, Masks | Attention):
         return []
     select = {axis: values for axis, values in exhibit.select.items() if axis != "metric"}
     if isinstance(exhibit, Heatmap):
         select["method"] = exhibit.difference or (str(exhibit.method),)
-    return [cell for cell in cells if all(getattr(cell, axis) in values for axis, values in select.items())]
+    early = isinstance(exhibit, Curve) and exhibit.x == "snapshot"
+    chosen = ((cell, cell.shown) for cell in cells if (snapshot_of(cell.target) is not None) == early)
+    return [cell for cell, shown in chosen if all(getattr(shown, axis) in values for axis, values in select.items())]
 
 
 def contrasts(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list[Contrast]:

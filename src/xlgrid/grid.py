@@ -5,8 +5,9 @@ Only identity stands in a path, so a path says what it holds and nothing else ha
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
+from operator import itemgetter, ne
 from typing import TYPE_CHECKING, NamedTuple
 
 from xlgrid.names import unknown
@@ -20,8 +21,29 @@ if TYPE_CHECKING:
 MLM = "mlm"
 
 
+def data_of(name: str) -> str:
+    """The source or target without what follows @: what its data are of, and what exhibits show.
+
+    A source en@qu trains on en for cells of qu alone (`Start.at`); a target qu@1000 is qu as of step 1000 of its run on
+    text (`Grid.snapshots`).
+    """
+    return name.partition("@")[0]
+
+
+def snapshot_of(target: str) -> int | None:
+    """The step of its run on text that a target is spoken as of; None: the end.
+
+    Raises:
+        ValueError: what follows @ is no number.
+    """
+    code, _, step = target.partition("@")
+    if step and not step.isdecimal():
+        raise ValueError(f"target {target!r}: after @ comes a step of its run on text, as in {code}@1000")
+    return int(step) if step else None
+
+
 class Run(NamedTuple):
-    """One training."""
+    """One training; a source is a language, a pair, a mix, or one of them for a target: en@qu."""
 
     study: str
     task: str
@@ -36,7 +58,7 @@ class Run(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One evaluation: a run on a target."""
+    """One evaluation: a run on a target, which is a language or pair, or one as of a step: qu@1000."""
 
     study: str
     task: str
@@ -51,12 +73,20 @@ class Cell(NamedTuple):
         return Run(self.study, self.task, self.encoder, self.method, self.source, self.seed)
 
     @property
+    def shown(self) -> "Cell":
+        """The cell as exhibits and claims name it: source and target without what follows @."""
+        # Asked of every cell for every exhibit.
+        if "@" not in self.source and "@" not in self.target:
+            return self
+        return self._replace(source=data_of(self.source), target=data_of(self.target))
+
+    @property
     def encoder_folder(self) -> str:
         return f"results/{self.study}/encoders/{self.encoder}"
 
     @property
     def tokens(self) -> str:
-        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{self.target}/test.arrow"
+        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{data_of(self.target)}/test.arrow"
 
     @property
     def path(self) -> str:
@@ -102,8 +132,13 @@ def cells(study: "Study") -> list[Cell]:
     for name, grid in study.grids.items():
         sources = [code for value in grid.source for code in study.expand(value, grid)]
         targets = [code for value in grid.target for code in study.expand(value, grid)]
+        if grid.snapshots:
+            targets = [f"{target}@{step}" for target, step in product(targets, grid.snapshots)]
+        own = {method for method in grid.method if (start := study.methods[method].start) and start.at == "target"}
         for axes in product(grid.task, grid.encoder, grid.method, sources, targets, grid.seed):
             cell = Cell(study.name, *axes)
+            if cell.method in own:
+                cell = cell._replace(source=f"{cell.source}@{cell.target}")
             if cell in found:
                 raise ValueError(
                     f"study {study.name}: the cell {cell.path} is made twice, by grids {found[cell]!r} and {name!r}: "
@@ -117,21 +152,41 @@ def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
     """Every run that the cells `planned` need, or all cells of the study, each once; those that others begin with come
     first."""
     planned = cells(study) if planned is None else list(planned)
-    starts = dict.fromkeys(start for cell in planned for one in (cell, cell.run) for start in starting_runs(study, one))
-    return list(dict.fromkeys([*starts, *(cell.run for cell in planned)]))
+    found = list(dict.fromkeys(cell.run for cell in planned))
+    made: list[Run | Cell] = [*planned, *found]
+    while ahead := dict.fromkeys(start for one in made for start in starting_runs(study, one)):
+        found = [*ahead, *found]
+        made = [*ahead]
+    return list(dict.fromkeys(found))
 
 
 def starting_runs(study: "Study", made: Run | Cell) -> list[Run]:
-    """The run on text that a run begins with, or that a cell speaks through: none or one."""
-    return [] if made.task == MLM else started_from(study.methods[made.method].start, made)
+    """The runs that a run begins with, in the order in which their weights are loaded, or that a cell speaks through: of
+    both none or one on text; of a run that of a first task, too."""
+    if made.task == MLM:
+        return []
+    found = started_from(study.methods[made.method].start, made)
+    return found if isinstance(made, Cell) else [*found, *first_stage(study.tasks[made.task].start, made)]
 
 
 def started_from(start: "Start | None", made: Run | Cell) -> list[Run]:
     """The run on text that `start` names for a run, or for a cell by its target: none or one."""
     if start is None:
         return []
-    source = start.of_target(made.target, made.source) if isinstance(made, Cell) else start.of_source(made.source)
+    source: str | None
+    data, _, own = made.source.partition("@")
+    if start.at == "target":
+        source = own
+    elif start.at == "both" and isinstance(made, Cell):
+        source = start.of_target(data_of(made.target), data)
+    else:
+        source = start.of_source(data)
     return [Run(made.study, MLM, made.encoder, start.method, source, start.seed)] if source else []
+
+
+def first_stage(task: str | None, made: Run) -> list[Run]:
+    """The run of another task that `made` begins with, if there is such a task: none or one."""
+    return [made._replace(task=task)] if task else []
 
 
 def parse(path: str) -> Run | Cell | Contrast:
@@ -187,13 +242,25 @@ def explain(path: str, study: "Study") -> str:
         return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {', '.join(kinds)}"
     if asked.study != study.name:
         return f"{path} belongs to study {asked.study!r}, but this is {study.name!r}: add --config study={asked.study}"
+    # Runs on text, and those of a first task, have no cells.
+    there: Sequence[Run | Cell] = runs(study, known) if isinstance(asked, Run) else known
     for axis, value in asked._asdict().items():
-        values = dict.fromkeys(str(getattr(cell, "target" if axis == "other" else axis)) for cell in known)
+        values = dict.fromkeys(str(getattr(one, "target" if axis == "other" else axis)) for one in there)
         if str(value) not in values:
             return f"{path}: {unknown('target' if axis == 'other' else axis, str(value), values)}"
-    if isinstance(asked, Run) and asked in {cell.run for cell in known}:
+    if isinstance(asked, Run) and asked in there:
         return f"{path} is the folder of a run, or a file that no run has: ask for {asked.folder}/run.json"
-    return f"{path}: each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
+    text = f"{path}: each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
+    # The source en of a method that has runs for each target is near en@qu, more than another method is.
+    beside = [(sum(map(_differ, one, asked)), one) for one in there if sum(map(ne, one, asked)) == 1]
+    if beside and not isinstance(asked, Contrast):
+        nearest = min(beside, key=itemgetter(0))[1]
+        text += f"; the nearest is {nearest.folder if isinstance(nearest, Run) else nearest.path}"
+    return text
+
+
+def _differ(ours: object, theirs: object) -> bool:
+    return data_of(str(ours)) != data_of(str(theirs))
 
 
 def constraint(values: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid import ledger
-from xlgrid.grid import MLM, Cell, Run, starting_runs
+from xlgrid.grid import MLM, Cell, Run, data_of, starting_runs
 from xlgrid.languages import parts
 from xlgrid.study import Study
 
@@ -46,14 +46,16 @@ class Overview(NamedTuple):
 def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     """File and log of every job that a cell or run rests on, in the order in which the rules run them; its own is last."""
     results, logs = f"results/{study.name}", f"results/{study.name}/logs"
-    sources, targets = made.source.split("+"), [made.target] if isinstance(made, Cell) else []
+    sources, targets = data_of(made.source).split("+"), [data_of(made.target)] if isinstance(made, Cell) else []
+    # Read, not trained.
+    published = made.task == MLM and study.methods[made.method].published is not None
     run = made.run if isinstance(made, Cell) else made
     for start in dict.fromkeys([*starting_runs(study, run), *starting_runs(study, made)]):
         yield from jobs(study, start)
-    if run.task == MLM:
+    if run.task == MLM and not published:
         for code in dict.fromkeys(code for source in sources for code in parts(source)):
             yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
-    elif study.tasks[made.task].data is None:
+    elif run.task != MLM and study.tasks[made.task].data is None:
         yield f"{results}/data/{made.task}/meanings.parquet", f"{logs}/data/{made.task}/meanings.log"
     for code in dict.fromkeys([*sources, *targets] if run.task != MLM else []):
         yield f"{results}/data/{made.task}/{code}/test.parquet", f"{logs}/data/{made.task}/{code}.log"
@@ -61,7 +63,7 @@ def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     for code in mini.languages if mini else ():
         yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
     yield f"{results}/encoders/{made.encoder}/model.safetensors", f"{logs}/encoders/{made.encoder}.log"
-    splits = [(code, split) for code in sources for split in ("train", "dev")]
+    splits = [(code, split) for code in sources for split in ("train", "dev") if not published]
     for code, split in [*splits, *((code, "test") for code in targets)]:
         place = f"tokens/{made.task}/{made.encoder}/{code}"
         log = place if run.task == MLM else f"{place}/{split}"

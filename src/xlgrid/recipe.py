@@ -84,6 +84,9 @@ class Training(Strict):
         "fresh", description="XLM-R's classifier: its dense layer is that of its LM head (Foroutan et al. 2023's code)"
     )
     precision: Literal["fp32", "bf16"] = "fp32"
+    snapshots: tuple[PositiveInt, ...] = Field(
+        (), description="steps after which the weights are also written, as step{n}.safetensors in the run's folder"
+    )
     mix_seed: int = Field(65, description="decides which half of a mix's examples is in which part")
     mixed_batches: bool = Field(
         True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
@@ -92,16 +95,21 @@ class Training(Strict):
 
 
 class Start(Strict):
-    """The run on text, of task `mlm`, whose weights a run begins with: one for all, or one for each of several pairs.
+    """The run on text, of task `mlm`, whose weights a run begins with: one for all (`source`), one for each of some
+    languages or pairs (`pairs`) or, with neither, one for each language.
 
-    Where there are several, a cell speaks through that of its own target (`Method.swaps`). What the paper leaves open
-    (Foroutan et al. 2023, section 4.2) are `reverse` and `missing`.
+    Where there are several, `at` says whose it is. What Foroutan et al. 2023, section 4.2 leave open are `reverse` and
+    `missing`, which go with `pairs`.
     """
 
     method: str = Field(description="of the run on text")
-    source: str | None = Field(None, description="what it was trained on; absent: the run's own pair, one of `pairs`")
-    pairs: tuple[str, ...] = Field(
-        (), description="pairs that have one of their own; exactly one of these two is given"
+    source: str | None = Field(None, description="what it was trained on, where it is one for all")
+    pairs: tuple[str, ...] = Field((), description="languages or pairs that have one of their own, where not all have")
+    at: Literal["both", "source", "target"] = Field(
+        "both",
+        description="both: a run begins with its source's, and a cell speaks through its target's, of which it takes what "
+        "`Method.swaps` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
+        "begins with the target's",
     )
     seed: int = Field(1, ge=0)
     reverse: Literal["same", "none"] = Field(
@@ -113,9 +121,15 @@ class Start(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        if (self.source is None) == (not self.pairs):
+        if self.source is not None and self.pairs:
             raise ValueError(
-                "a start has either `source`, one run for all, or `pairs`, one run for each: give exactly one"
+                "a start has either `source`, one run for all, or `pairs`, one run for each: give one, or neither where "
+                "every language has one of its own"
+            )
+        if self.at == "target" and (self.source is not None or self.pairs):
+            given = "source" if self.pairs == () else "pairs"
+            raise ValueError(
+                f"`at: target` makes a run for each target, which begins with its own: leave out `{given}`"
             )
         return self
 
@@ -127,17 +141,17 @@ class Start(Strict):
         """
         if self.source:
             return self.source
-        found = [part for part in source.split("+") if part in self.pairs]
+        found = [part for part in source.split("+") if part in self.pairs or not self.pairs]
         if len(found) > 1:
             raise ValueError(
-                f"source {source} has the pairs {' and '.join(found)}, of which a run can begin with one only"
+                f"source {source} has the runs on text of {' and '.join(found)}, of which a run can begin with one only"
             )
         return found[0] if found else None
 
     def of_target(self, target: str, source: str) -> str | None:
         """What the text run was trained on that cells of `target` speak through, for runs on `source`; None if none."""
         turned = "-".join(reversed(target.split("-")))
-        if not self.source and target in self.pairs:
+        if not self.source and (target in self.pairs or not self.pairs):
             return target
         if not self.source and self.reverse == "same" and turned in self.pairs:
             return turned
@@ -158,6 +172,9 @@ class Recipe(Strict):
     seed: int
     training: Training
     start: Start | None = None
+    first: str | None = Field(
+        None, description="task of the run with all of whose weights, after those of `start`, this one begins"
+    )
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that differ when anything in the recipe does."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.grid import data_of, snapshot_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -74,7 +76,8 @@ def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.
             `metric` where it is known.
 
     Returns:
-        `score` in percent; `n` examples; `seconds` of evaluation. All three are NaN where the file is missing, and
+        `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step that the target is
+        spoken as of, NaN for the end. `score` in percent; `n` examples; `seconds` of evaluation. All three are NaN where the file is missing, and
         `metric` is then as given or as in the task's other cells ("" if it has none).
 
     Raises:
@@ -86,6 +89,7 @@ def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.
     metrics: dict[Any, str] = {}
     for path, identity in expected:
         row = {**{name: identity[name] for name in IDENTITY}, **identity, **dict.fromkeys(MEASURED, float("nan"))}
+        row |= _shown(identity)
         if Path(path).exists():
             cell = read_expected(path, identity)
             metric = cell["metric"]["name"]
@@ -99,10 +103,17 @@ def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.
     return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), "metric", *MEASURED])
 
 
+def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:
+    step = snapshot_of(identity["target"])
+    names = {axis: data_of(identity[axis]) for axis in ("source", "target")}
+    return names if step is None else {**names, "snapshot": step}
+
+
 def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
     """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (percent, on dev).
 
-    Folders without a finished run are left out.
+    Folders without a finished run are left out. Where there are runs for one target each (source en@qu), a column `target`
+    says which ("" for others), and `source` is what they train on.
 
     Raises:
         ValueError: a file is damaged.
@@ -116,6 +127,8 @@ def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
         try:
             recipe = json.loads((run / "run.json").read_text(encoding="utf-8"))["recipe"]
             identity = {name: recipe[name] for name in CURVE if name not in ("step", "score")}
+            source, at, target = identity["source"].partition("@")
+            identity |= {"source": source, **({"target": target} if at else {})}
             for line in (run / "curve.jsonl").read_text(encoding="utf-8").splitlines():
                 point = json.loads(line)
                 rows.append({**identity, "step": point["step"], "score": point["score"]})
@@ -123,6 +136,8 @@ def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
             raise ValueError(
                 f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun"
             ) from error
+    if any("target" in row for row in rows):
+        return pd.DataFrame(rows, columns=[*CURVE, "target"]).fillna({"target": ""})
     return pd.DataFrame(rows, columns=list(CURVE))
 
 

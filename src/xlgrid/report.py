@@ -1,8 +1,9 @@
 """The report of a study: what the cells of `notebooks/report.ipynb` call, each returning HTML that needs no network.
 
 Frames are those of the exhibits. Cells have one row per *planned* cell: `task`, `encoder`, `method`, `source`,
-`target`, `seed`, `metric`, `score` (percent, NaN without a result), `n` (examples), `seconds` (of evaluation).
-Curves have `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`. Run records are the contents of `run.json`.
+`target`, `seed`, `metric`, `score` (percent, NaN without a result), `n` (examples), `seconds` (of evaluation), and maybe
+`snapshot` (the step of its run on text that the target is spoken as of, NaN for the end) and `run` (the run's folder).
+Curves have `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and maybe `target`, of runs for one each. Run records are the contents of `run.json`.
 """
 
 import base64
@@ -66,7 +67,7 @@ def load(study_file: str | Path, folder: str | Path) -> Report:
         folder=Path(folder),
         exhibits=study.exhibits,
         languages=study.languages_used(),
-        cells=records.read_cells((cell.path, cell._asdict()) for cell in grid.cells(study)),
+        cells=records.read_cells((cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in grid.cells(study)),
         curves=records.read_curves(run.folder for run in grid.runs(study)),
         runs=read_runs(run.folder for run in grid.runs(study)),
         preparation=read_preparation(folder),
@@ -104,7 +105,8 @@ def read_preparation(folder: str | Path) -> pd.DataFrame:
 
 def overview(name: str, title: str, description: str, cells: pd.DataFrame) -> Html:
     """Titles, description, and boxes: how many cells and runs are done of those planned, and what the study varies."""
-    runs = cells.assign(done=cells["score"].notna()).groupby(RUN, sort=False)["done"].all()
+    # Runs of one source, each for one target, are several.
+    runs = cells.assign(done=cells["score"].notna()).groupby(_having(cells, RUN, "run"), sort=False)["done"].all()
     counts = {
         "cells": (int(cells["score"].notna().sum()), len(cells)),
         "runs with all their cells": (int(runs.sum()), len(runs)),
@@ -156,7 +158,10 @@ def coverage(cells: pd.DataFrame) -> Html:
     parts = []
     for (task, encoder), one in cells.groupby(["task", "encoder"], sort=False):
         # A cell with several metrics is one cell.
-        one = one.drop_duplicates([*RUN, "target"])
+        one = one.drop_duplicates(_having(one, [*RUN, "target"], "snapshot"))
+        if "snapshot" in one:
+            steps = one["snapshot"].map("@{:.0f}".format).where(one["snapshot"].notna(), "")
+            one = one.assign(target=one["target"] + steps)
         targets = list(dict.fromkeys(one["target"]))
         groups = one.groupby(["method", "source", "target"], sort=False)["score"].agg(["count", "size"])
         done = {key: (int(n), int(planned)) for key, n, planned in groups.itertuples()}
@@ -244,7 +249,7 @@ def spread(cells: pd.DataFrame) -> Html:
 def seed_deviations(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with two seeds or more, and their `deviation` (points) from the mean over seeds of the same cell."""
     scored = cells.dropna(subset="score")
-    seeds = scored.groupby(ENTRY, sort=False)["score"]
+    seeds = scored.groupby(_having(scored, ENTRY, "snapshot"), sort=False, dropna=False)["score"]
     return scored.assign(deviation=scored["score"] - seeds.transform("mean"))[seeds.transform("size") > 1]
 
 
@@ -278,7 +283,7 @@ def spread_figure(deviations: pd.DataFrame) -> Figure:
             )
         for y, method in enumerate(methods):
             mine = one[one["method"] == method]
-            free = len(mine) - mine.drop_duplicates(ENTRY).shape[0]
+            free = len(mine) - mine.drop_duplicates(_having(mine, ENTRY, "snapshot")).shape[0]
             sd = float(np.sqrt((mine["deviation"] ** 2).sum() / free))
             ax.plot([-sd, sd], [y, y], color=plots.INK, linewidth=1.2, solid_capstyle="butt", zorder=0.5)
             text = number(sd, 1)
@@ -317,7 +322,7 @@ def curves_figure(curves: pd.DataFrame) -> Figure:
     axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
     handles: dict[str, Any] = {}
     for ax, ((task, encoder, method), one) in zip(axes, panels, strict=False):
-        for (source, _), run in one.groupby(["source", "seed"], sort=False):
+        for (source, *_), run in one.groupby(_having(one, ["source", "seed"], "target"), sort=False):
             i = sources.index(source)
             look: Any = {
                 "color": plots.COLOURS[i % len(plots.COLOURS)],
@@ -361,7 +366,8 @@ def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> Html:
     """
     keys = ["task", "encoder", "method"]
     # Several metrics of one cell share one evaluation.
-    done = cells.dropna(subset="score").drop_duplicates([*RUN, "target"])
+    done = cells.dropna(subset="score")
+    done = done.drop_duplicates(_having(done, [*RUN, "target"], "snapshot"))
     # In the order of the study.
     totals = {(str(t), str(e), str(m)): [0, 0.0, 0, 0.0] for t, e, m in cells[keys].itertuples(index=False)}
     for record in runs:
@@ -404,9 +410,14 @@ def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
 
 
 def summary(cells: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard deviation (percent) over seeds of every task, encoder, method, source, target and metric."""
-    scores = cells.groupby(ENTRY, sort=False)["score"]
+    """Mean and standard deviation (percent) over seeds of every task, encoder, method, source, target, metric and snapshot."""
+    scores = cells.groupby(_having(cells, ENTRY, "snapshot"), sort=False, dropna=False)["score"]
     return scores.agg(mean="mean", sd="std", n_seeds="count", n_seeds_expected="size").reset_index()
+
+
+def _having(frame: pd.DataFrame, names: Sequence[str], also: str) -> list[str]:
+    """These columns, and another where the frame has it."""
+    return [*names, *([also] if also in frame else [])]
 
 
 def duration(seconds: float) -> str:

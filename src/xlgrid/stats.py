@@ -188,14 +188,16 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
     """Learning curves with a row, of score NaN, also for every run of `cells` and every step that has no score yet.
 
     Args:
-        curves: `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`.
+        curves: `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`; `target` of runs for one target each.
         cells: cells of the planned runs.
         lines: the column whose values are the lines of the figure; a line has the steps that any of its runs has.
     """
     run = ["task", "encoder", "method", "source", "seed"]
     runs = pd.concat([curves[run], cells[run]]).drop_duplicates()
     steps = curves[list(dict.fromkeys([lines, "step"]))].drop_duplicates()
-    return runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)
+    found = runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)
+    # Of runs for one target each; a gap is no group.
+    return found.fillna({"target": ""}) if "target" in found else found
 
 
 def entries(

@@ -14,7 +14,7 @@ from xlgrid.checks import problems
 from xlgrid.claims import Claim
 from xlgrid.data import DataSource
 from xlgrid.exhibits import AnyExhibit, Exhibit, Heatmap, Naming, Published, Table
-from xlgrid.grid import MLM
+from xlgrid.grid import MLM, data_of
 from xlgrid.languages import Language, language, parts
 from xlgrid.mini import MiniEncoder
 from xlgrid.names import unknown
@@ -44,6 +44,10 @@ class TaskEntry(Strict):
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated")
     max_length: PositiveInt = 512
+    start: Name | None = Field(
+        None,
+        description="task of the study; runs begin with all weights, head too, of that task's run of the same method",
+    )
     separators: Literal["tokenizer", "one"] = Field(
         "tokenizer", description="between two segments: as the tokenizer has them, or one (Foroutan et al. 2023's code)"
     )
@@ -79,12 +83,41 @@ class EncoderEntry(Strict):
         return self
 
 
+class PublishedWeights(Strict):
+    """Where to read a method's runs on text, which are not trained here: adapters in the layout of AdapterHub."""
+
+    hub: str | None = Field(None, description="owner/name, in which {language} and {encoder} stand for the run's")
+    revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
+    path: str | None = Field(None, description="a folder, in which {language} and {encoder} stand for the run's")
+    names: dict[str, str] = Field({}, description="languages and encoders, ours: theirs, where the names differ")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.hub is None) == (self.path is None):
+            raise ValueError("published weights come from either `hub` or `path`: give exactly one")
+        try:
+            apart = self.place("one", "") != self.place("another", "")
+        except (KeyError, IndexError, ValueError) as error:
+            raise ValueError(
+                f"{self.hub or self.path!r} has {error} in braces, where only {{language}} and {{encoder}} can stand"
+            ) from None
+        if not apart:
+            raise ValueError(f"{self.hub or self.path!r} is the same for every language: put {{language}} in it")
+        return self
+
+    def place(self, language: str, encoder: str) -> str:
+        """The repository or folder of a language's weights."""
+        theirs = {"language": self.names.get(language, language), "encoder": self.names.get(encoder, encoder)}
+        return str(self.hub or self.path).format_map(theirs)
+
+
 class MethodEntry(Strict):
     """A method: its base in xlgrid.methods.METHODS and what differs from the defaults."""
 
     base: str | None = Field(None, description="absent: the entry's own name")
     options: dict[str, float | int | str | bool] = {}
     start: Start | None = None
+    published: PublishedWeights | None = Field(None, description="its runs on text are read from here, not trained")
 
 
 class TrainingEntry(Strict):
@@ -108,6 +141,11 @@ class Grid(Strict):
     target: list[str] = Field(min_length=1)
     seed: list[NonNegativeInt] = Field(min_length=1)
     languages: list[str] = Field([], description="what the groups range over; absent: the study's languages")
+    snapshots: list[PositiveInt] = Field(
+        [],
+        description="steps of the targets' runs on text: cells speak each target as of each step, target@step, instead of "
+        "as of the end; the training of those runs has them among its own `snapshots`",
+    )
 
 
 class Study(Strict):
@@ -228,11 +266,15 @@ class Study(Strict):
         return {code: language(code) for code in self.languages}
 
     def recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
-        """The resolved recipe of one run: training entries that match are applied in order."""
+        """The resolved recipe of one run: training entries that match are applied in order.
+
+        Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
+        """
         identity = {"task": task, "encoder": encoder, "method": method, "source": source}
+        matched = identity | {"source": data_of(source)}
         settings: dict[str, Any] = {}
         for entry in self.training:
-            if all(identity[axis] in ([v] if isinstance(v, str) else v) for axis, v in entry.when.items()):
+            if all(matched[axis] in ([v] if isinstance(v, str) else v) for axis, v in entry.when.items()):
                 settings |= entry.set
         return Recipe(
             study=self.name,
@@ -242,6 +284,7 @@ class Study(Strict):
             seed=seed,
             training=Training(**settings),
             start=self.methods[method].start if task != MLM else None,
+            first=self.tasks[task].start if task != MLM else None,
             **identity,
         )
 

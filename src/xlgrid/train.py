@@ -29,10 +29,12 @@ import numpy as np
 
 from xlgrid import batches, evaluate, metrics
 from xlgrid.files import whole, write_text
+from xlgrid.grid import data_of
 from xlgrid.methods import make
 from xlgrid.recipe import Recipe, Training
 
 if TYPE_CHECKING:
+    import torch
     from transformers import PreTrainedModel
 
 STATE = "state.pt"
@@ -43,7 +45,8 @@ class Stopped(Exception):
 
 
 def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path], folder: str | Path) -> None:
-    """Train one run; write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`.
+    """Train one run; write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`, and on the way `step{n}.safetensors`
+    for each of the recipe's snapshots: what delta.safetensors has, as of step n.
 
     Args:
         encoder: folder of the pretrained encoder.
@@ -78,10 +81,10 @@ class Loop:
         self.began = time.monotonic()
         self.recipe, self.settings, self.folder = recipe, recipe.training, folder
         # The recipe has names of encoder and task only: these are what they stood for.
-        starts = evaluate.start_folders(recipe)
-        begins = [path / "delta.safetensors" for path in starts]
+        texts, first = evaluate.start_folders(recipe), evaluate.first_folders(recipe)
+        begins = [path / evaluate.DELTA for path in (*texts, *first)]
         self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begins])
-        codes = recipe.source.split("+")
+        codes = data_of(recipe.source).split("+")
         self.train, self.dev = (
             batches.mix(
                 [batches.read(path, code) for path, code in zip(paths, codes, strict=True)], self.settings.mix_seed
@@ -102,8 +105,9 @@ class Loop:
         if self.settings.head == "lm-head":
             evaluate.head_of_lm(self.model, encoder)
         self.method.install(self.model)
-        evaluate.load_start(starts, self.model)
-        self.method.speak(self.model, recipe.source)
+        evaluate.load_start(texts, self.model)
+        evaluate.load_first(first, self.model, self.method)
+        self.method.speak(self.model, data_of(recipe.source))
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
@@ -116,6 +120,10 @@ class Loop:
         self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=self.settings.lr, fused=True)
         self.plan = batches.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
+        if (last := max(self.settings.snapshots, default=0)) > self.steps:
+            raise ValueError(
+                f"`snapshots` has step {last:,}, but this training has {self.steps:,} steps: leave it out, or train longer"
+            )
         self.step = 0
         self.limit = self.settings.micro_batch_tokens
         self.seconds = 0.0
@@ -145,6 +153,9 @@ class Loop:
             # Evaluated before a stop or save at this step is noted in the curve, so a resumed run does it exactly once.
             if self.step in due and (not self.curve or self.curve[-1]["step"] < self.step):
                 self.evaluate(check)
+            # Likewise before a stop or save at this step; once more after one, the same bytes.
+            if self.step in self.settings.snapshots:
+                self.write(evaluate.snapshot_path(self.folder, self.step), self.trained())
             if self.step == self.steps:
                 return
             check()
@@ -246,11 +257,22 @@ class Loop:
         self.losses = []
         if line["score"] > self.best_score or self.settings.keep == "last":
             self.best_step, self.best_score = line["step"], line["score"]
-            self.best = {name: p.detach().cpu().clone() for name, p in evaluate.kept(self.model, self.method).items()}
+            self.best = self.trained()
         _say(
             f"step {self.step}/{self.steps}  loss {line['loss']:.4f}  dev {line['score']:.2f}  "
             f"({self.settings.keep} {self.best_score:.2f} at {self.best_step})  {line['seconds']:.0f} s"
         )
+
+    def trained(self) -> dict[str, "torch.Tensor"]:
+        """A copy of what the run's results hold, as it is now."""
+        return {name: p.detach().cpu().clone() for name, p in evaluate.kept(self.model, self.method).items()}
+
+    def write(self, path: Path, tensors: dict[str, "torch.Tensor"]) -> None:
+        """Write tensors with the digest of the recipe, atomically."""
+        from safetensors.torch import save
+
+        with whole(path) as aside:
+            aside.write_bytes(save(tensors, metadata={"digest": self.recipe.digest()}))
 
     def elapsed(self) -> float:
         """Seconds of training, those before interruptions included."""
@@ -279,27 +301,37 @@ class Loop:
             torch.save(state, file)
 
     def resume(self) -> None:
-        """Take up the state in the folder, if it is whole and of this recipe."""
+        """Take up the state in the folder, if it is whole and of this recipe; otherwise remove an earlier training's snapshots."""
+        if not self.taken_up():
+            for old in self.folder.glob("step*.safetensors"):
+                old.unlink()
+
+    def taken_up(self) -> bool:
+        """Whether there is a state to go on from, which is then taken up."""
         import torch
 
         path = self.folder / STATE
-        for left in self.folder.glob(f".{path.stem}.*{path.suffix}"):
-            # A process killed while writing leaves its file behind.
+        # A process killed while writing leaves its file behind.
+        for left in (*self.folder.glob(f".{path.stem}.*{path.suffix}"), *self.folder.glob(".step*.safetensors")):
             left.unlink(missing_ok=True)
         if not path.exists():
-            return
+            return False
         try:
             state = torch.load(path, map_location=self.device, weights_only=True)
             digest, inputs = state["digest"], state["inputs"]
         except Exception as error:
             _say(f"warning: {path} is truncated or damaged ({type(error).__name__}): training starts over")
-            return
+            return False
         if digest != self.recipe.digest():
             _say(f"note: {path} belongs to another recipe ({digest}): training starts over")
-            return
+            return False
         if inputs != self.inputs:
             _say(f"note: the encoder or the data have changed since {path} was written: training starts over")
-            return
+            return False
+        passed = [evaluate.snapshot_path(self.folder, n) for n in self.settings.snapshots if n < state["step"]]
+        if lost := [file for file in passed if not file.exists()]:
+            _say(f"note: {lost[0]} is gone, which only training can make: it starts over")
+            return False
         with torch.no_grad():
             for name, parameter in self.weights.items():
                 parameter.copy_(state["weights"][name])
@@ -309,11 +341,10 @@ class Loop:
         self.losses, self.curve = state["losses"], state["curve"]
         self.best_step, self.best_score = state["best_step"], state["best_score"]
         _say(f"resumes after step {self.step} of {self.steps}")
+        return True
 
     def finish(self) -> None:
         """Write the results and remove the state."""
-        from safetensors.torch import save
-
         write_text(self.folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in self.curve))
         parameters = dict(self.model.named_parameters())
         record = {
@@ -339,8 +370,7 @@ class Loop:
             "commit": _commit(),
         }
         write_text(self.folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-        with whole(self.folder / "delta.safetensors") as aside:
-            aside.write_bytes(save(self.best, metadata={"digest": self.recipe.digest()}))
+        self.write(self.folder / evaluate.DELTA, self.best)
         (self.folder / STATE).unlink(missing_ok=True)
 
 

@@ -150,3 +150,27 @@ def test_an_expectation_reads_as_an_inequality(
 ) -> None:
     claim = Claim(says="s", against=50, expect=expect, margin=margin)
     assert (claim.expected, claim.range) == (said, bounds)
+
+
+def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out(tmp_path: Path) -> None:
+    raw = yaml.safe_load(STUDY)
+    raw["methods"] |= {"bitfit": {"start": {"method": "full-ft", "at": "target"}}}
+    raw["methods"] |= {"query": {"base": "qcross", "start": {"method": "full-ft"}}}
+    raw["training"] = [{"when": {"task": "mlm"}, "set": {"snapshots": [5]}}]
+    raw["grids"]["few"]["target"] = ["mono"]
+    early = {"method": ["query"], "source": ["en"], "target": ["mono"], "snapshots": [5]}
+    raw["grids"]["early"] = raw["grids"]["few"] | early
+    raw["grids"]["end"] = raw["grids"]["early"] | {"snapshots": []}
+    raw["claims"]["one"] |= {"select": {"task": "d0", "group": "zero-shot:mono"}}
+    raw["claims"]["one"]["compare"] = [{"method": ["bitfit"]}, {"method": ["query"]}]
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    found = terms(load_study(path))
+    assert {(source, target) for _, method, source, target, _ in found if method == "bitfit"} == {
+        ("en@fr", "fr"),
+        ("en@de", "de"),
+    }
+    assert {(source, target) for _, method, source, target, _ in found if method == "query"} == {
+        ("en", "fr"),
+        ("en", "de"),
+    }

@@ -18,7 +18,7 @@ from xlgrid.cli import app
 from xlgrid.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
 from xlgrid.grid import Run
 from xlgrid.recipe import Phase, Training
-from xlgrid.study import Study, load_study
+from xlgrid.study import PublishedWeights, Study, TrainingEntry, load_study
 
 STUDY = """\
 title: Tiny
@@ -308,3 +308,31 @@ def test_the_readme_has_runs_cells_and_hours_of_every_exhibit_of_foroutan2023(pr
 def test_the_default_of_the_command_is_that_of_the_module() -> None:
     assert cost.assumptions([], []) == Assumed()
     assert f"{TFLOPS:g} TFLOP/s in training" in run().output
+
+
+def test_published_weights_are_stored_and_not_trained(study: Study) -> None:
+    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    published = study.methods["query"].model_copy(update={"published": PublishedWeights(path="{language}")})
+    read = Estimate(study.model_copy(update={"methods": study.methods | {"query": published}}), Assumed()).run(query)
+    trained = Estimate(study, Assumed()).run(query)
+    assert read == Cost(1, 1, gigabytes=trained.gigabytes) and trained.hours > 0
+
+
+def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
+    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
+    kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
+    plain = Estimate(study, Assumed()).run(query)
+    assert (kept.gigabytes, kept.hours) == (3 * plain.gigabytes, plain.hours)
+
+
+def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> None:
+    text = STUDY.replace("tasks: {rt: ", "tasks: {first: {kind: ruletaker, options: {n: 1000}}, rt: ").replace(
+        "2}}}", "2}, start: first}}"
+    )
+    text = text.replace("method: query, pairs: [en-fr, en-de]", "method: query, at: target")
+    text = text.replace("source: [en+en-fr], target: [en-X, de-en]", "source: [en], target: [fr, de]")
+    text = text.partition("exhibits:")[0]
+    Path("studies/tiny.yaml").write_text(text)
+    found = dict(Estimate(load_study("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
+    assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2, 2)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from test_batches import write
 from transformers import XLMRobertaConfig, XLMRobertaModel
 
@@ -144,3 +145,45 @@ print([name for name in {HEAVY} if name in sys.modules])
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
+
+
+QUERY = "roberta.encoder.layer.0.attention.self.query.cross"
+
+
+@pytest.fixture
+def spoken(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A run of qcross that begins with the text of en; en and fr have text runs with a snapshot, each of one number all over."""
+    monkeypatch.chdir(tmp_path)
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
+    recipe = Recipe.model_validate({**names, "base": "qcross", "start": {"method": "query"}, "training": training})
+    shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
+    for place, number in {"en/seed1/delta": 1, "fr/seed1/delta": 2, "fr/seed1/step10": 3, "en/seed1/step10": 4}.items():
+        path = tmp_path / f"results/s/runs/mlm/e/query/{place}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name("run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": []}))
+        save_file({name: torch.full(size, float(number)) for name, size in shape.items()}, path, {"digest": "d"})
+    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
+    return made | {"run": tmp_path / "run"}
+
+
+def heard(spoken: dict[str, Any], target: str) -> float:
+    model = module.speaking(spoken["run"], spoken["encoder"], batches.read(spoken["tokens"]), target)
+    return float(dict(model.named_parameters())[f"{QUERY}.weight"].detach().mean())
+
+
+def test_a_cell_speaks_through_its_target_as_of_the_step_it_names(spoken: dict[str, Any], tmp_path: Path) -> None:
+    assert heard(spoken, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
+    assert [heard(spoken, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
+    evaluate(**{**spoken, "target": "fr@10"}, out=tmp_path / "cell.json")
+    cell = records.read_cell(tmp_path / "cell.json")
+    assert (cell["target"], cell["speaks"]) == ("fr@10", ["results/s/runs/mlm/e/query/fr/seed1"])
+
+
+def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(spoken: dict[str, Any]) -> None:
+    folder = Path("results/s/runs/mlm/e/query/fr/seed1")
+    with pytest.raises(FileNotFoundError, match=f"snapshots of the steps: 10.* delete {folder}"):
+        heard(spoken, "fr@20")
+    (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "other", "labels": []}))
+    with pytest.raises(ValueError, match=f"of recipe d, the run.json beside it of other: delete {folder}"):
+        heard(spoken, "fr@10")

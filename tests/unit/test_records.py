@@ -79,3 +79,28 @@ def test_a_truncated_curve_is_named(tmp_path: Path) -> None:
     path.write_text(path.read_text()[:-5])
     with pytest.raises(ValueError, match=r"curve\.jsonl in .* is damaged"):
         records.read_curves([tmp_path / "a"])
+
+
+def test_what_follows_the_at_becomes_the_snapshot_and_is_not_shown(tmp_path: Path) -> None:
+    early, own = {**WHO, "target": "fr@10"}, {**WHO, "source": "en@fr"}
+    found = records.read_cells(
+        [(cell(tmp_path, "early.json", target="fr@10"), early), (cell(tmp_path, "own.json", source="en@fr"), own)]
+    )
+    assert found[["source", "target"]].values.tolist() == [["en", "fr"], ["en", "fr"]]
+    assert found["score"].notna().all()
+    assert found["snapshot"][0] == 10 and math.isnan(found["snapshot"][1])
+    with pytest.raises(ValueError, match="target 'fr@10' instead of 'fr'"):
+        records.read_cells([(tmp_path / "early.json", WHO)])
+
+
+def test_curves_of_runs_for_one_target_each_say_which(tmp_path: Path) -> None:
+    folders = []
+    for source in ("en", "en@fr"):
+        folder = tmp_path / source
+        folder.mkdir()
+        (folder / "run.json").write_text(json.dumps({"recipe": {**WHO, "source": source}}))
+        (folder / "curve.jsonl").write_text('{"step": 5, "score": 1}\n')
+        folders.append(folder)
+    assert "target" not in records.read_curves(folders[:1])
+    found = records.read_curves(folders)
+    assert found[["source", "target", "step"]].values.tolist() == [["en", "", 5], ["en", "fr", 5]]

@@ -101,6 +101,24 @@ def test_coverage_counts_a_cell_with_two_metrics_once(cells: pd.DataFrame) -> No
     assert report.coverage(pd.concat([cells, cells.assign(metric="f1")])) == report.coverage(cells)
 
 
+def test_targets_as_of_a_step_stand_apart(cells: pd.DataFrame) -> None:
+    """As of step 10 and of the end, with scores far apart."""
+    both = pd.concat([cells.assign(snapshot=NAN), cells.assign(snapshot=10.0, score=cells["score"] - 50)])
+    found = report.summary(both)
+    assert found.loc[found["target"].eq("en") & found["method"].eq("full"), "mean"].tolist() == [92.0, 42.0]
+    assert report.seed_deviations(both)["deviation"].abs().max() == 2.0
+    head = report.coverage(both).partition("</thead>")[0]
+    assert [head.count(f">{target}<") for target in ("en", "ar", "en@10", "ar@10")] == [1, 1, 1, 1]
+
+
+def test_runs_of_one_source_for_one_target_each_are_several(cells: pd.DataFrame, curves: pd.DataFrame) -> None:
+    apart = cells.assign(run=cells["method"] + cells["target"] + cells["seed"].astype(str))
+    assert "3<small> / 6</small></b>runs" in report.overview("demo", "A title", "What it is.", apart)
+    twice = pd.concat([curves.assign(target="en"), curves.assign(target="ar")])
+    lines = [len(report.curves_figure(one).axes[0].lines) for one in (curves, twice)]
+    assert lines == [2, 4]
+
+
 def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(tmp_path: Path) -> None:
     folder = tmp_path / "exhibits"
     folder.mkdir()

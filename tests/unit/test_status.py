@@ -20,7 +20,7 @@ from xlgrid import ledger, overview, status
 from xlgrid.cli import app
 from xlgrid.evaluate import pack
 from xlgrid.grid import Cell, Run, cells
-from xlgrid.study import load_study
+from xlgrid.study import EncoderEntry, PublishedWeights, load_study
 
 STUDY = """\
 title: Tiny
@@ -447,3 +447,35 @@ def test_claims_that_cannot_be_judged_are_told_and_keep_nothing_from_the_rest() 
     done = ask("partial", "studies/tiny.yaml")
     assert (done.exit_code, Path("results/tiny/partial/failed.txt").exists()) == (0, True)
     assert "claims: results/tiny/cells/" in done.output, done.output
+
+
+def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text() -> None:
+    text = STUDY.replace("ner: {kind: wikiann}", "ner: {kind: wikiann, start: first}, first: {kind: wikiann}")
+    text = text.replace("full-ft: {}", "mlm: {base: full-ft}, full-ft: {start: {method: mlm, at: target}}")
+    study = load_study(write("studies/tiny.yaml", text))
+    planned = cells(study)
+    cell = next(one for one in planned if (one.source, one.target) == ("qa1@qb1", "qb1"))
+    rests = [target for target, _ in overview.jobs(study, cell)]
+    folders = [
+        f"results/tiny/runs/{place}/seed1/run.json" for place in ("mlm/tiny/mlm/qb1", "first/tiny/full-ft/qa1@qb1")
+    ]
+    assert [rests.index(one) for one in (*folders, f"{cell.run.folder}/run.json", cell.path)] == sorted(
+        rests.index(one) for one in (*folders, f"{cell.run.folder}/run.json", cell.path)
+    )
+    assert not [
+        one for one in rests if "@" in one and not one.startswith(("results/tiny/runs/", "results/tiny/cells/"))
+    ]
+    seen = overview.look(study, planned, ledger.FOLDER)
+    [table] = [part for part in status.matrices(seen, 200) if isinstance(part, Table)]
+    assert list(table.columns[0].cells) == ["qa1", "qa2"]
+
+
+def test_published_weights_rest_on_no_text_and_no_tokens() -> None:
+    study = load_study("studies/tiny.yaml")
+    read = study.methods["full-ft"].model_copy(update={"published": PublishedWeights(path="{language}")})
+    run = Run("tiny", "mlm", "tiny", "full-ft", "qb1", 1)
+    study = study.model_copy(update={"methods": {"full-ft": read}, "encoders": {"tiny": EncoderEntry(path="x")}})
+    assert [target for target, _ in overview.jobs(study, run)] == [
+        "results/tiny/encoders/tiny/model.safetensors",
+        f"{run.folder}/run.json",
+    ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from xlgrid.study import load_study
+from xlgrid.study import PublishedWeights, load_study
 
 TEXT = """\
 title: a study
@@ -190,7 +190,16 @@ def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) ->
     [
         ("method: query, pairs", "method: qurey, pairs", "methods.pair.start.method: .*did you mean 'query'"),
         ("pairs: [en-fr]}", "pairs: [en-it]}", "methods.pair.start: .*'it'"),
-        ("pairs: [en-fr]}", "pairs: [en-fr], source: en-fr}", "give exactly one"),
+        ("pairs: [en-fr]}", "pairs: [en-fr], source: en-fr}", "give one, or neither"),
+        ("method: query, pairs: [en-fr]}", "method: query}", "grids.main.source: method pair: .* en and en-fr"),
+        ("pairs: [en-fr]}", "at: target}", "grids.main: .* method pair begin with .*: leave out en.en-fr, en-fr"),
+        ("{n: 100}}", "{n: 100}, start: rtt}", "tasks.rt.start: unknown task 'rtt', did you mean 'rt'"),
+        ("{n: 100}}", "{n: 100}, start: rt}", "tasks.rt.start: .* in a circle: rt -> rt"),
+        ("seed: [1]}", "seed: [1], snapshots: [5]}", "grids.main.snapshots: cells of method full-ft do not speak"),
+        ("full-ft: {}", "full-ft: {published: {path: 'x/{language}'}}", "methods.full-ft.published: .*base: madx"),
+        ("full-ft: {}", "full-ft: {published: {path: 'x/{lang}'}}", "methods.full-ft.published: .*'lang' in braces"),
+        ("full-ft: {}", "full-ft: {published: {path: x, hub: y/z}}", "exactly one"),
+        ("full-ft: {}", "full-ft: {published: {path: x}}", "'x' is the same for every language"),
         ("tasks:\n", "tasks:\n  mlm: {kind: ruletaker}\n", "tasks.mlm: the name is taken"),
     ],
 )
@@ -208,3 +217,58 @@ def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
     text = TEXT.replace("groups:\n", f"{other}groups:\n").replace(CURVE, exhibit)
     with pytest.raises(ValueError, match=r"s.yaml:21: exhibits.curve.select: no run .* has both targets, en and en-fr"):
         load_study(write(tmp_path, text))
+
+
+SPOKEN = """\
+title: a study
+languages: [en, fr]
+encoders:
+  mini: {mini: {kind: bert, languages: [en]}}
+tasks:
+  rt: {kind: ruletaker, options: {n: 100}}
+  ner: {kind: wikiann, data: {local: x}}
+methods:
+  query: {base: qcross, options: {tune: query}}
+  own: {base: qcross, start: {method: query}}
+training:
+  - {set: {steps: 100}}
+  - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}
+  - {when: {task: mlm, source: en}, set: {snapshots: [50, 100]}}
+grids:
+  main: {task: [rt], encoder: [mini], method: [own], source: [en], target: [mono], seed: [1], snapshots: [50, 100]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "seed: [1], snapshots: [50, 100]",
+            "seed: [1], snapshots: [50, 60]",
+            "s.yaml:16: .*query in en keeps 50, 100, not 60",
+        ),
+        ("seed: [1], snapshots: [50, 100]", "seed: [1], snapshots: [50, 50]", "s.yaml:16: .*a step stands twice"),
+        ("source: fr}, set: {snapshots: [50, 100]}", "source: fr}, set: {}", "query in fr keeps none, not 50, 100"),
+        (
+            "source: en}, set: {snapshots: [50, 100]}",
+            "source: en}, set: {snapshots: [50, 200]}",
+            "s.yaml:14: .*step 200, .* 100 steps",
+        ),
+        ("{method: query}", "{method: query, source: en}", "grids.main.snapshots: cells of method own do not speak"),
+        ("{method: query}", "{method: query, at: source}", "grids.main.snapshots: cells of method own do not speak"),
+        ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* its head is token, and sequence here"),
+    ],
+)
+def test_snapshots_and_stages_that_cannot_be_are_told_with_their_line(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert SPOKEN.count(old) == 1
+    load_study(write(tmp_path, SPOKEN))
+    with pytest.raises(ValueError, match=said):
+        load_study(write(tmp_path, SPOKEN.replace(old, new)))
+
+
+def test_weights_are_read_under_the_names_that_others_gave() -> None:
+    given = PublishedWeights(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
+    assert given.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
+    assert given.place("qu", "bert") == "Hub/bert-qu-wiki"

@@ -175,6 +175,140 @@ def test_a_state_of_another_encoder_starts_over(
     assert result(tmp_path / "run") == result(plain)
 
 
+STEPS = (5, 12, 30)
+
+
+def snapshots(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("step*"))}
+
+
+@pytest.fixture(scope="module")
+def kept(encoder: Path, tokens: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    train(recipe(snapshots=STEPS), encoder, [tokens], [tokens], folder)
+    return folder
+
+
+def test_snapshots_are_the_weights_as_of_their_steps(kept: Path, plain: Path, encoder: Path, tokens: Path) -> None:
+    assert list(snapshots(kept)) == ["step12.safetensors", "step30.safetensors", "step5.safetensors"]
+    last, found = recipe(keep="last"), load_file(kept / "step30.safetensors")
+    train(last, encoder, [tokens], [tokens], kept / "last")
+    assert all(torch.equal(found[name], one) for name, one in load_file(kept / "last" / "delta.safetensors").items())
+    early = load_file(kept / "step5.safetensors")
+    assert early.keys() == found.keys() and not all(torch.equal(early[name], found[name]) for name in found)
+    weights = [load_file(folder / "delta.safetensors") for folder in (kept, plain)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "they change the training"
+
+
+def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
+    kept: Path, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "step7.safetensors").write_bytes(b"of an earlier training")
+    asked = recipe(snapshots=STEPS)
+    assert killed(20, signal.SIGKILL, asked, encoder, tokens, tmp_path).returncode == -signal.SIGKILL
+    assert list(snapshots(tmp_path)) == ["step12.safetensors", "step5.safetensors"]
+    (tmp_path / ".step12.1.safetensors").write_bytes(b"half")
+    train(asked, encoder, [tokens], [tokens], tmp_path)
+    assert snapshots(tmp_path) == snapshots(kept)
+    assert result(tmp_path) == result(kept)
+    assert not list(tmp_path.glob(".step*"))
+
+
+def stopped(at: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path) -> Loop:
+    """A run that was told to stop as soon as it had done step `at`, which it saved."""
+    loop = Loop(asked, encoder, [tokens], [tokens], folder)
+
+    class After:
+        def __bool__(self) -> bool:
+            return loop.step == at
+
+    with pytest.raises(Stopped):
+        loop.go(After())  # type: ignore[arg-type]
+    loop.save()
+    return loop
+
+
+@pytest.mark.parametrize(("at", "written"), [(5, True), (12, False)], ids=["after it", "before it, in an evaluation"])
+def test_a_run_stopped_at_the_step_of_a_snapshot_writes_the_same(
+    at: int, written: bool, kept: Path, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    asked = recipe(snapshots=STEPS)
+    stopped(at, asked, encoder, tokens, tmp_path)
+    assert (tmp_path / f"step{at}.safetensors").exists() is written
+    train(asked, encoder, [tokens], [tokens], tmp_path)
+    assert snapshots(tmp_path) == snapshots(kept)
+
+
+def test_a_snapshot_that_is_gone_is_made_again(
+    kept: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = recipe(snapshots=STEPS)
+    stopped(13, asked, encoder, tokens, tmp_path)
+    (tmp_path / "step12.safetensors").unlink()
+    train(asked, encoder, [tokens], [tokens], tmp_path)
+    assert "step12.safetensors is gone" in capfd.readouterr().err
+    assert snapshots(tmp_path) == snapshots(kept)
+
+
+def test_a_snapshot_after_the_end_is_refused(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="step 31, but this training has 30 steps"):
+        train(recipe(snapshots=(5, 31)), encoder, [tokens], [tokens], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def staged(folder: Path, task: str, first: str | None, **changes: Any) -> tuple[Recipe, Path]:
+    """The recipe of a task, whose runs begin with those of task `first`, and the folder of its run."""
+    made = {**recipe(steps=4, evaluations=1, **changes).model_dump(), "task": task, "first": first}
+    return Recipe.model_validate(made), folder / f"results/s/runs/{task}/e/m/en/seed1"
+
+
+def test_a_second_stage_begins_with_all_that_the_first_ended_with(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, folder = staged(tmp_path, "siqa", None)
+    train(one, encoder, [tokens], [tokens], folder)
+    two, second = staged(tmp_path, "copa", "siqa")
+    loop = Loop(two, encoder, [tokens], [tokens], second)
+    stored = load_file(folder / "delta.safetensors")
+    assert "classifier.weight" in stored
+    assert all(torch.equal(p, stored[name]) for name, p in evaluate.kept(loop.model, loop.method).items())
+
+
+def test_a_second_stage_starts_over_when_the_first_has_changed(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    two, second = staged(tmp_path, "copa", "siqa")
+    for changes in ({}, {"lr": 1e-2}):
+        one, folder = staged(tmp_path, "siqa", None, **changes)
+        train(one, encoder, [tokens], [tokens], folder)
+        Loop(two, encoder, [tokens], [tokens], second).save()
+    assert "have changed since" in capfd.readouterr().err
+
+
+def test_the_first_stage_comes_after_the_text(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a method trains is the first stage's, all else the text's."""
+    monkeypatch.chdir(tmp_path)
+    query = "bert.encoder.layer.0.attention.self.query"
+    spoken = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
+    texts = tmp_path / "results/s/runs/mlm/e/mlm/en/seed1"
+    texts.mkdir(parents=True)
+    save_file(spoken, texts / "delta.safetensors")
+    biases = {"base": "bitfit", "start": {"method": "mlm"}}
+    one, folder = staged(tmp_path, "siqa", None)
+    train(Recipe.model_validate(one.model_dump() | biases), encoder, [tokens], [tokens], folder)
+    two, second = staged(tmp_path, "copa", "siqa")
+    loop = Loop(Recipe.model_validate(two.model_dump() | biases), encoder, [tokens], [tokens], second)
+    stored = load_file(folder / "delta.safetensors")
+    now = dict(loop.model.named_parameters())
+    assert torch.equal(now[f"{query}.weight"], spoken[f"{query}.weight"]) and f"{query}.weight" not in stored
+    assert torch.equal(now[f"{query}.bias"], stored[f"{query}.bias"])
+    assert not torch.equal(spoken[f"{query}.bias"], stored[f"{query}.bias"])
+
+
 def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
     for name, more in {"whole": {}, "cut": {"micro_batch_tokens": 40}}.items():
         settings = {"dropout": 0.0, "steps": 4, "evaluations": 1, **more}

@@ -1,4 +1,4 @@
-"""Runs on text that other runs begin with: which are made, and through which of them a cell speaks."""
+"""Runs that other runs begin with, on text and of a first task: which are made, and through which of them a cell speaks."""
 
 import json
 from pathlib import Path
@@ -14,11 +14,14 @@ from xlgrid import attention, batches, evaluate
 CELLS = "results/demo/cells/ruletaker-d0/mini-bert"
 RUNS = "results/demo/runs"
 PAIRS = ["en-fr", "en-de"]
+# A method's runs for each target on a second task.
+STAGED = [f"results/demo/cells/second/mini-bert/{place}/fr/seed1.json" for place in ("mlm-src/en", "mlm-trg/en@fr")]
 QUERY = "bert.encoder.layer.0.attention.self.query.cross"
 
 
 def study() -> dict[str, Any]:
-    """Cross-lingual queries of two pairs and a shared one, and an encoder trained on both; en-it has none of its own."""
+    """Cross-lingual queries of two pairs and a shared one, and an encoder trained on both; en-it has none of its own. Beside
+    them queries of single languages as of two steps, and encoders trained on a source's or a target's text."""
     made = small()
     made["languages"] = codes = ["en", "fr", "de", "it"]
     del made["encoders"]["mini-xlmr"], made["tasks"]["ner"], made["grids"]["ner"]
@@ -30,7 +33,15 @@ def study() -> dict[str, Any]:
         "pair-qcross": {"base": "qcross", "start": {"method": "query", "pairs": PAIRS}},
         "shared-qcross": {"base": "qcross", "start": {"method": "query", "source": both}},
         "cs-baseline": {"base": "bitfit", "start": {"method": "cs-mlm", "source": both}},
+        "own-qcross": {"base": "qcross", "start": {"method": "query"}},
+        "mlm-src": {"base": "full-ft", "start": {"method": "cs-mlm", "at": "source"}},
+        "mlm-trg": {"base": "full-ft", "start": {"method": "cs-mlm", "at": "target"}},
     }
+    made["tasks"]["second"] = made["tasks"]["ruletaker-d0"] | {"start": "ruletaker-d0"}
+    made["training"].append({"when": {"task": "mlm", "source": ["en", "fr"]}, "set": {"snapshots": [2, 4]}})
+    axes = {"encoder": ["mini-bert"], "source": ["en"], "target": ["fr"], "seed": [1]}
+    made["grids"]["staged"] = axes | {"task": ["second"], "method": ["mlm-src", "mlm-trg"]}
+    made["grids"]["early"] = axes | {"task": ["ruletaker-d0"], "method": ["own-qcross"], "snapshots": [2, 4]}
     made["grids"]["ruletaker"] |= {
         "languages": codes,
         "method": ["pair-qcross", "shared-qcross", "cs-baseline"],
@@ -44,6 +55,7 @@ def study() -> dict[str, Any]:
             "select": {"method": "pair-qcross"},
             "targets": ["en-fr", "en-de"],
         },
+        "early": {"kind": "curve", "title": "Steps", "x": "snapshot", "lines": "target", "select": {"source": "en"}},
         "masks": {"kind": "masks", "title": "Masks", "methods": ["pair-qcross"]},
     }
     return made
@@ -53,7 +65,7 @@ def study() -> dict[str, Any]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("starts"), study())
     asked = [f"results/demo/exhibits/{name}.csv" for name in study()["exhibits"]]
-    done = shell(folder, f"snakemake --profile laptop {' '.join(asked)}")
+    done = shell(folder, f"snakemake --profile laptop {' '.join([*asked, *STAGED])}")
     assert done.returncode == 0, done.stderr[-4000:]
     return folder
 
@@ -116,3 +128,61 @@ def test_a_text_run_trains_the_query_alone(built: Path) -> None:
     assert set(delta) == {f"{QUERY}.weight", f"{QUERY}.bias"}
     whole = load_file(built / f"{RUNS}/mlm/mini-bert/cs-mlm/en-fr+en-de/seed1/delta.safetensors")
     assert "bert.embeddings.word_embeddings.weight" in whole
+
+
+def test_a_run_for_a_target_rests_on_its_text_and_on_the_first_stage(tmp_path: Path) -> None:
+    folder = project(tmp_path, study())
+    source, target = (planned(folder, cell) for cell in STAGED)
+    text, first, second = 1, 1, 1
+    assert source["train"] == target["train"] == text + first + second
+    both = planned(folder, *STAGED)
+    assert (both["train"], both["text_tokens"], both["evaluate"]) == (6, 2, 2)
+
+
+@pytest.mark.parametrize(("method", "source", "text"), [("mlm-src", "en", "en"), ("mlm-trg", "en@fr", "fr")])
+def test_a_cell_of_a_second_stage_tells_what_it_rests_on(built: Path, method: str, source: str, text: str) -> None:
+    cell = json.loads((built / f"results/demo/cells/second/mini-bert/{method}/{source}/fr/seed1.json").read_text())
+    assert (cell["source"], cell["target"]) == (source, "fr")
+    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/cs-mlm/{text}/seed1"]
+    record = json.loads((built / cell["run"] / "run.json").read_text())
+    assert record["recipe"]["first"] == "ruletaker-d0"
+    logs = built / f"results/demo/logs/runs/ruletaker-d0/mini-bert/{method}/{source}/seed1.log"
+    assert "step 4/4" in logs.read_text()
+
+
+def test_a_target_is_spoken_as_of_each_step(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = (built / "results/demo/exhibits/early.csv").read_text().splitlines()
+    rows = [dict(zip(table[0].split(","), line.split(","), strict=True)) for line in table[1:]]
+    assert [(float(row["snapshot"]), row["column"], row["n_seeds"]) for row in rows] == [(2, "fr", "1"), (4, "fr", "1")]
+    monkeypatch.chdir(built)
+    run = Path(f"{RUNS}/ruletaker-d0/mini-bert/own-qcross/en/seed1")
+    data = batches.read("results/demo/tokens/ruletaker-d0/mini-bert/fr/test.arrow", "fr")
+    for step in (2, 4):
+        model = evaluate.speaking(run, "results/demo/encoders/mini-bert", data, f"fr@{step}")
+        stored = load_file(f"{RUNS}/mlm/mini-bert/query/fr/seed1/step{step}.safetensors")
+        assert torch.equal(model.state_dict()[f"{QUERY}.weight"], stored[f"{QUERY}.weight"])
+
+
+def test_snapshots_stay_out_of_tables(built: Path) -> None:
+    assert "own-qcross" not in (built / "results/demo/exhibits/ruletaker-transfer.csv").read_text()
+
+
+def test_a_misspelt_target_of_a_run_is_told_before_any_job(tmp_path: Path) -> None:
+    folder = project(tmp_path, study())
+    done = shell(folder, f"snakemake --dry-run {STAGED[1].replace('@fr', '@fx')}")
+    assert done.returncode and "did you mean 'en@fr'" in done.stdout + done.stderr
+
+
+def test_published_weights_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
+    made = study()
+    made["methods"]["query"] = {
+        "base": "madx",
+        "options": {"tune": "language"},
+        "published": {"path": "adapters/{language}"},
+    }
+    made["methods"]["pair-qcross"] = {"base": "madx", "start": {"method": "query"}}
+    made["grids"] = {"main": made["grids"]["staged"] | {"task": ["ruletaker-d0"], "method": ["pair-qcross"]}}
+    made["exhibits"] = {}
+    jobs = planned(project(tmp_path, made), "results/demo/cells/ruletaker-d0/mini-bert/pair-qcross/en/fr/seed1.json")
+    assert (jobs["published_weights"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
+    assert "text_tokens" not in jobs

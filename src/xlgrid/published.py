@@ -1,0 +1,103 @@
+"""Weights that others have published, as the run on text that would have made them."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xlgrid import evaluate
+from xlgrid import lock as locks
+from xlgrid.files import whole, write_text
+from xlgrid.recipe import Recipe
+
+
+class Text(NamedTuple):
+    """What tokens of text say of the model that reads them."""
+
+    head: str = "mlm"
+    names: tuple[str, ...] = ()
+
+
+def import_adapter(
+    recipe: Recipe,
+    encoder: str | Path,
+    place: str,
+    folder: str | Path,
+    revision: str = "main",
+    lock: Path | None = None,
+) -> None:
+    """Write `delta.safetensors`, `run.json` and `curve.jsonl`, without a line, of a run on text that is not trained.
+
+    Args:
+        encoder: folder of the encoder that the adapter is for.
+        place: a folder in AdapterHub's layout; with `lock`, a repository on the Hub, owner/name.
+        folder: the run's folder.
+        revision, lock: of the repository, and the file that says which commit that is.
+
+    Raises:
+        FileNotFoundError: there is no such folder, or a file is missing.
+        ValueError: the Hub cannot be reached or does not know the repository, or the weights are damaged or do not fit.
+    """
+    began = time.monotonic()
+    import torch
+    from safetensors.torch import save
+
+    from xlgrid import adapterhub
+    from xlgrid.methods import make
+    from xlgrid.train import fingerprint
+
+    found, origin = fetch(place, revision, lock)
+    files = (adapterhub.CONFIG, *adapterhub.WEIGHTS)
+    method: Any = make(recipe.base, recipe.options)
+    torch.manual_seed(recipe.seed)
+    model = evaluate.load_model(encoder, Text())
+    method.install(model)
+    tensors = adapterhub.read(found, model, method)
+    folder = Path(folder)
+    parameters = dict(model.named_parameters())
+    record = {
+        "recipe": recipe.model_dump(mode="json"),
+        "digest": recipe.digest(),
+        "inputs": fingerprint([Path(encoder) / "model.safetensors", *(found / name for name in files)]),
+        "published": origin,
+        "labels": [],
+        "metric": "accuracy",
+        "best_step": 0,
+        "dev_score": None,
+        "steps": 0,
+        "n_train": 0,
+        "n_dev": 0,
+        "parameters": {
+            "trained": sum(tensor.numel() for tensor in tensors.values()),
+            "total": sum(parameter.numel() for parameter in parameters.values()),
+        },
+        **evaluate.circumstances(torch.device("cpu")),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    write_text(folder / "curve.jsonl", "")
+    write_text(folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    with whole(folder / evaluate.DELTA) as aside:
+        aside.write_bytes(save(tensors, metadata={"digest": recipe.digest()}))
+
+
+def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple[Path, dict[str, Any]]:
+    """The folder of what is published, and where it came from; with `lock`, fetched from the Hub at the locked commit.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: the Hub cannot be reached, or does not know the repository.
+    """
+    if lock is None:
+        if not Path(place).is_dir():
+            raise FileNotFoundError(f"there is no folder {place}: check `published` of the method, and its `names`")
+        return Path(place), {"path": place}
+    from huggingface_hub import snapshot_download
+
+    from xlgrid.adapterhub import CONFIG, WEIGHTS
+
+    commit = locks.commit(lock, "model", place, revision)
+    try:
+        found = Path(snapshot_download(place, revision=commit, allow_patterns=[CONFIG, *WEIGHTS]))
+    except Exception as error:  # of whatever the Hub or the network raise, say what was being fetched
+        raise ValueError(f"cannot fetch {place} at {commit[:7]}: {type(error).__name__}: {error}") from error
+    return found, {"hub": place, "revision": revision, "commit": commit}
