@@ -23,6 +23,7 @@ from xlgrid.grid import (
 )
 from xlgrid.languages import parts
 from xlgrid.study import load_study
+from xlgrid.tasks import task
 
 # A study of many cells is millions of objects of Snakemake, which looking for garbage among slows by half.
 gc.set_threshold(1_000_000, 50, 1000)
@@ -75,7 +76,10 @@ def misspelt(path):
 
 
 def source_tokens(wildcards, split):
-    folder = f"results/{STUDY.name}/tokens/{wildcards.task}/{wildcards.encoder}"
+    task = wildcards.task
+    if task != MLM:
+        task, _ = STUDY.entry(task, split)
+    folder = f"results/{STUDY.name}/tokens/{task}/{wildcards.encoder}"
     return [f"{folder}/{language}/{split}.arrow" for language in data_of(wildcards.source).split("+")]
 
 

@@ -55,26 +55,25 @@ rule data:
 
 rule fetch_data:
     output:
-        expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
+        "results/{study}/data/{task}/{language}/{split}.parquet",
     log:
-        "results/{study}/logs/data/{task}/{language}.log",
+        "results/{study}/logs/data/{task}/{language}/{split}.log",
     benchmark:
-        "results/{study}/benchmarks/data/{task}/{language}.tsv"
+        "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
     wildcard_constraints:
         task=FETCHED,
     conda:
         "../envs/xlgrid.yaml"
     params:
         kind=lambda w: STUDY.tasks[w.task].kind,
-        source=lambda w: STUDY.tasks[w.task].data.model_dump_json(exclude_none=True),
+        source=lambda w: STUDY.tasks[w.task].data.of(w.split).model_dump_json(exclude_none=True),
         lock=config["hub_lock"],
-        folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid fetch-data {params.kind:q} {wildcards.language:q} \
+        xlgrid fetch-data {params.kind:q} {wildcards.language:q} {wildcards.split} \
             --source {params.source:q} \
             --lock {params.lock:q} \
-            --output {params.folder:q} 2>{log:q}
+            --output {output:q} 2>{log:q}
         """
 
 

@@ -93,12 +93,15 @@ rule tokens:
         kind=lambda w: STUDY.tasks[w.task].kind,
         max_length=lambda w: STUDY.tasks[w.task].max_length,
         separators=lambda w: "--one-separator" if STUDY.tasks[w.task].separators == "one" else "",
+        stride=lambda w: (
+            f"--stride {STUDY.tasks[w.task].stride}" if task(STUDY.tasks[w.task].kind).head == "span" else ""
+        ),
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \
             --encoder {params.encoder:q} \
-            --max-length {params.max_length} {params.separators} \
+            --max-length {params.max_length} {params.separators} {params.stride} \
             --output {output:q} 2>{log:q}
         """
 

@@ -108,8 +108,13 @@ def same_contexts(first: batches.Tokens, second: batches.Tokens) -> tuple[batche
     A context differs where a long input was cut, to make room for a longer question.
 
     Raises:
-        ValueError: the two are not the same examples, or have no context in common.
+        ValueError: the two are not the same examples, have no context in common, or several inputs an example.
     """
+    if first.head in ("span", "choice"):
+        raise ValueError(
+            f"attention is compared on tasks with one input an example, which one with the head {first.head!r} has not: "
+            "select another task"
+        )
     if len(first) != len(second):
         raise ValueError(
             f"the targets have {len(first)} and {len(second)} examples: attention is compared on the same examples, "

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xlgrid import languages
+from xlgrid.spans import Spans
 from xlgrid.values import Values
 
 if TYPE_CHECKING:
@@ -41,14 +42,20 @@ class Vocabulary(NamedTuple):
 class Tokens:
     """A tokens file, or a mix of several: ragged columns as flat values and offsets (n + 1).
 
+    What is trained on and cut into batches is a *row*: an example; or one of its windows (`head` "span"); or all inputs
+    of an example together, one for each of its `choices` (`head` "choice").
+
     Attributes:
-        values, offsets: token ids of example i are `values[offsets[i] : offsets[i + 1]]`; of text they stay in the file.
-        contexts: tokens of each example's first segment, its special tokens included.
-        labels: one per example (`head` "sequence"), or one per token, -100 where none is due (`head` "token"); none yet
-            for `head` "mlm", whose tokens are masked when they are collated.
+        values, offsets: token ids of input i are `values[offsets[i] : offsets[i + 1]]`; of text they stay in the file.
+        contexts: tokens of each input's first segment, its special tokens included.
+        labels: one per row (`head` "sequence", "choice"), or one per token, -100 where none is due (`head` "token"), or
+            first and last token of the answer, both 0 where there is none (`head` "span"); none yet for `head` "mlm",
+            whose tokens are masked when they are collated.
         depths: depth of proof, or None.
-        switched: whether the segments are in two languages.
-        parts: number of the part of a mix that each example is of; None where there is but one.
+        switched: whether the segments of an input are in two languages.
+        parts: number of the part of a mix that each row is of; None where there is but one.
+        choices: inputs per row.
+        spans: for `head` "span", what an answer is read from.
     """
 
     values: NDArray[np.int32] | Values
@@ -56,36 +63,65 @@ class Tokens:
     contexts: Ints
     labels: Ints
     depths: Ints | None
-    head: Literal["sequence", "token", "mlm"]
+    head: Literal["sequence", "token", "span", "choice", "mlm"]
     names: tuple[str, ...]
     pad_id: int
     switched: Flags
     vocabulary: "Vocabulary | None" = None
     parts: Ints | None = None
+    choices: int = 1
+    spans: Spans | None = None
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return (len(self.offsets) - 1) // self.choices
+
+    @property
+    def examples(self) -> int:
+        """How many there are, which windows are more than."""
+        return int(self.numbers.max()) + 1 if len(self) else 0
+
+    @property
+    def numbers(self) -> Ints:
+        """The number of the example that each row is of."""
+        return np.arange(len(self)) if self.spans is None else self.spans.examples
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Tokens per input."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def longest(self) -> Ints:
+        """Tokens of the longest input of each row."""
+        return self.sizes if self.choices == 1 else self.sizes.reshape(-1, self.choices).max(1)
 
     @cached_property
     def lengths(self) -> Ints:
-        """Tokens per example."""
-        return np.diff(self.offsets)
+        """Tokens per row, what makes its inputs equally long included."""
+        return self.longest * self.choices
+
+    def inputs(self, chosen: Ints) -> Ints:
+        """The inputs of the rows `chosen`."""
+        return chosen if self.choices == 1 else (chosen[:, None] * self.choices + np.arange(self.choices)).ravel()
 
     def take(self, chosen: Ints) -> "Tokens":
-        """The examples `chosen`, in that order."""
-        at = _flat(self.offsets, chosen)
+        """The rows `chosen`, in that order."""
+        inputs = self.inputs(chosen)
+        at = _flat(self.offsets, inputs)
         return Tokens(
             values=self.values[at],
-            offsets=_offsets([self.lengths[chosen]]),
-            contexts=self.contexts[chosen],
+            offsets=_offsets([self.sizes[inputs]]),
+            contexts=self.contexts[inputs],
             labels=self.labels[at if self.head == "token" else chosen],
             depths=None if self.depths is None else self.depths[chosen],
             head=self.head,
             names=self.names,
             pad_id=self.pad_id,
-            switched=self.switched[chosen],
+            switched=self.switched[inputs],
             vocabulary=self.vocabulary,
             parts=None if self.parts is None else self.parts[chosen],
+            choices=self.choices,
+            spans=None if self.spans is None else self.spans.take(chosen, at),
         )
 
 
@@ -112,30 +148,41 @@ def read(path: str | Path, code: str = "") -> Tokens:
             raise ValueError("it is empty")
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         about = json.loads(table.schema.metadata[b"xlgrid"])
-        ids = table.column("input_ids").chunks
+        ids, contexts = table.column("input_ids").chunks, _one(table, "context_length")
+        if choices := about.get("choices"):
+            ids, contexts = [piece.flatten() for piece in ids], contexts.flatten()
         # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
         pieces = [np.from_dlpack(piece.flatten()).astype(np.int32, copy=False) for piece in ids]
-        lengths = [np.diff(_numbers(piece.offsets)) for piece in ids]
+        offsets = _offsets([np.diff(_numbers(piece.offsets)) for piece in ids])
         values: NDArray[np.int32] | Values = Values(pieces)
+        vocabulary = spans = None
         if about["head"] == "mlm":
             labels = np.zeros(len(table), np.int64)
             vocabulary = Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"]))
+        elif about["head"] == "span":
+            labels = np.stack([_numbers(_one(table, name)) for name in ("start", "end")], axis=1)
+            flat = (_one(table, name).flatten() for name in ("first", "last"))
+            first, last = (np.from_dlpack(one).astype(np.int32, copy=False) for one in flat)
+            texts, answers = _one(table, "text"), _one(table, "answers")
+            spans = Spans(first, last, _numbers(_one(table, "example")), texts, answers)
         else:
             token_head = about["head"] == "token"
             labels = _numbers(_one(table, "labels").flatten() if token_head else _one(table, "label"))
-            vocabulary = None
+        if about["head"] != "mlm":
             values = pieces[0] if len(pieces) == 1 else values[:]
         return Tokens(
             values=values,
-            offsets=_offsets(lengths),
-            contexts=_numbers(_one(table, "context_length")),
+            offsets=offsets,
+            contexts=_numbers(contexts),
             labels=labels,
             depths=_numbers(_one(table, "depth")) if "depth" in table.column_names else None,
             head=about["head"],
             names=tuple(about["labels"]),
             pad_id=about["pad_id"],
-            switched=np.full(len(table), len(languages.parts(code)) > 1),
+            switched=np.full(len(offsets) - 1, len(languages.parts(code)) > 1),
             vocabulary=vocabulary,
+            choices=choices or 1,
+            spans=spans,
         )
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
@@ -171,21 +218,23 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
         return first
     if first.head == "mlm":
         return _joined(parts)
-    if len({len(part) for part in parts}) > 1:
+    if len({part.examples for part in parts}) > 1:
         raise ValueError(
-            f"the parts of a mix have {', '.join(str(len(part)) for part in parts)} examples: a mix "
+            f"the parts of a mix have {', '.join(str(part.examples) for part in parts)} examples: a mix "
             "needs the same examples in each language, row by row; use parallel data, or name the sources one by one"
         )
     if len({(part.names, part.head, part.pad_id) for part in parts}) > 1:
         raise ValueError(
             "the parts of a mix differ in labels or tokenizer: tokenize them again with one encoder and task"
         )
-    order = np.random.default_rng([seed]).permutation(len(first))
-    belongs = np.empty(len(first), np.int64)
-    belongs[order] = np.arange(len(first)) % len(parts)
-    taken = [part.take(np.flatnonzero(belongs == number)) for number, part in enumerate(parts)]
-    # Back to the order of the rows, so that example i of the mix is row i of its part.
-    return _joined(taken).take(np.argsort(np.argsort(belongs, kind="stable"), kind="stable"))
+    order = np.random.default_rng([seed]).permutation(first.examples)
+    belongs = np.empty(first.examples, np.int64)
+    belongs[order] = np.arange(first.examples) % len(parts)
+    chosen = [np.flatnonzero(belongs[part.numbers] == number) for number, part in enumerate(parts)]
+    taken = [part.take(rows) for part, rows in zip(parts, chosen, strict=True)]
+    # Back to the order of the examples, so that example i of the mix is that of its part.
+    back = np.concatenate([part.numbers[rows] for part, rows in zip(parts, chosen, strict=True)])
+    return _joined(taken).take(np.argsort(back, kind="stable"))
 
 
 def _joined(parts: Sequence[Tokens]) -> Tokens:
@@ -196,7 +245,7 @@ def _joined(parts: Sequence[Tokens]) -> Tokens:
     return replace(
         parts[0],
         values=Values(pieces) if parts[0].head == "mlm" else np.concatenate(pieces),
-        offsets=_offsets([part.lengths for part in parts]),
+        offsets=_offsets([part.sizes for part in parts]),
         contexts=np.concatenate([part.contexts for part in parts]),
         labels=np.concatenate([part.labels for part in parts]),
         depths=None
@@ -204,6 +253,7 @@ def _joined(parts: Sequence[Tokens]) -> Tokens:
         else np.concatenate([p.depths for p in parts if p.depths is not None]),
         switched=np.concatenate([part.switched for part in parts]),
         parts=np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
+        spans=None if parts[0].spans is None else Spans.joined([part.spans for part in parts if part.spans]),
     )
 
 
@@ -215,7 +265,7 @@ def eligible(tokens: Tokens, phase: "Phase") -> Ints:
     """
     keep = np.ones(len(tokens), bool)
     if phase.max_tokens is not None:
-        keep &= tokens.lengths <= phase.max_tokens
+        keep &= tokens.longest <= phase.max_tokens
     if phase.max_depth is not None:
         if tokens.depths is None:
             raise ValueError(f"the curriculum asks for max_depth {phase.max_depth}, but the data has no column `depth`")
@@ -223,7 +273,7 @@ def eligible(tokens: Tokens, phase: "Phase") -> Ints:
     if not keep.any():
         raise ValueError(
             f"no example passes the curriculum's phase (max_tokens {phase.max_tokens}, max_depth {phase.max_depth}); "
-            f"the shortest has {min(tokens.lengths.tolist(), default=0)} tokens: raise the limits, or drop the phase"
+            f"the shortest has {min(tokens.longest.tolist(), default=0)} tokens: raise the limits, or drop the phase"
         )
     return np.flatnonzero(keep)
 
@@ -316,25 +366,29 @@ def stream(tokens: Tokens, settings: "Training", seed: int, made: Plan) -> Itera
 def collate(
     tokens: Tokens, chosen: Ints, segments: bool, device: "torch.device | str" = "cpu"
 ) -> dict[str, "torch.Tensor"]:
-    """Tensors of a batch (B × longest): input_ids, attention_mask, labels (B, or B × longest), and with `segments`
-    token_type_ids (0 for the first segment, 1 for the second). Text is masked here, by torch's generator."""
+    """Tensors of a batch (B × longest, or B × choices × longest): input_ids, attention_mask, labels (B, or B × longest, or
+    B × 2 of spans), and with `segments` token_type_ids (0 for the first segment, 1 for the second). Text is masked here, by
+    torch's generator."""
     import torch
 
-    lengths = tokens.lengths[chosen]
+    inputs = tokens.inputs(chosen)
+    lengths = tokens.sizes[inputs]
     at = np.arange(lengths.max())[None, :]
     real = at < lengths[:, None]
-    flat = _flat(tokens.offsets, chosen)
+    flat = _flat(tokens.offsets, inputs)
     ids = np.full(real.shape, tokens.pad_id, np.int64)
     ids[real] = tokens.values[flat]
     arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
     if segments:
-        arrays["token_type_ids"] = (real & (at >= tokens.contexts[chosen][:, None])).astype(np.int64)
+        arrays["token_type_ids"] = (real & (at >= tokens.contexts[inputs][:, None])).astype(np.int64)
     if tokens.head == "mlm":
         arrays["labels"] = np.where(np.isin(ids, tokens.vocabulary.special_ids if tokens.vocabulary else ()), -100, ids)
     elif tokens.head == "token":
         arrays["labels"] = np.full(real.shape, -100, np.int64)
         arrays["labels"][real] = tokens.labels[flat]
     else:
+        if tokens.head == "choice":
+            arrays = {name: array.reshape(len(chosen), tokens.choices, -1) for name, array in arrays.items()}
         arrays["labels"] = tokens.labels[chosen]
     batch = {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
     if tokens.vocabulary:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import ValidationError
 
 from xlgrid import methods
+from xlgrid.data import SPLITS, lacking
 from xlgrid.exhibits import SEVERAL, Attention, Curve, Heatmap, Masks, Table, contrasts, references
 from xlgrid.grid import MLM, cells, data_of, runs
 from xlgrid.languages import language, parts
@@ -18,7 +19,7 @@ from xlgrid.recipe import Training, plainly
 from xlgrid.tasks import TASKS, task
 
 if TYPE_CHECKING:
-    from xlgrid.study import Study
+    from xlgrid.study import Grid, Study
 
 _LANGUAGE = "language, which `languages` of the study must name first,"
 _DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans", "distance")
@@ -101,6 +102,11 @@ def _begun(study: "Study") -> Iterator[str]:
 
 
 def _names(study: "Study") -> Iterator[str]:
+    for name, entry in study.tasks.items():
+        if entry.trained_on:
+            alike = [key for key, other in study.tasks.items() if task(other.kind).head == task(entry.kind).head]
+            alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
+            yield from _among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
     for name, grid in study.grids.items():
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from _among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
@@ -221,14 +227,28 @@ def _spoken(study: "Study") -> Iterator[str]:
         pairs = [part for part in told if len(parts(part)) > 1]
         for key in _with_first(study, grid.task):
             entry = study.tasks[key]
-            if pairs and len(task(entry.kind).inputs) < 2:
-                yield f"grids.{name}: task {key} reads one text and has no pairs such as {pairs[0]}: leave them out"
+            made = task(entry.kind)
+            if pairs and made.second is None:
+                reads = "reads one text and " if len(made.inputs) == 1 else ""
+                yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
+            yield from (f"grids.{name}: {text}" for text in _lacking(study, key, grid))
             mute = [code for code in codes if entry.data is None and not task(entry.kind).speaks(code)]
             if mute:
                 yield (
                     f"grids.{name}: task {key} cannot be generated in {', '.join(mute)}: give it `data`, "
                     "leave them out, or see CONTRIBUTING.md on how to add a language"
                 )
+
+
+def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
+    """Languages of a grid whose data of a task's split would come from a source without them."""
+    for split in SPLITS:
+        name, entry = study.entry(key, split)
+        if entry.data:
+            values = grid.target if split == "test" else grid.source
+            told = (part for value in values for each in study.expand(value, grid) for part in each.split("+"))
+            origin = entry.data.of(split)
+            yield from (lacking(name, origin, split, part) for part in dict.fromkeys(told) if not origin.has(part))
 
 
 def _sizes(study: "Study") -> Iterator[str]:
@@ -271,11 +291,11 @@ def _sizes(study: "Study") -> Iterator[str]:
 
 def _exhibits(study: "Study") -> Iterator[str]:
     known = _axes(study)
+    measured = _metrics(study, known["task"])
     for name, exhibit in study.exhibits.items():
         place = f"exhibits.{name}"
         for axis, values in {} if isinstance(exhibit, Masks) else exhibit.select.items():
-            if axis != "metric":
-                yield from _among(f"{place}.select.{axis}", axis, values, known[axis])
+            yield from _among(f"{place}.select.{axis}", axis, values, measured if axis == "metric" else known[axis])
         if isinstance(exhibit, Heatmap):
             shown = exhibit.difference or [exhibit.method]
             yield from _among(
@@ -342,6 +362,10 @@ def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterato
 def _claims(study: "Study") -> Iterator[str]:
     known = _axes(study)
     for name, claim in study.claims.items():
+        if claim.metric:
+            tasks = claim.select.task or {value for side in claim.sides for value in side.task or ()} or known["task"]
+            among = _metrics(study, [key for key in tasks if key in known["task"]])
+            yield from _among(f"claims.{name}.metric", "metric of its tasks", [claim.metric], among)
         # As the file has them: `against` has no sides of its own.
         kind = "compare" if claim.compare else "trend"
         sides = {f"{kind}.{at}": side for at, side in enumerate(claim.compare or claim.trend or ())}
@@ -366,6 +390,11 @@ def _with_first(study: "Study", tasks: Iterable[str]) -> list[str]:
         found |= dict.fromkeys(ahead)
         ahead = [first for name in ahead if name in study.tasks and (first := study.tasks[name].start)]
     return [*found]
+
+
+def _metrics(study: "Study", tasks: Iterable[object]) -> list[str]:
+    """Those of some tasks."""
+    return list(dict.fromkeys(metric for key in tasks for metric in study.metrics[str(key)]))
 
 
 def _axes(study: "Study") -> dict[str, list[object]]:

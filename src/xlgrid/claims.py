@@ -66,6 +66,7 @@ class Claim(Strict):
         description="the effect is above `margin`, below -`margin`, or between the two"
     )
     margin: NonNegativeFloat = Field(0, description="points")
+    metric: str | None = Field(None, description="of several that the cells have; absent: each task's main one")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -104,11 +105,12 @@ class Claim(Strict):
     @property
     def measured(self) -> str:
         """What the effect is, in words."""
+        named = f" ({self.metric})" if self.metric else ""
         if self.compare:
-            return " − ".join(side.text for side in self.compare)
+            return " − ".join(side.text for side in self.compare) + named
         if self.trend:
-            return "slope over " + ", ".join(side.text for side in self.trend)
-        return f"{self.select.text or 'score'} − {self.against:g}"
+            return "slope over " + ", ".join(side.text for side in self.trend) + named
+        return f"{self.select.text or 'score'} − {self.against:g}{named}"
 
     @property
     def expected(self) -> str:

@@ -77,12 +77,12 @@ def data(kind: str, language: str, meanings: File, output: Output, options: Json
 
 
 @app.command()
-def fetch_data(kind: str, language: str, source: Json, lock: File, output: Output) -> None:
-    """Fetch a task's data in a language from the Hub or from files."""
+def fetch_data(kind: str, language: str, split: str, source: Json, lock: File, output: Output) -> None:
+    """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
     from xlgrid.data import fetch_data
 
     with _plainly():
-        fetch_data(kind, json.loads(source), language, output, lock)
+        fetch_data(kind, json.loads(source), language, split, output, lock)
 
 
 @app.command()
@@ -134,12 +134,13 @@ def tokenize(
     max_length: Annotated[int, typer.Option(help="tokens")],
     output: Output,
     one_separator: OneSeparator = False,
+    stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.tokens import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output, one_separator)
+        tokenize(data, encoder, kind, max_length, output, one_separator, stride)
 
 
 @app.command()

@@ -1,5 +1,6 @@
-"""Data of a task in a language: three parquet files, made from meanings or fetched from the Hub or from local files."""
+"""Data of a task in a language: a parquet file per split, made from meanings or fetched from the Hub or local files."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -29,7 +30,7 @@ def _written_labels(value: Any) -> Any:
     return {_written(theirs): _written(ours) for theirs, ours in value.items()} if isinstance(value, dict) else value
 
 
-class DataSource(Strict):
+class Origin(Strict):
     """Where data come from that are not generated: the Hub, at a commit that the lock file fixes, or one's own files.
 
     Bring your own translations as `local` files: one for each language, in which row i says the same, at a path such as
@@ -57,6 +58,7 @@ class DataSource(Strict):
         {}, description="labels to translate, theirs (text, a number, true or false): ours; one label a row only"
     )
     limit: int | None = Field(None, gt=0, description="keep at most so many rows of a split, the first ones")
+    languages: list[str] | None = Field(None, description="those that it has; absent: all that are asked for")
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -69,6 +71,10 @@ class DataSource(Strict):
         usual = "validation" if self.hub and split == "dev" else split
         return next((theirs for ours, theirs in self.splits.items() if ours == split), usual)
 
+    def has(self, language: str) -> bool:
+        """Whether it has a language, or those of a pair, so far as the study says."""
+        return self.languages is None or language in self.languages or {*parts(language)} <= {*self.languages}
+
     def configuration(self, language: str) -> str | None:
         """The Hub's name for a language's part of the data; None for the only one."""
         return self.names.get(language) or (self.name and self.name.replace("{language}", language))
@@ -79,11 +85,31 @@ class DataSource(Strict):
 
     def check_labels(self, made: Task) -> None:
         """Raise ValueError if `labels` does not go with a task."""
-        if self.labels and made.head != "sequence":
+        if self.labels and made.head not in ("sequence", "choice"):
             raise ValueError(f"`labels` is for tasks with one label a row, which {made.name} is not: leave it out")
         for label in self.labels.values():
             if label not in made.labels:
                 raise ValueError(unknown(f"label of {made.name} in `labels`", label, made.labels))
+
+
+class DataSource(Origin):
+    """An `Origin`, of the test set and, unless these come from elsewhere, of the training and dev sets:
+    `{hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: {hub: rajpurkar/squad, languages: [en]}, dev: ...}`.
+    """
+
+    train: Origin | None = Field(None, description="where the training set comes from; absent: as the test set")
+    dev: Origin | None = Field(None, description="where the dev set comes from; absent: as the test set")
+
+    def of(self, split: str) -> Origin:
+        """Where a split comes from."""
+        elsewhere = {"train": self.train, "dev": self.dev}.get(split)
+        fields = {name: getattr(self, name) for name in self.model_fields_set & Origin.model_fields.keys()}
+        return elsewhere or Origin(**fields)
+
+    def check_labels(self, made: Task) -> None:
+        """Raise ValueError if `labels`, of any split, does not go with a task."""
+        for split in SPLITS:
+            self.of(split).check_labels(made)
 
 
 def sizes(n: int, group: int = 1) -> tuple[int, int, int]:
@@ -140,46 +166,62 @@ def make_data(kind: str, options: dict[str, Any], language: str, meanings: str |
         _write(pa.Table.from_pylist(rows), made.name, Path(folder) / f"{split}.parquet", f"{meanings}, {split}")
 
 
-def fetch_data(kind: str, source: dict[str, Any], language: str, folder: str | Path, lock: str | Path) -> None:
-    """Fetch the data of a task in a language or pair: `folder`/{train,dev,test}.parquet with the task's columns.
+def fetch_data(kind: str, source: dict[str, Any], language: str, split: str, out: str | Path, lock: str | Path) -> None:
+    """Fetch a split of the data of a task in a language or pair: a parquet file with the task's columns.
 
-    A pair is joined from its two languages row by row, unless the source has it as such, see `DataSource`: the second
+    A pair is joined from its two languages row by row, unless the source has it as such, see `Origin`: the second
     input comes from the second language and all else from the first (Foroutan et al. 2023).
 
     Args:
         kind: key of `xlgrid.tasks.TASKS`.
         source: fields of a `DataSource`.
         language: a language or pair.
-        folder: where to write.
+        split: train, dev or test.
+        out: where to write.
         lock: the lock file, see `xlgrid.lock`.
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: a field of `source` does not exist; the Hub refuses; data are damaged, empty or not what the task
-            needs; a pair is asked of a task with one input, or of languages whose rows are not parallel.
+        ValueError: a field of `source` or a split does not exist; the source does not have the language; the Hub refuses; data
+            are damaged, empty or not what the task needs; a pair is asked of a task that has none, or of languages whose
+            rows are not parallel.
     """
     made = task(kind)
+    if split not in SPLITS:
+        raise ValueError(unknown("split", split, SPLITS))
     try:
-        wanted = DataSource(**source)
+        whole_source = DataSource(**source)
     except ValidationError as error:
         raise ValueError(f"source of data: {plainly(error)}") from error
-    wanted.check_labels(made)
+    whole_source.check_labels(made)
+    wanted = whole_source.of(split)
     codes = parts(language)
     if len(codes) > 2:
         raise ValueError(f"{language!r} is neither a language nor a pair: expected for instance en, or en-fr")
-    if len(codes) == 2 and len(made.inputs) != 2:
-        raise ValueError(f"{kind} reads one text and has no pairs such as {language}: ask for one language")
+    if len(codes) == 2 and made.second is None:
+        reads = "reads one text and " if len(made.inputs) == 1 else ""
+        raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
+    if not wanted.has(language):
+        raise ValueError(lacking(kind, wanted, split, language))
     if _has(wanted, language):
         codes = (language,)
-    for split in SPLITS:
-        found = [fetch_table(wanted, code, split, lock) for code in codes]
-        tables = [_labelled(table, made, wanted) for table, _ in found]
-        places = [place for _, place in found]
-        table = tables[0] if len(tables) == 1 else _joined(made, codes, tables, places)
-        _write(table, made.name, Path(folder) / f"{split}.parquet", " and ".join(places))
+    found = [fetch_table(wanted, code, split, lock) for code in codes]
+    tables = [_labelled(table, made, wanted) for table, _ in found]
+    places = [place for _, place in found]
+    table = tables[0] if len(tables) == 1 else _joined(made, codes, tables, places)
+    _write(table, made.name, Path(out), " and ".join(places))
 
 
-def fetch_table(source: DataSource, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
+def lacking(name: str, source: Origin, split: str, language: str) -> str:
+    """That the source of a split does not have a language, and what to do."""
+    others = "" if split == "test" else f", or give `data.{split}` another source"
+    return (
+        f"{name} has no {split} data in {language}: {source.hub or source.local}, where they come from, has "
+        f"{', '.join(source.languages or ())} only, as its `languages` say: use one of these{others}"
+    )
+
+
+def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
     """A split of a source in a language, its rows selected and its columns renamed, and a name for it in messages.
 
     Raises:
@@ -208,7 +250,7 @@ def read_text(path: str | Path) -> dict[int, str]:
 
 
 def read_table(path: str | Path) -> "pa.Table":
-    """A parquet, jsonl or csv file; of jsonl not the values that are mappings, which need not be alike in all rows.
+    """A parquet, jsonl or csv file; of jsonl not the columns of mappings that are not alike in all rows.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -242,8 +284,16 @@ def _read_lines(path: Path) -> "pa.Table":
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     if not all(isinstance(row, dict) for row in rows):
         raise ValueError("a line is no mapping of columns to values")
-    names = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, dict))
-    return pa.table({name: [row.get(name) for row in rows] for name in names})
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        keys = {tuple(value) if isinstance(value, dict) else None for value in values}
+        if keys == {None}:
+            columns[name] = pa.array(values)
+        elif len(keys) == 1:
+            with contextlib.suppress(pa.ArrowInvalid):
+                columns[name] = pa.array(values)
+    return pa.table(columns)
 
 
 def _options(kind: str, options: dict[str, Any]) -> Any:
@@ -253,14 +303,14 @@ def _options(kind: str, options: dict[str, Any]) -> Any:
         raise ValueError(f"options of {kind}: {plainly(error)}") from error
 
 
-def _has(source: DataSource, pair: str) -> bool:
+def _has(source: Origin, pair: str) -> bool:
     """Whether a source has a pair as such. One file of it is enough: that another is missing should not go unnoticed."""
     if source.hub:
         return pair in source.names
     return any(Path(source.path(pair, split)).exists() for split in SPLITS)
 
 
-def _from_hub(hub: str, source: DataSource, language: str, split: str, lock: Path) -> tuple["pa.Table", str]:
+def _from_hub(hub: str, source: Origin, language: str, split: str, lock: Path) -> tuple["pa.Table", str]:
     from datasets import load_dataset
 
     commit = locks.commit(lock, "dataset", hub, source.revision)
@@ -274,7 +324,7 @@ def _from_hub(hub: str, source: DataSource, language: str, split: str, lock: Pat
     return found.with_format("arrow")[:], where
 
 
-def _selected(table: "pa.Table", source: DataSource, where: str) -> "pa.Table":
+def _selected(table: "pa.Table", source: Origin, where: str) -> "pa.Table":
     import pyarrow.compute as pc
 
     for column, value in source.where.items():
@@ -292,7 +342,7 @@ def _selected(table: "pa.Table", source: DataSource, where: str) -> "pa.Table":
     return table.slice(0, source.limit) if source.limit else table
 
 
-def _labelled(table: "pa.Table", made: Task, source: DataSource) -> "pa.Table":
+def _labelled(table: "pa.Table", made: Task, source: Origin) -> "pa.Table":
     """The table with our names of its labels; what `labels` does not mention stays, and the task's check judges it."""
     import pyarrow as pa
 
@@ -304,7 +354,7 @@ def _labelled(table: "pa.Table", made: Task, source: DataSource) -> "pa.Table":
 
 
 def _joined(made: Task, codes: tuple[str, ...], tables: list["pa.Table"], places: list[str]) -> "pa.Table":
-    """The first table with the second input of the second one."""
+    """The first table with the second one's column `Task.second`."""
     for table, place in zip(tables, places, strict=True):
         made.check(table, place)
     pair = "-".join(codes)
@@ -318,14 +368,17 @@ def _joined(made: Task, codes: tuple[str, ...], tables: list["pa.Table"], places
             f"{pair} takes parallel data, but {places[0]} has {tables[0].num_rows} rows and {places[1]} has "
             f"{tables[1].num_rows}: row i must say the same in both"
         )
-    labels = (table[made.target].to_pylist() for table in tables)
+    # An answer is a piece of the first language's context.
+    compared = "id" if made.head == "span" else made.target
+    labels = (table[compared].to_pylist() for table in tables)
     for i, (one, other) in enumerate(zip(*labels, strict=True)):
         if one != other:
             raise ValueError(
-                f"{pair} takes parallel data, but in row {i} the label is {one!r} in {places[0]} and {other!r} in "
+                f"{pair} takes parallel data, but in row {i} the {'id' if made.head == 'span' else 'label'} is {one!r} in {places[0]} and {other!r} in "
                 f"{places[1]}: row i must say the same in both"
             )
-    second = made.inputs[1]
+    second = made.second
+    assert second
     return tables[0].set_column(tables[0].column_names.index(second), second, tables[1][second])
 
 
@@ -334,6 +387,6 @@ def _write(table: "pa.Table", kind: str, out: Path, where: str) -> None:
 
     made = task(kind)
     made.check(table, where)
-    extra = [column for column in ("depth", "id") if column in table.column_names]
+    extra = [column for column in ("depth", "id") if column in table.column_names and column not in made.columns]
     with whole(out) as aside:
         pq.write_table(table.select([*made.columns, *extra]).replace_schema_metadata(None), aside)

@@ -26,8 +26,9 @@ from xlgrid.tasks import task
 from xlgrid.tokens import DEV_EVERY
 
 # Tokens per example, by kind of task: of ruletaker and lot what 300 generated examples have on average over nine
-# languages, in pieces of XLM-R's vocabulary cut to 21,000; of sentences and pairs of them, a guess. Others: OTHER.
+# languages, in pieces of XLM-R's vocabulary cut to 21,000; of sentences and pairs of them, and of questions with a paragraph or with all their choices, a guess. Others: OTHER.
 TOKENS = {"ruletaker": 140, "lot": 50, "xnli": 60, "wikiann": 30, "udpos": 30, MLM: 60}
+TOKENS |= {"xquad": 200, "copa": 50, "siqa": 110}
 OTHER = 128
 # A quarter of what an A100 can do in bf16, 312 TFLOP/s.
 TFLOPS = 78.0
@@ -110,8 +111,9 @@ class Estimate:
             if len(sizes) != (parts := 2 if name == MLM else 3):
                 splits = ",".join(split.upper() for split in data.SPLITS[:parts])
                 raise ValueError(f"--examples {name} takes {parts} numbers, {splits}, got {len(sizes)}")
-        trained = dict.fromkeys(run.task for run in self.all if self._trains(run))
-        if missing := [name for name in trained if self.sizes(name) is None]:
+        used = [run.task for run in self.all if self._trains(run)]
+        used += [self.study.entry(name, "train")[0] for name in used if name != MLM]
+        if missing := [name for name in dict.fromkeys(used) if self.sizes(name) is None]:
             asked = (f"--examples {name}=TRAIN,DEV{'' if name == MLM else ',TEST'}" for name in missing)
             raise ValueError(
                 f"study {self.study.name} does not say how many examples {' and '.join(missing)} have, whose data are "
@@ -152,14 +154,15 @@ class Estimate:
             return Cost(1, 1, gigabytes=stored)
         settings = self.study.recipe(*run[1:]).training
         stored *= 1 + len(settings.snapshots)
+        name = run.task if run.task == MLM else self.study.entry(run.task, "train")[0]
         train, dev, *_ = (
-            number * (len(data_of(run.source).split("+")) if run.task == MLM else 1) for number in self._known(run)
+            number * (len(data_of(run.source).split("+")) if run.task == MLM else 1) for number in self._known(name)
         )
-        steps, examples = length(settings, train, self.tokens(run.task), self._options(run.task))
+        steps, examples = length(settings, train, self.tokens(name), self._options(name))
         scored = min(settings.evaluations, steps) * dev
-        work = counted.training * examples * self.tokens(run.task)
+        work = counted.training * examples * self.tokens(name)
         hours = _hours(work, self.assumed.training, steps, self.assumed.step_ms)
-        hours += self.evaluation(run, scored).evaluation_hours
+        hours += self.evaluation(run._replace(task=name), scored).evaluation_hours
         return Cost(1, int(run.task == MLM), 0, steps, scored, hours, 0.0, stored)
 
     def evaluation(self, run: Run, examples: int) -> Cost:
@@ -215,11 +218,11 @@ class Estimate:
         return data.sizes(options.n, kind.group(options))  # type: ignore[attr-defined]
 
     def tokens(self, name: str) -> int:
-        """Tokens per example of a task, or of text."""
+        """Tokens per example of a task, those of all its choices together, or of text."""
         entry = self.study.tasks.get(name)
         kind = entry.kind if entry else MLM
         given = self.assumed.tokens.get(name) or self.assumed.tokens.get(kind) or TOKENS.get(kind, OTHER)
-        return min(given, entry.max_length) if entry else given
+        return min(given, entry.max_length * max(1, len(task(kind).choices))) if entry else given
 
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
@@ -241,13 +244,13 @@ class Estimate:
         """Whether a run is trained, and not read from what is published."""
         return run.task != MLM or self.study.methods[run.method].published is None
 
-    def _known(self, run: Run) -> tuple[int, ...]:
-        found = self.sizes(run.task)
+    def _known(self, name: str) -> tuple[int, ...]:
+        found = self.sizes(name)
         assert found
         return found
 
     def _test(self, run: Run) -> int:
-        return self._known(run)[2]
+        return self._known(run.task)[2]
 
     def _options(self, name: str) -> Mapping[str, object]:
         entry = self.study.tasks.get(name)

@@ -11,14 +11,14 @@ import platform
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from xlgrid import batches, metrics
+from xlgrid import batches, metrics, spans
 from xlgrid.files import write_text
 from xlgrid.grid import MLM, Cell, Run, data_of, first_stage, parse, snapshot_of, started_from
 
@@ -32,7 +32,13 @@ if TYPE_CHECKING:
 # Model types whose classes are named after one stem; others go through the slower Auto classes.
 FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "distilbert": "DistilBert"}
 DELTA = "delta.safetensors"
-HEADS = {"sequence": "SequenceClassification", "token": "TokenClassification", "mlm": "MaskedLM"}
+HEADS = {
+    "sequence": "SequenceClassification",
+    "token": "TokenClassification",
+    "span": "QuestionAnswering",
+    "choice": "MultipleChoice",
+    "mlm": "MaskedLM",
+}
 
 
 def model_class(kind: str | None, head: str) -> Any:
@@ -40,6 +46,14 @@ def model_class(kind: str | None, head: str) -> Any:
     import transformers
 
     return getattr(transformers, f"{FAMILIES.get(kind or '', 'AutoModel')}For{HEADS[head]}")
+
+
+def head_settings(head: str, labels: int) -> dict[str, int]:
+    """What a configuration says of a head; that of `choice` gives one score to each input, however many there are."""
+    if head == "span":
+        # Of a start and of an end.
+        return {"num_labels": 2}
+    return {"num_labels": labels} if head in ("sequence", "token") else {}
 
 
 class Headed(Protocol):
@@ -75,9 +89,7 @@ def load_model(encoder: str | Path, tokens: Headed, dropout: float | None = None
         kind = written.get("model_type")
         maker = model_class(kind, tokens.head)
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-        changes: dict[str, Any] = {"dtype": torch.float32}
-        if tokens.head != "mlm":
-            changes["num_labels"] = len(tokens.names)
+        changes: dict[str, Any] = {"dtype": torch.float32, **head_settings(tokens.head, len(tokens.names))}
         if dropout is not None:
             changes |= {
                 rate: dropout for rate in rates if rate in written or (kind != "distilbert" and "_prob" in rate)
@@ -138,7 +150,7 @@ def _identity(encoder: str | Path, tokens: batches.Tokens) -> tuple[Any, ...]:
 
 def is_head(name: str) -> bool:
     """Whether a parameter belongs to the part that an encoder may come without."""
-    return not {"pooler", "classifier", "pre_classifier"}.isdisjoint(name.split("."))
+    return not {"pooler", "classifier", "pre_classifier", "qa_outputs"}.isdisjoint(name.split("."))
 
 
 def kept(model: "PreTrainedModel", method: "Method") -> dict[str, "torch.nn.Parameter"]:
@@ -159,10 +171,19 @@ def has_segments(model: "PreTrainedModel") -> bool:
 def scores(
     model: "PreTrainedModel", inputs: dict[str, "torch.Tensor"], labels: "torch.Tensor"
 ) -> tuple["torch.Tensor", "torch.Tensor"]:
-    """Logits and labels, flat. Of a language model only where there are labels: elsewhere, nearly everywhere, logits over
-    the whole vocabulary would cost more than the encoder does."""
+    """Logits and labels, flat, with a row of logits for each label: over its classes, over the choices, or over the tokens
+    of a window, where it starts (first half of the rows) and where it ends; so that the mean of their cross entropies is the
+    loss. Of a language model only where there are labels: elsewhere, nearly everywhere, logits over the whole vocabulary
+    would cost more than the encoder does."""
+    import torch
+
     if (head := language_head(model)) is None:
-        return model(**inputs).logits.flatten(0, -2), labels.flatten()
+        found = model(**inputs)
+        if "start_logits" in found:
+            padding = inputs["attention_mask"].repeat(2, 1) == 0
+            logits = torch.cat([found.start_logits, found.end_logits]).masked_fill(padding, -float("inf"))
+            return logits, labels.T.flatten()
+        return found.logits.flatten(0, -2), labels.flatten()
     due = labels != -100
     return head(model.base_model(**inputs).last_hidden_state[due]), labels[due]
 
@@ -181,7 +202,8 @@ def outcomes_on(
     segments: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> list[metrics.Outcome]:
-    """Outcome of each example of `tokens`, in their order; `budget` in tokens per batch, halved where memory runs out.
+    """Outcome of each example of `tokens`, in their order, not of each of its windows; `budget` in tokens per batch, halved
+    where memory runs out.
 
     `check` is called before every batch and may raise to stop early.
 
@@ -196,6 +218,7 @@ def outcomes_on(
         torch.manual_seed(0)
     segments, device = segments and has_segments(model), model.device
     outcomes: list[metrics.Outcome] = [0] * len(tokens)
+    answers = [spans.NOTHING] * len(tokens)
     was_training = model.training
     model.eval()
     try:
@@ -209,7 +232,8 @@ def outcomes_on(
                 labels = inputs.pop("labels")
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
                     inputs |= extras(method, tokens, chosen, device, training=False)
-                    best = scores(model, inputs, labels)[0].argmax(-1)
+                    logits = scores(model, inputs, labels)[0]
+                    best = logits.argmax(-1)
                     missing = len(best) < labels.numel()
                     predicted = labels.masked_scatter(labels != -100, best) if missing else best.view_as(labels)
             except torch.OutOfMemoryError as error:
@@ -220,7 +244,11 @@ def outcomes_on(
                 rest = batches.cut(tokens.lengths, np.concatenate(rest), budget)
                 continue
             rest = rest[1:]
-            if tokens.head == "sequence":
+            if tokens.spans:
+                for number, answer in zip(chosen.tolist(), _answers(tokens, chosen, logits), strict=True):
+                    answers[number] = answer
+                continue
+            if tokens.head in ("sequence", "choice"):
                 for number, right in zip(chosen.tolist(), (predicted == labels).int().tolist(), strict=True):
                     outcomes[number] = right
                 continue
@@ -229,15 +257,26 @@ def outcomes_on(
                 outcomes[number] = metrics.outcome(metric, tokens.names, ours[due].tolist(), gold[due].tolist())
     finally:
         model.train(was_training)
-    return outcomes
+    return spans.outcomes(tokens.spans, answers) if tokens.spans else outcomes
+
+
+def _answers(tokens: batches.Tokens, chosen: batches.Ints, logits: "torch.Tensor") -> Iterator[spans.Answer]:
+    """The best answer of each of the windows `chosen`, from the logits of their starts, then those of their ends."""
+    assert tokens.spans
+    starts, ends = logits.float().cpu().numpy().reshape(2, len(chosen), -1)
+    for at, window in enumerate(chosen.tolist()):
+        here = slice(tokens.offsets[window], tokens.offsets[window + 1])
+        size = int(tokens.sizes[window])
+        first, last = tokens.spans.first[here], tokens.spans.last[here]
+        yield spans.best(starts[at, :size], ends[at, :size], first, last, tokens.spans.texts[window].as_py())
 
 
 def extras(
     method: "Method", tokens: batches.Tokens, chosen: batches.Ints, device: "torch.device", training: bool
 ) -> dict[str, Any]:
     """What the method's model gets besides the batch of the examples `chosen`."""
-    length = int(tokens.lengths[chosen].max())
-    return method.arrange(tokens.contexts[chosen], tokens.switched[chosen], length, device, training)
+    inputs, length = tokens.inputs(chosen), int(tokens.longest[chosen].max())
+    return method.arrange(tokens.contexts[inputs], tokens.switched[inputs], length, device, training)
 
 
 def halved(limit: int, lengths: batches.Ints, parts: Sequence[batches.Ints], problem: str) -> int:
@@ -301,7 +340,8 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     record = read_run(run)
     recipe = Recipe.model_validate(record["recipe"])
     data = batches.read(tokens, data_of(target))
-    if list(data.names) != record["labels"]:
+    # A choice is scored alone, whatever it is called.
+    if data.head != "choice" and list(data.names) != record["labels"]:
         raise ValueError(
             f"{tokens} has the labels {', '.join(data.names)}, but {run} was trained on {', '.join(record['labels'])}: "
             "tokenize again, then rerun training"
@@ -317,7 +357,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     torch.manual_seed(recipe.seed)
     bf16 = recipe.training.precision == "bf16" and device.type == "cuda"
     found = outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
-    metric = metrics.metric_of(data.head, data.names)
+    measured = metrics.metrics_of(data.head, data.names)
     cell = {
         "study": recipe.study,
         "task": recipe.task,
@@ -326,8 +366,8 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
         "source": recipe.source,
         "target": target,
         "seed": recipe.seed,
-        "scores": {metric: metrics.score(metric, found)},
-        "metric": {"name": metric, "implementation": metrics.IMPLEMENTATIONS[metric]},
+        "scores": {metric: metrics.score(metric, found) for metric in measured},
+        "metric": {"name": measured[0], "implementation": metrics.IMPLEMENTATIONS[measured[0]]},
         "n": len(found),
         "run": str(run),
         "digest": record["digest"],

@@ -78,6 +78,8 @@ class _Exhibit(Strict):
 
 
 class _OfCells(_Exhibit):
+    """Of a task with several metrics, the main one is shown unless `select` or an axis names `metric`."""
+
     select: dict[Identity, Values] = {}
     digits: int = Field(default=1, ge=0, le=6)
 
@@ -204,6 +206,13 @@ def needed(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list["Cell"]:
     early = isinstance(exhibit, Curve) and exhibit.x == "snapshot"
     chosen = ((cell, cell.shown) for cell in cells if (snapshot_of(cell.target) is not None) == early)
     return [cell for cell, shown in chosen if all(getattr(shown, axis) in values for axis, values in select.items())]
+
+
+def names_metric(exhibit: Table | Heatmap | Curve) -> bool:
+    """Whether an exhibit says which metrics it shows; one that does not shows the main one of each task."""
+    axes = [*exhibit.rows, *exhibit.columns] if isinstance(exhibit, Table) else []
+    axes += [exhibit.lines] if isinstance(exhibit, Curve) else []
+    return "metric" in (*exhibit.select, *axes)
 
 
 def contrasts(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list[Contrast]:

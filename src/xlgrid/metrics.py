@@ -1,27 +1,64 @@
 """Metrics, computed from per-example outcomes, so that a cell's examples can be paired and resampled later.
 
-An outcome is 0 or 1 for the accuracy of a sequence, `[correct, labelled]` for the accuracy of tokens, and
-`[true positives, false positives, false negatives]` for span F1.
+An outcome is 0 or 1 for the accuracy of a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
+`[true positives, false positives, false negatives]` for F1 of labelled spans, and `[F1, exact match]`, each from 0 to 1,
+for an answer to a question.
 """
 
+import re
+import string
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
 
-Outcome = int | list[int]
+Outcome = int | list[int] | list[float]
 Span = tuple[str, int, int]
 
 IMPLEMENTATIONS = {
     "accuracy": "xlgrid.metrics: correct / all (of a token task: of the first pieces of words)",
     "f1": "xlgrid.metrics: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
+    "squad-f1": "xlgrid.metrics: F1 of words, mean over questions, as the evaluation script of SQuAD v1.1 has it",
+    "squad-em": "xlgrid.metrics: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
 }
+# In the order of an outcome.
+SQUAD = ("squad-f1", "squad-em")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def metrics_of(head: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """The metrics of a task, the main one first: `SQUAD` of answers to questions, `f1` where tokens carry BIO labels,
+    `accuracy` otherwise."""
+    if head == "span":
+        return SQUAD
+    return ("f1",) if head == "token" and any(label.startswith("B-") for label in labels) else ("accuracy",)
 
 
 def metric_of(head: str, labels: Sequence[str]) -> str:
-    """The metric of a task: `f1` where tokens carry BIO labels, `accuracy` otherwise."""
-    return "f1" if head == "token" and any(label.startswith("B-") for label in labels) else "accuracy"
+    """The main metric of a task: the one that chooses checkpoints, and that tables show unless they name another."""
+    return metrics_of(head, labels)[0]
+
+
+def normalised(text: str) -> str:
+    """An answer as SQuAD's evaluation compares it: lower case, without ASCII punctuation and English articles, its words
+    separated by single spaces. XQuAD's evaluation does so in every language (Artetxe et al. 2020)."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def answer(predicted: str, gold: Sequence[str]) -> list[float]:
+    """The outcome of a question: F1 of the words of a predicted answer, and whether it matches, of the gold answer for
+    which each is highest (Rajpurkar et al. 2016, section 6)."""
+    ours, theirs = normalised(predicted), [normalised(one) for one in gold]
+    return [max(_words_f1(ours.split(), one.split()) for one in theirs), float(ours in theirs)]
+
+
+def _words_f1(ours: Sequence[str], theirs: Sequence[str]) -> float:
+    """0 where either has no words, which in SQuAD v1.1 no gold answer lacks."""
+    shared = (Counter(ours) & Counter(theirs)).total()
+    return 2 * shared / (len(ours) + len(theirs)) if shared else 0.0
 
 
 def spans(tags: Sequence[str]) -> set[Span]:
@@ -48,6 +85,8 @@ def outcome(metric: str, labels: Sequence[str], predicted: Sequence[int], gold: 
 
 def score(metric: str, outcomes: Sequence[Outcome]) -> float:
     """The metric over all examples, in percent; 0 where nothing can be counted (no example, no span)."""
+    if metric in SQUAD:
+        return 100 * sum(_of_answer(metric, outcomes)) / max(1, len(outcomes))
     sums = [sum(column) for column in zip(*([o] if isinstance(o, int) else o for o in outcomes), strict=True)]
     if metric == "f1":
         found, spurious, missed = sums or (0, 0, 0)
@@ -67,7 +106,7 @@ def influences(metric: str, outcomes: Sequence[Outcome]) -> "np.ndarray":
     """
     import numpy as np
 
-    counts = np.asarray(outcomes, dtype=float)
+    counts = np.asarray(_of_answer(metric, outcomes) if metric in SQUAD else outcomes, dtype=float)
     if counts.ndim == 1:
         counts = np.stack([counts, np.ones_like(counts)], axis=1)
     if metric == "f1":
@@ -78,3 +117,9 @@ def influences(metric: str, outcomes: Sequence[Outcome]) -> "np.ndarray":
     if not whole.sum():
         return np.zeros(len(outcomes))
     return 100 * (part - whole * part.sum() / whole.sum()) / whole.mean()
+
+
+def _of_answer(metric: str, outcomes: Sequence[Outcome]) -> list[float]:
+    """What a metric of `SQUAD` is the mean of."""
+    at = SQUAD.index(metric)
+    return [one[at] for one in outcomes if not isinstance(one, int)]

@@ -4,7 +4,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -55,22 +55,37 @@ def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     if run.task == MLM and not published:
         for code in dict.fromkeys(code for source in sources for code in parts(source)):
             yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
-    elif run.task != MLM and study.tasks[made.task].data is None:
-        yield f"{results}/data/{made.task}/meanings.parquet", f"{logs}/data/{made.task}/meanings.log"
-    for code in dict.fromkeys([*sources, *targets] if run.task != MLM else []):
-        yield f"{results}/data/{made.task}/{code}/test.parquet", f"{logs}/data/{made.task}/{code}.log"
+    splits = [(code, split) for code in sources for split in ("train", "dev") if not published]
+    splits += [(code, "test") for code in targets]
+    yield from dict.fromkeys(_data(study, made.task, splits) if run.task != MLM else ())
     mini = study.encoders[made.encoder].mini
     for code in mini.languages if mini else ():
         yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
     yield f"{results}/encoders/{made.encoder}/model.safetensors", f"{logs}/encoders/{made.encoder}.log"
-    splits = [(code, split) for code in sources for split in ("train", "dev") if not published]
-    for code, split in [*splits, *((code, "test") for code in targets)]:
-        place = f"tokens/{made.task}/{made.encoder}/{code}"
+    for code, split in splits:
+        name = made.task if run.task == MLM else study.entry(made.task, split)[0]
+        place = f"tokens/{name}/{made.encoder}/{code}"
         log = place if run.task == MLM else f"{place}/{split}"
         yield f"{results}/{place}/{split}.arrow", f"{logs}/{log}.log"
     yield f"{run.folder}/run.json", f"{run.folder.replace(results, logs, 1)}.log"
     if isinstance(made, Cell):
         yield made.path, made.path.replace(results, logs, 1).replace(".json", ".log")
+
+
+def _data(study: Study, task: str, splits: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """File and log of the jobs that make data for a task's runs or cells, of languages and splits."""
+    made, fetched = [], []
+    for code, split in splits:
+        name, entry = study.entry(task, split)
+        place = f"data/{name}/{code}"
+        if entry.data is None:
+            # All splits at once.
+            made.append((f"data/{name}/meanings.parquet", f"data/{name}/meanings"))
+            fetched.append((f"{place}/test.parquet", place))
+        else:
+            fetched.append((f"{place}/{split}.parquet", f"{place}/{split}"))
+    for file, log in [*made, *fetched]:
+        yield f"results/{study.name}/{file}", f"results/{study.name}/logs/{log}.log"
 
 
 def last_error(text: str) -> str | None:

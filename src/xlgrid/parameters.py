@@ -99,8 +99,8 @@ def count(
     import torch
 
     method = make(base, options)
-    if head != "mlm":
-        config.num_labels = labels
+    for name, value in evaluate.head_settings(head, labels).items():
+        setattr(config, name, value)
     with torch.device("meta"):
         model = evaluate.model_class(config.model_type, head)(config)
         method.install(model)

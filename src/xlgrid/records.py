@@ -4,7 +4,7 @@ import base64
 import binascii
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,12 +68,17 @@ def outcomes(cell: Mapping[str, Any]) -> list[Any]:
     return found
 
 
-def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.DataFrame":
-    """One row per expected cell: task, encoder, method, source, target, seed, any further columns, metric, score, n, seconds.
+def read_cells(
+    expected: Iterable[tuple[str | Path, Mapping[str, Any]]], metrics: Mapping[str, Sequence[str]] | None = None
+) -> "pd.DataFrame":
+    """One row per metric of every expected cell: task, encoder, method, source, target, seed, any further columns, metric,
+    score, n, seconds.
 
     Args:
         expected: path and identity of each cell: the six identity columns, numbers to plot against, if any, and
             `metric` where it is known.
+        metrics: task -> those of its metrics that are asked for, see `Study.metrics`; a task that it does not name has a
+            row for the main metric of its cells.
 
     Returns:
         `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step that the target is
@@ -81,24 +86,26 @@ def read_cells(expected: Iterable[tuple[str | Path, Mapping[str, Any]]]) -> "pd.
         `metric` is then as given or as in the task's other cells ("" if it has none).
 
     Raises:
-        ValueError: a cell is truncated, or is not the one expected at its path.
+        ValueError: a cell is truncated, is not the one expected at its path, or lacks a metric that is asked for.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
-    metrics: dict[Any, str] = {}
+    main: dict[Any, str] = {}
     for path, identity in expected:
         row = {**{name: identity[name] for name in IDENTITY}, **identity, **dict.fromkeys(MEASURED, float("nan"))}
         row |= _shown(identity)
-        if Path(path).exists():
-            cell = read_expected(path, identity)
-            metric = cell["metric"]["name"]
-            metrics.setdefault(row["task"], metric)
-            row |= {"metric": metric, "score": cell["scores"][metric], "n": float(cell["n"])}
-            row["seconds"] = float(cell.get("seconds", "nan"))
-        rows.append(row)
+        asked = (metrics or {}).get(row["task"], ())
+        if not Path(path).exists():
+            rows += [{**row, "metric": metric} for metric in asked] or [row]
+            continue
+        cell = read_expected(path, identity)
+        main.setdefault(row["task"], cell["metric"]["name"])
+        row |= {"n": float(cell["n"]), "seconds": float(cell.get("seconds", "nan"))}
+        for metric in asked or [cell["metric"]["name"]]:
+            rows.append({**row, "metric": metric, "score": score(path, cell, metric)})
     for row in rows:
-        row.setdefault("metric", metrics.get(row["task"], ""))
+        row.setdefault("metric", main.get(row["task"], ""))
     extra = [name for row in rows for name in row if name not in {*IDENTITY, "metric", *MEASURED}]
     return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), "metric", *MEASURED])
 
@@ -107,6 +114,17 @@ def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:
     step = snapshot_of(identity["target"])
     names = {axis: data_of(identity[axis]) for axis in ("source", "target")}
     return names if step is None else {**names, "snapshot": step}
+
+
+def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
+    """The score of a cell, read from `path`, in a metric.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if metric not in cell["scores"]:
+        raise ValueError(f"{path} has no {metric}, but {', '.join(cell['scores'])}: delete it and run the study again")
+    return float(cell["scores"][metric])
 
 
 def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":

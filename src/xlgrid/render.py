@@ -25,6 +25,8 @@ def render_exhibit(study: Study, name: str, folder: str | Path) -> None:
 
         return contrasts.render(name, exhibit, grid.cells(study), folder)
     needed = exhibits.needed(exhibit, grid.cells(study))
-    cells = records.read_cells((cell.path, cell._asdict()) for cell in needed)
+    # Of several metrics, those that the exhibit names, or each task's main one.
+    asked = study.metrics if exhibits.names_metric(exhibit) else {name: its[:1] for name, its in study.metrics.items()}
+    cells = records.read_cells(((cell.path, cell._asdict()) for cell in needed), asked)
     curves = records.read_curves(dict.fromkeys(cell.run.folder for cell in needed))
     exhibits.render(name, exhibit, cells, curves, study.languages_used(), study.belongs, folder)

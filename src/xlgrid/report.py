@@ -67,7 +67,9 @@ def load(study_file: str | Path, folder: str | Path) -> Report:
         folder=Path(folder),
         exhibits=study.exhibits,
         languages=study.languages_used(),
-        cells=records.read_cells((cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in grid.cells(study)),
+        cells=records.read_cells(
+            ((cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in grid.cells(study)), study.metrics
+        ),
         curves=records.read_curves(run.folder for run in grid.runs(study)),
         runs=read_runs(run.folder for run in grid.runs(study)),
         preparation=read_preparation(folder),
@@ -105,10 +107,11 @@ def read_preparation(folder: str | Path) -> pd.DataFrame:
 
 def overview(name: str, title: str, description: str, cells: pd.DataFrame) -> Html:
     """Titles, description, and boxes: how many cells and runs are done of those planned, and what the study varies."""
-    # Runs of one source, each for one target, are several.
-    runs = cells.assign(done=cells["score"].notna()).groupby(_having(cells, RUN, "run"), sort=False)["done"].all()
+    # A cell with several metrics is one cell; runs of one source, each for one target, are several.
+    each = cells.drop_duplicates(_having(cells, [*RUN, "target"], "run", "snapshot"))
+    runs = each.assign(done=each["score"].notna()).groupby(_having(each, RUN, "run"), sort=False)["done"].all()
     counts = {
-        "cells": (int(cells["score"].notna().sum()), len(cells)),
+        "cells": (int(each["score"].notna().sum()), len(each)),
         "runs with all their cells": (int(runs.sum()), len(runs)),
     }
     boxes = "".join(
@@ -415,9 +418,9 @@ def summary(cells: pd.DataFrame) -> pd.DataFrame:
     return scores.agg(mean="mean", sd="std", n_seeds="count", n_seeds_expected="size").reset_index()
 
 
-def _having(frame: pd.DataFrame, names: Sequence[str], also: str) -> list[str]:
-    """These columns, and another where the frame has it."""
-    return [*names, *([also] if also in frame else [])]
+def _having(frame: pd.DataFrame, names: Sequence[str], *also: str) -> list[str]:
+    """These columns, and others where the frame has them."""
+    return [*names, *(name for name in also if name in frame)]
 
 
 def duration(seconds: float) -> str:

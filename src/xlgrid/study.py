@@ -48,6 +48,10 @@ class TaskEntry(Strict):
         None,
         description="task of the study; runs begin with all weights, head too, of that task's run of the same method",
     )
+    trained_on: str | None = Field(
+        None, description="task of the study, of one head with this, whose training and dev sets the runs take"
+    )
+    stride: NonNegativeInt = Field(128, description="tokens that two windows of a long context share (head `span`)")
     separators: Literal["tokenizer", "one"] = Field(
         "tokenizer", description="between two segments: as the tokenizer has them, or one (Foroutan et al. 2023's code)"
     )
@@ -260,6 +264,17 @@ class Study(Strict):
             return exhibit
         ours, its = (each.model_dump(exclude_unset=True) for each in (self.published, exhibit.published))
         return exhibit.model_copy(update={"published": Published(**_merge(ours, its))})
+
+    @property
+    def metrics(self) -> dict[str, tuple[str, ...]]:
+        """Task -> the metrics of its cells, the main one first."""
+        return {name: task(entry.kind).metrics for name, entry in self.tasks.items()}
+
+    def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
+        """The task that a split is of, which runs or cells of a task take: its own, or the one that it is `trained_on`."""
+        other = self.tasks[name].trained_on
+        name = other if other and split != "test" else name
+        return name, self.tasks[name]
 
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""

@@ -139,7 +139,8 @@ def _notes(found: pd.DataFrame, axes: Sequence[str], statistic: str, same_n: int
 
 def about(cells: pd.DataFrame) -> list[str]:
     """Sentences on the metric of the cells behind an exhibit and on how many of them have a result."""
-    identity = ["task", "encoder", "method", "source", "target", "seed", "metric", "snapshot"]
+    # A cell with several metrics is one cell.
+    identity = ["task", "encoder", "method", "source", "target", "seed", "snapshot"]
     unique = cells.drop_duplicates([name for name in identity if name in cells])
     have, planned = int(unique["score"].notna().sum()), len(unique)
     # Unknown as long as no cell of a task has a result.

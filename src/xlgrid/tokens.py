@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from xlgrid.data import read_table, read_text
 from xlgrid.encoders import check_encoder
 from xlgrid.files import whole
+from xlgrid.spans import windows
 from xlgrid.streams import Progress, rows
 from xlgrid.tasks import Task, task
 
@@ -22,6 +23,8 @@ DEV_EVERY = 50
 # Most inputs for the dev set. No one had more when the bound came: Wikipedia would have a hundred thousand.
 DEV_INPUTS = 10_000
 _BATCH = 2000
+# Tokens that two windows of a context share, as in BERT's run_squad.py.
+STRIDE = 128
 # Characters of text to tokenise at once.
 _CHARACTERS = 2**20
 # Token ids, and the tokens of the first segment.
@@ -29,7 +32,13 @@ _Input = tuple[list[int], int]
 
 
 def tokenize(
-    data: str | Path, encoder: str | Path, kind: str, max_length: int, out: str | Path, one_separator: bool = False
+    data: str | Path,
+    encoder: str | Path,
+    kind: str,
+    max_length: int,
+    out: str | Path,
+    one_separator: bool = False,
+    stride: int = STRIDE,
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file (`xlgrid.batches.read` opens it), one row per example, in the order of the data.
 
@@ -38,9 +47,15 @@ def tokenize(
     sequence head or `labels` list<int64> for the token head, -100 for specials and all but the first piece of a word;
     `depth` int32 where the data have it. Inputs of more than `max_length` tokens lose the end of the context.
 
+    For the choice head both are lists, of an input for each choice: everything else, separated by spaces, and the choice.
+    For the span head there is a row per window of a context that is too long beside its question (the first segment), two
+    of which share `stride` tokens; `start` and `end` int32 are the first and last token of the answer, both 0 (the first
+    special token) where the window has it not whole; `example` int32 is the number of the question; `first` and `last`
+    list<int32>, `text` and `answers` list<string> are as `xlgrid.spans.Spans` has them.
+
     With `one_separator`, XLM-R's inputs have one special token between two segments where its tokenizer puts two.
 
-    The metadata say how many inputs were cut (`truncated`) and how many words have no token (`lost_words`).
+    The metadata say how many inputs were cut (`truncated`; of questions, how many have several windows) and how many words have no token (`lost_words`).
 
     Raises:
         FileNotFoundError: there are no data, or no encoder.
@@ -62,22 +77,41 @@ def tokenize(
         )
     counts = {"truncated": 0, "lost_words": 0}
     fields = [pa.field("input_ids", pa.list_(pa.int32())), pa.field("context_length", pa.int32())]
-    sequence = made.head == "sequence"
-    fields.append(pa.field("label", pa.int64()) if sequence else pa.field("labels", pa.list_(pa.int64())))
-    if "depth" in table.column_names:
+    if made.head == "span":
+        numbers, flat = pa.int32(), pa.list_(pa.int32())
+        fields += [pa.field(name, numbers) for name in ("start", "end", "example")]
+        fields += [pa.field("first", flat), pa.field("last", flat)]
+        fields += [pa.field("text", pa.string()), pa.field("answers", pa.list_(pa.string()))]
+    elif made.head == "choice":
+        fields = [pa.field(field.name, pa.list_(field.type)) for field in fields] + [pa.field("label", pa.int64())]
+    else:
+        sequence = made.head == "sequence"
+        fields.append(pa.field("label", pa.int64()) if sequence else pa.field("labels", pa.list_(pa.int64())))
+    # A question has several windows.
+    names = [] if made.head == "span" else table.column_names
+    if "depth" in names:
         fields.append(pa.field("depth", pa.int32()))
-    encode = _pairs if sequence else _words
     batches = []
     for start in range(0, table.num_rows, _BATCH):
-        columns = encode(tokenizer, made, table.slice(start, _BATCH), max_length, counts)
-        if one_separator:
-            columns["input_ids"] = _separated_once(tokenizer, columns["input_ids"], columns["context_length"])
+        here = table.slice(start, _BATCH)
+        if made.head == "span":
+            columns = _windows(tokenizer, made, here, max_length, counts, stride, one_separator)
+            columns["example"] = [start + number for number in columns["example"]]
+        elif made.head == "choice":
+            columns = _choices(tokenizer, made, here, max_length, counts, one_separator)
+        else:
+            columns = (_pairs if sequence else _words)(tokenizer, made, here, max_length, counts)
+            if one_separator:
+                columns["input_ids"] = _separated_once(tokenizer, columns["input_ids"], columns["context_length"])
+        if "depth" in names:
+            columns["depth"] = here["depth"].to_pylist()
         arrays = [pa.array(columns[field.name], field.type) for field in fields]
         batches.append(pa.record_batch(arrays, schema=pa.schema(fields)))
     if counts["truncated"]:
+        told = "contexts were cut into windows of" if made.head == "span" else "inputs were cut to"
+        total = table.num_rows * max(1, len(made.choices))
         print(
-            f"{data}: {counts['truncated']} of {table.num_rows} inputs were cut to {max_length} tokens; "
-            "raise max_length to keep them whole",
+            f"{data}: {counts['truncated']} of {total} {told} {max_length} tokens; raise max_length to keep them whole",
             file=sys.stderr,
         )
     meta = {
@@ -89,6 +123,8 @@ def tokenize(
         "rows": table.num_rows,
         **counts,
     }
+    if made.choices:
+        meta["choices"] = len(made.choices)
     schema = pa.schema(fields, metadata={b"xlgrid": json.dumps(meta).encode()})
     with whole(out) as aside, pa.ipc.new_file(str(aside), schema) as writer:
         for batch in batches:
@@ -287,20 +323,99 @@ def _separated_once(tokenizer: Any, rows: list[list[int]], contexts: list[int]) 
 def _pairs(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int]) -> dict[str, Any]:
     """One or two segments and a label for all."""
     segments = [table[column].to_pylist() for column in made.inputs]
+    columns = _cut(tokenizer, segments, max_length, counts, made.inputs[-1])
+    columns["label"] = [made.labels.index(label) for label in table[made.target].to_pylist()]
+    return columns
+
+
+def _cut(
+    tokenizer: Any, segments: list[list[str]], max_length: int, counts: dict[str, int], last: str
+) -> dict[str, Any]:
+    """One or two segments; the first loses its end where an input is too long. `last` is what the other one is called."""
     try:
         found = tokenizer(*segments, truncation="only_first", max_length=max_length)
     except Exception as error:  # the tokenizers library raises bare Exceptions
         raise ValueError(
-            f"max_length {max_length} leaves no room for a context beside the longest of {made.inputs[-1]}: raise it "
-            f"({error})"
+            f"max_length {max_length} leaves no room for a context beside the longest of {last}: raise it ({error})"
         ) from error
     lengths = []
     for one in found.encodings:
         counts["truncated"] += bool(one.overflowing)
         lengths.append(_context(one))
-    columns = {"input_ids": found["input_ids"], "context_length": lengths}
-    columns["label"] = [made.labels.index(label) for label in table[made.target].to_pylist()]
-    return columns | ({"depth": table["depth"].to_pylist()} if "depth" in table.column_names else {})
+    return {"input_ids": found["input_ids"], "context_length": lengths}
+
+
+def _choices(
+    tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int], one_separator: bool
+) -> dict[str, Any]:
+    """For each choice an input, and which of them is right."""
+    count, rows = len(made.choices), table.to_pylist()
+    told = [" ".join(row[column] for column in made.inputs[:-count]) for row in rows]
+    segments = [[one for one in told for _ in made.choices], [row[column] for row in rows for column in made.choices]]
+    columns = _cut(tokenizer, segments, max_length, counts, " and ".join(made.choices))
+    if one_separator:
+        columns["input_ids"] = _separated_once(tokenizer, columns["input_ids"], columns["context_length"])
+    columns = {name: [found[at : at + count] for at in range(0, len(found), count)] for name, found in columns.items()}
+    return columns | {"label": [made.labels.index(str(row[made.target])) for row in rows]}
+
+
+def _windows(
+    tokenizer: Any,
+    made: Task,
+    table: "pa.Table",
+    max_length: int,
+    counts: dict[str, int],
+    stride: int,
+    one_separator: bool,
+) -> dict[str, Any]:
+    """Windows over each context beside its question; `example` counts from 0."""
+    asked, context, target = *made.inputs, made.target
+    rows = table.to_pylist()
+    questions, contexts = [row[asked].lstrip() for row in rows], [row[context] for row in rows]
+    found = tokenizer(questions, contexts, return_offsets_mapping=True, verbose=False)
+    columns: dict[str, list[Any]] = {
+        name: []
+        for name in ("input_ids", "context_length", "start", "end", "example", "first", "last", "text", "answers")
+    }
+    for number, (row, one, ids, offsets) in enumerate(
+        zip(rows, found.encodings, found["input_ids"], found["offset_mapping"], strict=True)
+    ):
+        inside = [at for at, segment in enumerate(one.sequence_ids) if segment == 1]
+        if not inside:
+            raise ValueError(f"the context {row[context]!r} has no tokens: look at the data")
+        begin, after, length = inside[0], inside[-1] + 1, _context(one)
+        before, tail = ids[:begin], ids[after:]
+        if one_separator:
+            before = before[:length]
+        room = max_length - len(before) - len(tail)
+        if room < 1 or (room < len(inside) and room <= stride):
+            raise ValueError(
+                f"max_length {max_length} leaves {max(0, room)} tokens for a context beside the question {row[asked]!r}, of "
+                f"which windows share {stride}: raise max_length, or lower the task's stride"
+            )
+        answers, inner = row[target], offsets[begin:after]
+        start = answers["answer_start"][0]
+        made_windows = list(windows(inner, (start, start + len(answers["text"][0])), room, stride))
+        counts["truncated"] += len(made_windows) > 1
+        for window in made_windows:
+            here = inner[window.start : window.end]
+            origin = here[0][0]
+            shift = len(before) - window.start
+            outside = [-1] * len(before), [-1] * len(tail)
+            told = {
+                "input_ids": [*before, *ids[begin + window.start : begin + window.end], *tail],
+                "context_length": length,
+                "start": window.answer[0] + shift if window.answer else 0,
+                "end": window.answer[1] + shift if window.answer else 0,
+                "example": number,
+                "first": [*outside[0], *(first - origin for first, _ in here), *outside[1]],
+                "last": [*outside[0], *(last - origin for _, last in here), *outside[1]],
+                "text": row[context][origin : here[-1][1]],
+                "answers": answers["text"],
+            }
+            for name, value in told.items():
+                columns[name].append(value)
+    return columns
 
 
 def _words(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, counts: dict[str, int]) -> dict[str, Any]:
@@ -317,5 +432,4 @@ def _words(tokenizer: Any, made: Task, table: "pa.Table", max_length: int, count
         counts["lost_words"] += len(tags) - len({word for word in one.word_ids if word is not None})
         labels.append(row)
     ids = found["input_ids"]
-    columns = {"input_ids": ids, "context_length": [len(row) for row in ids], "labels": labels}
-    return columns | ({"depth": table["depth"].to_pylist()} if "depth" in table.column_names else {})
+    return {"input_ids": ids, "context_length": [len(row) for row in ids], "labels": labels}

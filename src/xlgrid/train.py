@@ -359,8 +359,8 @@ class Loop:
             "steps": self.steps,
             # Less than the recipe asks for, where memory ran out.
             "micro_batch_tokens": self.limit,
-            "n_train": len(self.train),
-            "n_dev": len(self.dev),
+            "n_train": self.train.examples,
+            "n_dev": self.dev.examples,
             "parameters": {
                 "trained": sum(p.numel() for p in self.weights.values()),
                 "total": sum(p.numel() for p in parameters.values()),

@@ -55,7 +55,8 @@ def render_claims(study: Study, folder: str | Path) -> None:
         raise ValueError(f"study {study.name} has no claims: add some under `claims`, see src/xlgrid/claims.py")
     planned = cells(study)
     about = {name: terms(name, claim, planned, study.belongs) for name, claim in study.claims.items()}
-    found = judge(study.claims, measure(about))
+    asked = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
+    found = judge(study.claims, measure(about, asked))
     made = sheet(study, found)
     folder = Path(folder)
     write_text(folder / "claims.csv", found.to_csv(index=False, lineterminator="\n"))
@@ -67,11 +68,12 @@ def render_claims(study: Study, folder: str | Path) -> None:
         plots.save(ax, folder / "claims.svg")
 
 
-def measure(about: Mapping[str, Sequence[Term]]) -> pd.DataFrame:
+def measure(about: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Effects and their noise, each cell read once.
 
     Args:
         about: claim -> its terms.
+        asked: claim -> its metric, where that is not the main one of its cells.
 
     Returns:
         A row per claim: `claim`, `effect` (points; without what `against` subtracts), `seed_variance` (s² / S), `example_variance` (v),
@@ -98,21 +100,25 @@ def measure(about: Mapping[str, Sequence[Term]]) -> pd.DataFrame:
     size_of: dict[tuple[str, str], int] = {}
     for cell, uses in enters.items():
         record = records.read_expected(paths[cell], cell._asdict())
-        metric, n = record["metric"]["name"], record["n"]
+        n = record["n"]
         if size_of.setdefault((cell.task, cell.target), n) != n:
             raise ValueError(
                 f"{cell.path} has {n} examples, other cells of task {cell.task} on {cell.target} have "
                 f"{size_of[cell.task, cell.target]}: delete the cells of one test set and run the study again"
             )
-        moves = metrics.influences(metric, records.outcomes(record))
+        found = records.outcomes(record)
+        moves: dict[str, np.ndarray] = {}
         for name, weight in uses:
+            metric = (asked or {}).get(name, record["metric"]["name"])
             if metric_of.setdefault(name, metric) != metric:
                 raise ValueError(
                     f"claims.{name}: its cells have {metric_of[name]} and {metric}: narrow `select` to one metric"
                 )
-            effects[name][cell.seed] += weight * record["scores"][metric]
+            effects[name][cell.seed] += weight * records.score(paths[cell], record, metric)
+            if metric not in moves:
+                moves[metric] = metrics.influences(metric, found)
             total = moved[name].setdefault(n, np.zeros(n))
-            total += weight / len(effects[name]) * moves
+            total += weight / len(effects[name]) * moves[metric]
     rows = []
     for name, its in about.items():
         each = list(effects[name].values())

@@ -16,6 +16,7 @@ from xlgrid.languages.artificial import (
     CONTENT,
     GRAMMAR,
     NER,
+    QUESTIONS,
     UPOS,
     ArtificialLanguage,
     artificial,
@@ -64,6 +65,36 @@ def test_text_stays_what_it_was() -> None:
         "Sonpo Pirano chone ruris shik hemeshu shobi voma.",
         "Сонфо Пирано усазу мизан кума рурисаси.",
     ]
+
+
+def test_question_words_left_all_others_as_they_were() -> None:
+    """Every word and affix of languages with several dials, before there were any questions."""
+    found = hashlib.sha256()
+    for code in ("qa1", "qa2", "qb1", "qf3", "qh3", "qt9", "qk2"):
+        for dials in ((0.8, 0.1, 1.0), (0.5, 0.3, 0.5)):
+            roots = sorted(artificial(code, *dials)._roots.items())
+            found.update(" ".join(f"{name}={form}" for name, form in roots if name not in QUESTIONS).encode())
+    assert found.hexdigest() == "69ab70b5c14c3c3270be16929b8984c145f7ffb51668a3806de8e9922cd6a02a"
+
+
+@settings(max_examples=60, deadline=None)
+@given(languages)
+def test_question_words_are_like_no_other_word(language: ArtificialLanguage) -> None:
+    words = {name: token.form for name, token in language._words.items()}
+    asked = [words.pop(word) for word in QUESTIONS]
+    assert len(set(asked)) == len(QUESTIONS)
+    assert not set(asked) & set(words.values())
+
+
+@settings(max_examples=60, deadline=None)
+@given(languages, st.sampled_from(FACTS))
+def test_a_named_entity_is_found_in_its_sentence(language: ArtificialLanguage, fact: world.Fact) -> None:
+    for entity in world.mentions(fact):
+        start, end = language.mention(fact, entity)
+        tokens = [token for token in language.realise(fact) if token.ner != "O"]
+        assert set(language.sentence(fact)[start:end].split()) <= {token.form for token in tokens}
+    with pytest.raises(ValueError, match="is not mentioned in"):
+        language.mention(fact, next(name for name in world.entities() if name not in world.mentions(fact)))
 
 
 def _meaning(language: ArtificialLanguage, fact: world.Fact) -> tuple[Counter[str], Counter[str]]:

@@ -336,3 +336,48 @@ def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> Non
     Path("studies/tiny.yaml").write_text(text)
     found = dict(Estimate(load_study("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
     assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2, 2)
+
+
+@pytest.mark.parametrize(("head", "expected"), [("span", 2 * (8 + 1)), ("choice", 8 + 1)])
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
+def test_a_head_has_its_parameters_whatever_the_labels(family: str, head: str, expected: int) -> None:
+    """Two scores a token, or one an input, beside what an encoder comes with: its pooler."""
+    from transformers import AutoConfig
+
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = AutoConfig.for_model(family, vocab_size=50, **size)
+    pooler = 8 * 8 + 8 if head == "choice" else 0
+    assert parameters.count(config, head, 3, "full-ft", {}).total - _encoder(config) == expected + pooler
+
+
+def _encoder(config: Any) -> int:
+    """Parameters of embeddings and layers."""
+    import torch
+    from transformers import AutoModel
+
+    with torch.device("meta"):
+        model = AutoModel.from_config(config, add_pooling_layer=False)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_a_task_costs_what_the_task_does_that_it_is_trained_on(tmp_path: Path) -> None:
+    text = """\
+title: Tiny
+languages: [qa1]
+encoders:
+  tiny: {mini: {kind: bert, languages: [qa1], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
+tasks:
+  one: {kind: siqa, options: {n: 1000}}
+  two: {kind: copa, options: {n: 50}, trained_on: one}
+methods: {full-ft: {}}
+training:
+  - set: {epochs: 2, batch_size: 32, evaluations: 4}
+grids:
+  main: {task: [two], encoder: [tiny], method: [full-ft], source: [qa1], target: [qa1], seed: [1]}
+"""
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    made = Estimate(load_study(path), Assumed())
+    cost = made.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
+    # 700 training examples, two epochs of batches of 32; four dev sets of 100.
+    assert (cost.steps, cost.evaluated) == (44, 400)

@@ -8,10 +8,16 @@ import pytest
 import yaml
 
 from xlgrid import data
-from xlgrid.data import DataSource, fetch_data, make_data, make_meanings, read_table, sizes
+from xlgrid.data import DataSource, make_data, make_meanings, read_table, sizes
 
 XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
+
+
+def fetch_data(kind, source, language, folder, lock):
+    """Every split."""
+    for split in data.SPLITS:
+        data.fetch_data(kind, source, language, split, folder / f"{split}.parquet", lock)
 
 
 @pytest.fixture(scope="module")
@@ -325,3 +331,98 @@ def test_the_hub_is_asked_for_the_locked_commit(monkeypatch, tmp_path):
     fetch_data("udpos", source, "fr", tmp_path / "out", tmp_path / "lock.yaml")
     assert asked[1] == ("some/udpos", "udpos.French", "validation", "a" * 40)
     assert read_table(tmp_path / "out" / "test.parquet")["tokens"].to_pylist() == [["a", "b"]]
+
+
+def squad(folder, names):
+    """Files with the columns of google/xquad."""
+    for name in names:
+        row = {"id": "q1", "context": f"{name} in Rome", "question": f"{name}?"}
+        row["answers"] = {"text": ["Rome"], "answer_start": [len(name) + 4]}
+        for suffix in ("parquet", "jsonl"):
+            out = folder / f"{name}.{suffix}"
+            if suffix == "parquet":
+                pq.write_table(pa.Table.from_pylist([row]), out)
+            else:
+                out.write_text(json.dumps(row) + "\n")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_training_data_can_come_from_elsewhere(tmp_path, suffix):
+    squad(tmp_path, ["xquad-es", "squad-train", "squad-dev"])
+    here = {"local": f"{tmp_path}/squad-{{split}}.{suffix}", "languages": ["en", "es"]}
+    source = {"local": f"{tmp_path}/xquad-{{language}}.{suffix}", "train": here, "dev": here}
+    fetch_data("xquad", source, "es", tmp_path / "out", tmp_path / "lock.yaml")
+    found = {split: read_table(tmp_path / "out" / f"{split}.parquet").to_pylist() for split in data.SPLITS}
+    assert [found[split][0]["question"] for split in data.SPLITS] == ["squad-train?", "squad-dev?", "xquad-es?"]
+    assert found["test"][0]["answers"] == {"text": ["Rome"], "answer_start": [12]}
+
+
+def test_a_language_that_a_split_lacks_is_told(tmp_path):
+    squad(tmp_path, ["xquad-es"])
+    source = {"local": f"{tmp_path}/xquad-{{language}}.parquet", "train": {"hub": "a/squad", "languages": ["en"]}}
+    with pytest.raises(ValueError, match=r"xquad has no train data in es: a/squad, .* has en only.*`data\.train`"):
+        data.fetch_data("xquad", source, "es", "train", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    data.fetch_data("xquad", source, "es", "dev", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
+def test_only_the_split_that_is_asked_for_is_fetched(tmp_path):
+    squad(tmp_path, ["test"])
+    source = {"local": f"{tmp_path}/{{split}}.parquet"}
+    data.fetch_data("xquad", source, "en", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    with pytest.raises(ValueError, match="did you mean 'test'"):
+        data.fetch_data("xquad", source, "en", "tset", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
+def test_a_split_s_own_source_has_none_of_its_own():
+    inner = {"local": "a.csv", "train": {"local": "b.csv"}}
+    with pytest.raises(ValueError, match="unknown key 'train'"):
+        DataSource(local="c.csv", train=inner)
+
+
+def test_a_split_s_source_is_what_the_rule_hands_on():
+    source = DataSource(local="c.csv", limit=3, train={"local": "a.csv", "labels": {1: "x"}})
+    assert DataSource(**source.of("train").model_dump(exclude_none=True)).of("train").labels == {"1": "x"}
+    assert source.of("dev").model_dump() == source.of("test").model_dump()
+    assert source.of("test").limit == 3
+
+
+def test_a_pair_of_questions_has_the_context_of_the_first_language(tmp_path):
+    squad(tmp_path, ["en", "es"])
+    source = {"local": f"{tmp_path}/{{language}}.parquet"}
+    data.fetch_data("xquad", source, "es-en", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    [row] = read_table(tmp_path / "out.parquet").to_pylist()
+    assert (row["context"], row["question"], row["answers"]["answer_start"]) == ("es in Rome", "en?", [6])
+
+
+def test_an_answer_that_is_not_where_it_should_be_is_told(tmp_path):
+    row = {"id": "q1", "context": "In Rome", "question": "?", "answers": {"text": ["Rome"], "answer_start": [2]}}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "test.parquet")
+    with pytest.raises(
+        ValueError, match=r"row 0, column 'answers': the answer 'Rome' is not .* character 2, where ' Rom'"
+    ):
+        data.fetch_data(
+            "xquad", {"local": f"{tmp_path}/{{split}}.parquet"}, "en", "test", tmp_path / "o", tmp_path / "l"
+        )
+
+
+@pytest.mark.parametrize("answers", [{"text": [], "answer_start": []}, {"text": ["a"], "answer_start": [0, 1]}])
+def test_a_question_has_answers_and_as_many_places(tmp_path, answers):
+    row = {"id": "q1", "context": "a b", "question": "?", "answers": {"text": ["a"], "answer_start": [0]}}
+    pq.write_table(pa.Table.from_pylist([row, row | {"answers": answers}]), tmp_path / "test.parquet")
+    with pytest.raises(ValueError, match=r"row 1, .*\d texts and \d starts"):
+        data.fetch_data(
+            "xquad", {"local": f"{tmp_path}/{{split}}.parquet"}, "en", "test", tmp_path / "o", tmp_path / "l"
+        )
+
+
+def test_labels_of_choices_are_translated_too(tmp_path):
+    row = {"premise": "p", "choice1": "a", "choice2": "b", "question": "cause", "label": "second"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "test.parquet")
+    source = {"local": f"{tmp_path}/{{split}}.parquet", "labels": {"second": 1}}
+    data.fetch_data("copa", source, "en", "test", tmp_path / "o.parquet", tmp_path / "l")
+    assert read_table(tmp_path / "o.parquet")["label"].to_pylist() == ["1"]
+
+
+def test_choices_have_no_pairs(tmp_path):
+    with pytest.raises(ValueError, match="copa has no pairs such as en-fr"):
+        data.fetch_data("copa", {"local": str(tmp_path)}, "en-fr", "test", tmp_path / "o", tmp_path / "l")

@@ -56,6 +56,36 @@ def test_no_results_is_a_table_of_gaps(tmp_path: Path) -> None:
     assert table["metric"].tolist() == ["accuracy"] and table["score"].isna().all()
 
 
+SQUAD = {"squad-f1": 75.0, "squad-em": 50.0}
+
+
+def questions(folder: Path, **changes: Any) -> Path:
+    told = {
+        "scores": SQUAD,
+        "metric": {"name": "squad-f1", "implementation": "i"},
+        "outcomes": pack([[1, 1], [0.5, 0]]),
+    }
+    return cell(folder, **(told | changes))
+
+
+def test_a_row_per_metric_that_is_asked_for_whether_there_is_a_result_or_not(tmp_path: Path) -> None:
+    expected = [(questions(tmp_path), WHO), (tmp_path / "missing.json", {**WHO, "seed": 2})]
+    table = records.read_cells(expected, {"t": ("squad-f1", "squad-em"), "other": ("accuracy",)})
+    assert table["metric"].tolist() == ["squad-f1", "squad-em"] * 2
+    assert table["seed"].tolist() == [1, 1, 2, 2]
+    assert table["score"].tolist()[:2] == [75.0, 50.0] and table["score"][2:].isna().all()
+
+
+def test_the_main_metric_is_read_where_none_is_asked_for(tmp_path: Path) -> None:
+    table = records.read_cells([(questions(tmp_path), WHO)])
+    assert table[["metric", "score"]].values.tolist() == [["squad-f1", 75.0]]
+
+
+def test_a_cell_without_a_metric_that_is_asked_for_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cell\.json has no squad-em, but squad-f1: delete it"):
+        records.read_cells([(questions(tmp_path, scores={"squad-f1": 75.0}), WHO)], {"t": ("squad-em",)})
+
+
 def test_a_cell_at_the_wrong_path_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="target 'fr' instead of 'de'"):
         records.read_cells([(cell(tmp_path), {**WHO, "target": "de"})])

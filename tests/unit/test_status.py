@@ -260,6 +260,19 @@ def test_what_snakemake_says_failed_did_even_if_it_left_its_bundle() -> None:
     assert look((RESULT,)).broken[CELL].reason == "it ended without a message: was it killed?"
 
 
+def test_a_cell_rests_on_the_splits_that_are_fetched_for_it() -> None:
+    """And on those of the task that its own is trained on."""
+    tasks = "{siqa: {kind: siqa}, own: {kind: copa, trained_on: siqa, data: {local: 'x/{split}.csv'}}}"
+    write("studies/tiny.yaml", STUDY.replace("{ner: {kind: wikiann}}", tasks).replace("[ner]", "[own]"))
+    made = overview.jobs(load_study("studies/tiny.yaml"), Cell("tiny", "own", "tiny", "full-ft", "qa1", "qb1", 1))
+    logs = dict(made)
+    data = {name.removeprefix("results/tiny/data/") for name in logs if "/data/" in name}
+    assert data == {"siqa/meanings.parquet", "siqa/qa1/test.parquet", "own/qb1/test.parquet"}
+    assert logs["results/tiny/data/own/qb1/test.parquet"] == "results/tiny/logs/data/own/qb1/test.log"
+    tokens = {name.removeprefix("results/tiny/tokens/") for name in logs if "/tokens/" in name}
+    assert tokens == {"siqa/tiny/qa1/train.arrow", "siqa/tiny/qa1/dev.arrow", "own/tiny/qb1/test.arrow"}
+
+
 def test_a_box_counts_its_seeds_and_has_the_mark_of_what_needs_a_look_most() -> None:
     first, second = (f"results/tiny/cells/ner/tiny/full-ft/qa1/{target}/seed1.json" for target in ("qa1", "qa2"))
     for seed in (1, 2):

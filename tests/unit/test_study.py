@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from xlgrid.exhibits import names_metric
+from xlgrid.render import render_exhibit
 from xlgrid.study import PublishedWeights, load_study
 
 TEXT = """\
@@ -272,3 +274,68 @@ def test_weights_are_read_under_the_names_that_others_gave() -> None:
     given = PublishedWeights(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
     assert given.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
     assert given.place("qu", "bert") == "Hub/bert-qu-wiki"
+
+
+QA = """\
+title: a study
+languages: [qa1, qb1]
+encoders:
+  mini: {mini: {kind: bert, languages: [qa1]}}
+tasks:
+  xquad: {kind: xquad, max_length: 128}
+  copa: {kind: copa, max_length: 128}
+  siqa: {kind: siqa, max_length: 128}
+methods: {full-ft: {}}
+grids:
+  main: {task: [xquad, copa], encoder: [mini], method: [full-ft], source: [qa1], target: [mono], seed: [1]}
+exhibits:
+  table: {kind: table, title: t, rows: [task], columns: target, select: {method: full-ft}}
+claims:
+  one: {says: s, against: 50, expect: greater, select: {task: xquad}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("select: {method: full-ft}", "select: {metric: squad-me}", "did you mean 'squad-em'"),
+        ("expect: greater,", "expect: greater, metric: accuracy,", "unknown metric of its tasks 'accuracy'"),
+        ("kind: copa,", "kind: copa, trained_on: xquad,", "unknown task with this head 'xquad'"),
+        ("kind: copa,", "kind: copa, trained_on: copa,", "unknown task with this head 'copa'"),
+        (
+            "kind: xquad,",
+            "kind: xquad, data: {local: x.csv, dev: {local: y.csv, languages: [qb1]}},",
+            "grids.main: xquad has no dev data in qa1: y.csv, where they come from, has qb1 only",
+        ),
+        ("source: [qa1]", "source: [qa1-qb1]", "task copa has no pairs such as qa1-qb1"),
+    ],
+)
+def test_questions_and_choices_are_checked_before_any_job(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in QA
+    with pytest.raises(ValueError) as error:
+        load_study(write(tmp_path, QA.replace(old, new, 1)))
+    assert said in str(error.value)
+
+
+def test_a_task_can_be_trained_on_another_of_the_same_head(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, QA.replace("kind: copa,", "kind: copa, trained_on: siqa,")))
+    assert [study.entry("copa", split)[0] for split in ("train", "dev", "test")] == ["siqa", "siqa", "copa"]
+    assert study.entry("xquad", "train") == ("xquad", study.tasks["xquad"])
+
+
+def test_metrics_follow_from_the_tasks_and_a_table_shows_the_main_ones(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, QA.replace("rows: [task]", "rows: [task, metric]")))
+    assert study.metrics == {"xquad": ("squad-f1", "squad-em"), "copa": ("accuracy",), "siqa": ("accuracy",)}
+    assert names_metric(study.exhibits["table"])
+    assert not names_metric(load_study(write(tmp_path, QA)).exhibits["table"])
+
+
+def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, axes in (("main", "rows: [task]"), ("both", "rows: [task, metric]")):
+        study = load_study(write(tmp_path, QA.replace("rows: [task]", axes)))
+        render_exhibit(study, "table", name)
+        lines = Path(name, "table.csv").read_text().splitlines()
+        # Two targets each.
+        assert len(lines) - 1 == 2 * (2 if name == "main" else 3)
+        assert "Metric: squad-f1, " in Path(name, "table.md").read_text()

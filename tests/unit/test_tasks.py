@@ -8,7 +8,17 @@ from xlgrid.tasks import TASKS, task
 from xlgrid.world import mentions
 
 PAIRED = ("en", "fr", "en-fr")
-LANGUAGES = {"ruletaker": PAIRED, "lot": PAIRED, "xnli": PAIRED, "wikiann": ("qa1", "qb2"), "udpos": ("qa1", "qb2")}
+ARTIFICIAL = ("qa1", "qb2")
+LANGUAGES = {"ruletaker": PAIRED, "lot": PAIRED, "xnli": PAIRED} | dict.fromkeys(
+    ("wikiann", "udpos", "xquad", "copa", "siqa"), ARTIFICIAL
+)
+# A target that no task has.
+WRONG = {
+    "sequence": "maybe",
+    "token": [99],
+    "span": {"text": ["nowhere"], "answer_start": [0]},
+    "choice": "9",
+}
 
 
 def rows(kind, language, n=20, **options):
@@ -47,8 +57,28 @@ def test_a_missing_column_names_the_nearest(kind):
 def test_a_wrong_label_names_its_row(kind):
     made = task(kind)
     found = rows(kind, LANGUAGES[kind][0])
-    found[7] = found[7] | {made.target: "maybe" if made.head == "sequence" else [99] * len(found[7]["tokens"])}
-    with pytest.raises(ValueError, match=rf"here, row 7, column '{made.target}'.*(maybe|99)"):
+    wrong = WRONG[made.head] * len(found[7]["tokens"]) if made.head == "token" else WRONG[made.head]
+    # All of one type, which a column has.
+    found = [row | {made.target: str(row[made.target])} if made.head == "choice" else row for row in found]
+    found[7] = found[7] | {made.target: wrong}
+    with pytest.raises(ValueError, match=rf"here, row 7, column '{made.target}'.*(maybe|99|nowhere|'9')"):
+        made.check(pa.Table.from_pylist(found), "here")
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_splits_share_no_meaning(kind):
+    made = task(kind)
+    found = made.examples(made.Options(n=40), (20, 8, 12))
+    assert len(found) == 40
+    parts = [{made.to_json(meaning) for meaning in part} for part in (found[:20], found[20:28], found[28:])]
+    assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
+
+
+@pytest.mark.parametrize("kind", [kind for kind, made in TASKS.items() if made.head in ("span", "choice")])
+def test_what_is_no_text_names_its_column(kind):
+    made = task(kind)
+    found = [row | {made.inputs[0]: 7} for row in rows(kind, "qa1")]
+    with pytest.raises(ValueError, match=rf"here, column '{made.inputs[0]}' is of type int64: expected text"):
         made.check(pa.Table.from_pylist(found), "here")
 
 

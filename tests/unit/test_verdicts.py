@@ -29,7 +29,10 @@ def cell(method: str, target: str, seed: int, task: str = "t") -> Cell:
 
 
 def write(one: Cell, outcomes: Any, metric: str = "accuracy") -> None:
-    found = [each.tolist() if isinstance(each, np.ndarray) else int(each) for each in outcomes]
+    found = [
+        each.tolist() if isinstance(each, np.ndarray) else each if isinstance(each, list) else int(each)
+        for each in outcomes
+    ]
     told = {"metric": {"name": metric, "implementation": "i"}, "scores": {metric: metrics.score(metric, found)}}
     path = Path(one.path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -248,3 +251,33 @@ def test_a_study_without_results_has_its_claims_all_the_same(study: Any) -> None
 def test_a_study_without_claims_is_told_so(study: Any) -> None:
     with pytest.raises(ValueError, match="s has no claims"):
         verdicts.render_claims(study.model_copy(update={"claims": {}}), "out")
+
+
+def test_a_claim_about_exact_matches_is_judged_by_them() -> None:
+    """Its effect, and what draws of other questions would do to it; F1 says the opposite here."""
+    rng = np.random.default_rng([11])
+    terms = compared("b", "a", (1, 2, 3))
+    for term in terms:
+        exact = (rng.random(N) < (0.8 if term.cell.method == "b" else 0.5)).astype(float)
+        f1 = np.full(N, 0.2 if term.cell.method == "b" else 0.9)
+        found = [[float(one), float(other)] for one, other in zip(f1, exact, strict=True)]
+        write(term.cell, found, "squad-f1")
+        path = Path(term.cell.path)
+        cell_json = json.loads(path.read_text())
+        cell_json["scores"]["squad-em"] = metrics.score("squad-em", found)
+        path.write_text(json.dumps(cell_json))
+    claims = {name: claim() for name in ("main", "exact")}
+    found = verdicts.judge(claims, verdicts.measure(dict.fromkeys(claims, terms), {"exact": "squad-em"}))
+    assert dict(zip(found["claim"], found["verdict"], strict=True)) == {
+        "main": verdicts.DOES_NOT,
+        "exact": verdicts.HOLDS,
+    }
+    assert found["effect"].tolist() == pytest.approx([-70, 30], abs=5)
+    # All questions have one F1, so other questions would change nothing.
+    noise = verdicts.measure({"exact": terms, "main": terms}, {"exact": "squad-em"}).set_index("claim")
+    assert noise.loc["main", "example_variance"] == pytest.approx(0, abs=1e-9)
+    assert noise.loc["exact", "example_variance"] > 0.1
+
+
+def test_a_claim_says_which_metric_it_is_about() -> None:
+    assert claim().model_copy(update={"metric": "squad-em"}).measured == "b − a (squad-em)"

@@ -63,6 +63,8 @@ GRAMMAR: dict[str, tuple[str, ...]] = {  # the first value is the default; set f
 }
 CONTENT = world.OPEN_CLASS
 FUNCTION = (*world.PRONOUNS, *world.RELATIONS, "of", "and", "the", "not", "that", "is", "past", "future")
+# Drawn after all other words, which are thus what they would be without them.
+QUESTIONS = ("who", "what", "where")
 CASES = (*world.RELATIONS, "of", "object")
 PERSONS = tuple(f"{person}{number}" for person in (1, 2, 3) for number in ("sg", "pl") if (person, number) != (3, "sg"))
 AFFIXES = tuple(f"-{name}" for name in (*CASES, "plural", "definite", "past", "future", "not", *PERSONS))
@@ -92,6 +94,7 @@ _UPOS_OF = (
     | dict.fromkeys(world.PRONOUNS, "PRON")
     | dict.fromkeys((*world.RELATIONS, "of"), "ADP")
     | {"and": "CCONJ", "the": "DET", "not": "PART", "that": "SCONJ", "is": "AUX", "past": "AUX", "future": "AUX"}
+    | {"who": "PRON", "what": "PRON", "where": "ADV"}
 )
 _CONCEPTS = CONTENT + FUNCTION + AFFIXES
 _CODE = re.compile("(q[a-t])([1-9][0-9]{0,3})")
@@ -161,6 +164,8 @@ class _Family:
             concept: self.distinct(self.root(concept, rng), affixes if concept in AFFIXES else taken, rng)
             for concept in _CONCEPTS
         }
+        rng = random.Random(f"{code} questions")
+        self.roots |= {word: self.distinct(self.sounds.word(1, rng), taken, rng) for word in QUESTIONS}
 
     def root(self, concept: str, rng: random.Random) -> str:
         """Make up a root, function word or affix."""
@@ -219,6 +224,24 @@ class ArtificialLanguage:
         """The fact as text: the forms of `realise`, separated by spaces, the full stop attached."""
         *words, stop = self.realise(fact)
         return " ".join(word.form for word in words) + stop.form
+
+    def mention(self, fact: Fact, entity: str) -> tuple[int, int]:
+        """The first character of a named entity's name in `sentence(fact)`, and that after its last.
+
+        Raises:
+            ValueError: the fact does not mention it.
+        """
+        words = self.realise(fact)[:-1]
+        forms = [word.form for word in words]
+        names = {tuple(token.form for token in self._name(entity, role)) for role in ("", *CASES)}
+        for first, word in enumerate(words):
+            last = first + 1
+            while last < len(words) and words[last].ner.startswith("I-"):
+                last += 1
+            if word.ner.startswith("B-") and tuple(forms[first:last]) in names:
+                start = len(" ".join([*forms[:first], ""]))
+                return start, start + len(" ".join(forms[first:last]))
+        raise ValueError(f"{entity} is not mentioned in {self.sentence(fact)!r}")
 
     def _write(self, phonemes: str) -> str:
         return self._letters.write(phonemes)
@@ -348,16 +371,24 @@ def _lexicon(code: str, overlap: float, loans: float, rng: random.Random) -> tup
     # Both candidates are made for all concepts, whatever the dials say: a dial only chooses among fixed words.
     taken, affixes = set(family.taken), set[str]()
     inherited, replaced = {}, {}
-    for concept, root in family.roots.items():
+    for concept in _CONCEPTS:
+        root = family.roots[concept]
         others, own = (affixes, root) if concept in AFFIXES else (taken, _changed(root, changes, family))
         inherited[concept] = family.distinct(own, others, rng)
         replaced[concept] = family.distinct(family.root(concept, rng), others, rng)
     kept: set[str] = set()
     for group in (CONTENT, FUNCTION, AFFIXES):
         kept.update(rng.sample(group, len(group))[: round(overlap * len(group))])
+    own_rng = random.Random(f"{code} questions")
+    for word in QUESTIONS:
+        inherited[word] = family.distinct(_changed(family.roots[word], changes, family), taken, own_rng)
+        replaced[word] = family.distinct(family.sounds.word(1, own_rng), taken, own_rng)
+        # One by one, because a share of three words says little; a larger share still keeps what a smaller one did.
+        if own_rng.random() < overlap:
+            kept.add(word)
     borrowed = set(random.Random("loans").sample(CONTENT, len(CONTENT))[: round(loans * len(CONTENT))])
     origins = {root: "loan" if root in borrowed else family.code if root in kept else code for root in CONTENT}
-    roots = {concept: (inherited if concept in kept else replaced)[concept] for concept in _CONCEPTS}
+    roots = {concept: (inherited if concept in kept else replaced)[concept] for concept in (*_CONCEPTS, *QUESTIONS)}
     names = {part: form for part, form in family.foreign.items() if part not in _CONCEPTS or part in borrowed}
     return origins, roots | names
 

@@ -1,0 +1,107 @@
+"""Questions and choices through the whole workflow: generated, or fetched with training data from elsewhere."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from project import SIZES, project, shell
+
+from xlgrid.data import make_data, make_meanings
+
+STUDY = """\
+title: questions and choices
+languages: [qa1, qb1]
+text: {sentences: 200}
+encoders:
+  mini: {mini: {kind: xlmr, languages: [qa1, qb1]}}
+tasks:
+  xquad: {kind: xquad, options: {n: 40}, max_length: 64, stride: 16}
+  own:
+    kind: xquad
+    max_length: 128
+    data:
+      local: "downloads/{language}.parquet"
+      train: &squad {local: "downloads/squad-{split}.parquet", languages: [qa1]}
+      dev: *squad
+  siqa: {kind: siqa, options: {n: 40}, max_length: 128}
+  copa: {kind: copa, options: {n: 40}, max_length: 128, trained_on: siqa}
+methods: {full-ft: {}}
+training:
+  - set: {steps: 4, batch_tokens: 512, evaluations: 2}
+grids:
+  main: {task: [xquad, own, copa], encoder: [mini], method: [full-ft], source: [qa1], target: [qa1, qb1], seed: [1]}
+exhibits:
+  table: {kind: table, title: Scores, rows: [task, metric], columns: target}
+  main: {kind: heatmap, title: Questions, method: full-ft, select: {task: xquad}}
+claims:
+  exact: {says: it guesses, against: 0, expect: greater, metric: squad-em, select: {task: xquad}}
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    study = yaml.safe_load(STUDY)
+    study["encoders"]["mini"]["mini"] |= SIZES
+    folder = project(tmp_path_factory.mktemp("questions"), study)
+    downloads = folder / "downloads"
+    make_meanings("xquad", {"n": 40}, downloads / "meanings.parquet")
+    for code, splits in (
+        ("qa1", {"train": "squad-train", "dev": "squad-dev", "test": "qa1"}),
+        ("qb1", {"test": "qb1"}),
+    ):
+        make_data("xquad", {"n": 40}, code, downloads / "meanings.parquet", downloads / code)
+        for split, name in splits.items():
+            pq.write_table(pq.read_table(downloads / code / f"{split}.parquet"), downloads / f"{name}.parquet")
+    done = shell(folder, "snakemake --cores 1")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return folder / "results" / "demo"
+
+
+def cell(built: Path, task: str, target: str) -> dict[str, Any]:
+    return json.loads((built / f"cells/{task}/mini/full-ft/qa1/{target}/seed1.json").read_text())
+
+
+@pytest.mark.parametrize("task", ["xquad", "own", "copa"])
+def test_cells_have_every_metric_of_their_task(built: Path, task: str) -> None:
+    expected = {"accuracy"} if task == "copa" else {"squad-f1", "squad-em"}
+    for target in ("qa1", "qb1"):
+        found = cell(built, task, target)
+        assert set(found["scores"]) == expected and found["n"] == 8
+
+
+def test_only_what_is_needed_was_fetched(built: Path) -> None:
+    found = {str(path.relative_to(built / "data" / "own")) for path in (built / "data" / "own").rglob("*.parquet")}
+    assert found == {"qa1/train.parquet", "qa1/dev.parquet", "qa1/test.parquet", "qb1/test.parquet"}
+
+
+def test_one_task_was_trained_on_another(built: Path) -> None:
+    run = json.loads((built / "runs/copa/mini/full-ft/qa1/seed1/run.json").read_text())
+    assert run["labels"] == ["1", "2", "3"] and run["n_train"] == 28
+    assert {path.stem for path in (built / "tokens/copa").rglob("*.arrow")} == {"test"}
+
+
+def test_a_table_that_names_the_metric_has_a_row_for_each(built: Path) -> None:
+    rows = [line.split(",") for line in (built / "exhibits/table.csv").read_text().splitlines()]
+    task, metric = rows[0].index("task"), rows[0].index("metric")
+    assert {(row[task], row[metric]) for row in rows[1:]} == {
+        ("xquad", "squad-f1"),
+        ("xquad", "squad-em"),
+        ("own", "squad-f1"),
+        ("own", "squad-em"),
+        ("copa", "accuracy"),
+    }
+
+
+def test_the_report_counts_a_cell_once(built: Path) -> None:
+    assert "<b>6<small> / 6</small></b>cells" in (built / "report.html").read_text()
+
+
+def test_a_claim_is_about_the_metric_that_it_names(built: Path) -> None:
+    told = (built / "claims.csv").read_text()
+    assert "(squad-em)" in told
+    scores = [cell(built, "xquad", target)["scores"]["squad-em"] for target in ("qa1", "qb1")]
+    header, line = (line.split(",") for line in told.splitlines())
+    assert float(line[header.index("effect")]) == pytest.approx(sum(scores) / 2)
