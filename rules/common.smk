@@ -7,7 +7,7 @@ from pathlib import Path
 from snakemake.exceptions import WorkflowError
 
 from xlgrid.claims import terms
-from xlgrid.exhibits import contrasts, needed, references
+from xlgrid.exhibits import compared, contrasts, needed, references, tabular
 from xlgrid.grid import (
     MLM,
     Cell,
@@ -36,9 +36,9 @@ except (ValueError, FileNotFoundError) as error:
     raise WorkflowError(str(error)) from None
 RUNS = set(runs(STUDY))
 KNOWN = set(CELLS)
-TABLES = [name for name, exhibit in STUDY.exhibits.items() if exhibit.kind == "table"]
+TABLES = [name for name, exhibit in STUDY.exhibits.items() if tabular(exhibit)]
 FIGURES = [name for name in STUDY.exhibits if name not in TABLES]
-COMPARED = [name for name, exhibit in STUDY.exhibits.items() if references(exhibit)]
+COMPARED = [name for name, exhibit in STUDY.exhibits.items() if compared(exhibit)]
 
 
 def among(names):
@@ -140,8 +140,9 @@ def shown(wildcards):
 
 def asked(wildcards):
     exhibit = STUDY.exhibit(wildcards.exhibit)
-    methods = [STUDY.methods[name] for name in exhibit.methods] if exhibit.kind == "masks" else []
-    return [one.model_dump_json() for one in (exhibit, *methods)]
+    methods = [STUDY.methods[name] for name in exhibit.methods] if exhibit.kind in ("masks", "parameters") else []
+    encoders = [STUDY.encoders[name] for name in exhibit.encoders] if exhibit.kind == "parameters" else []
+    return [one.model_dump_json() for one in (exhibit, *methods, *encoders)]
 
 
 def claimed(wildcards):

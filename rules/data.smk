@@ -66,7 +66,7 @@ rule fetch_data:
         "../envs/xlgrid.yaml"
     params:
         kind=lambda w: STUDY.tasks[w.task].kind,
-        source=lambda w: STUDY.tasks[w.task].data.of(w.split).model_dump_json(exclude_none=True),
+        source=lambda w: STUDY.tasks[w.task].data.of(w.split, w.language).model_dump_json(exclude_none=True),
         lock=config["hub_lock"],
     shell:
         r"""

@@ -11,7 +11,18 @@ from pydantic import ValidationError
 
 from xlgrid import methods
 from xlgrid.data import SPLITS, lacking
-from xlgrid.exhibits import SEVERAL, Attention, Curve, Heatmap, Masks, Table, contrasts, references
+from xlgrid.exhibits import (
+    SEVERAL,
+    Attention,
+    Curve,
+    Heatmap,
+    Masks,
+    Parameters,
+    Table,
+    compared,
+    contrasts,
+    stands_beside,
+)
 from xlgrid.grid import MLM, cells, data_of, runs
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
@@ -247,8 +258,9 @@ def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
         if entry.data:
             values = grid.target if split == "test" else grid.source
             told = (part for value in values for each in study.expand(value, grid) for part in each.split("+"))
-            origin = entry.data.of(split)
-            yield from (lacking(name, origin, split, part) for part in dict.fromkeys(told) if not origin.has(part))
+            for part in dict.fromkeys(told):
+                if not (origin := entry.data.of(split, part)).has(part):
+                    yield lacking(name, origin, split, part)
 
 
 def _sizes(study: "Study") -> Iterator[str]:
@@ -294,13 +306,14 @@ def _exhibits(study: "Study") -> Iterator[str]:
     measured = _metrics(study, known["task"])
     for name, exhibit in study.exhibits.items():
         place = f"exhibits.{name}"
-        for axis, values in {} if isinstance(exhibit, Masks) else exhibit.select.items():
+        for axis, values in {} if isinstance(exhibit, Masks | Parameters) else exhibit.select.items():
             yield from _among(f"{place}.select.{axis}", axis, values, measured if axis == "metric" else known[axis])
         if isinstance(exhibit, Heatmap):
             shown = exhibit.difference or [exhibit.method]
             yield from _among(
                 f"{place}.{'difference' if exhibit.difference else 'method'}", "method", shown, study.methods
             )
+            yield from _among(f"{place}.blocks", "group of the study", exhibit.blocks, study.groups)
         elif isinstance(exhibit, Table):
             for group in exhibit.groups:
                 try:
@@ -316,7 +329,10 @@ def _exhibits(study: "Study") -> Iterator[str]:
             yield from _among(f"{place}.methods", "method with masks", exhibit.methods, masked)
         elif isinstance(exhibit, Attention):
             yield from _contrasted(study, place, exhibit, known["target"])
-        if f"{name}-published" in study.exhibits and references(exhibit):
+        elif isinstance(exhibit, Parameters):
+            yield from _among(f"{place}.encoders", "encoder", exhibit.encoders, study.encoders)
+            yield from _among(f"{place}.methods", "method", exhibit.methods, study.methods)
+        if f"{name}-published" in study.exhibits and compared(exhibit):
             yield f"{place}-published: the comparison of exhibit {name} has files of this name: choose another"
     yield from _published(study, known)
 
@@ -349,9 +365,9 @@ def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterato
     }
     said = {"published": study.published}
     said |= {
-        f"exhibits.{name}.published": exhibit.published
+        f"exhibits.{name}.published": own
         for name, exhibit in study.exhibits.items()
-        if isinstance(exhibit, Table | Heatmap) and exhibit.published
+        if (own := stands_beside(exhibit)) is not None
     }
     for place, naming in said.items():
         for axis, names in naming.names.items():
@@ -367,8 +383,8 @@ def _claims(study: "Study") -> Iterator[str]:
             among = _metrics(study, [key for key in tasks if key in known["task"]])
             yield from _among(f"claims.{name}.metric", "metric of its tasks", [claim.metric], among)
         # As the file has them: `against` has no sides of its own.
-        kind = "compare" if claim.compare else "trend"
-        sides = {f"{kind}.{at}": side for at, side in enumerate(claim.compare or claim.trend or ())}
+        keys = {"compare": claim.compare, "within": claim.within, "trend": claim.trend}
+        sides = {f"{key}.{at}": side for key, given in keys.items() for at, side in enumerate(given or ())}
         for place, selection in {"select": claim.select, **sides}.items():
             for axis, values in selection.axes.items():
                 here = f"claims.{name}.{place}.{axis}"

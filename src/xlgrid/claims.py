@@ -4,11 +4,12 @@ Importing this module is cheap. `xlgrid.verdicts` measures the effects and judge
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, NonNegativeFloat, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from xlgrid.exhibits import Values
 from xlgrid.grid import snapshot_of
@@ -31,16 +32,21 @@ class Selection(Strict):
     source: Values | None = None
     target: Values | None = None
     group: Values | None = Field(default=None, description="as the groups of a table: mono, en-X, zero-shot:X-en, ...")
+    seed: tuple[NonNegativeInt, ...] | None = Field(
+        default=None, description="in `select` only, where not all methods have all seeds"
+    )
 
     @property
-    def axes(self) -> dict[str, tuple[str, ...]]:
-        """What is named: axis, or `group` -> values."""
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """What is named: axis, or `group` -> values, of which seeds are numbers."""
         named = ((axis, getattr(self, axis)) for axis in type(self).model_fields)
-        return {axis: tuple(map(str, values)) for axis, values in named if values is not None}
+        return {
+            axis: tuple(values if axis == "seed" else map(str, values)) for axis, values in named if values is not None
+        }
 
     @property
     def text(self) -> str:
-        return " ".join("/".join(values) for values in self.axes.values())
+        return " ".join("/".join(map(str, values)) for values in self.axes.values())
 
 
 class Claim(Strict):
@@ -49,6 +55,8 @@ class Claim(Strict):
     The effect is one of
 
     - `compare`: the mean over the first selection minus the mean over the second;
+    - `compare` with `within`: the same within the first of these two selections minus the same within the second, such as a
+      gain on unseen languages minus that on others;
     - `trend`: the least-squares slope over the means of three selections or more, in points per step;
     - `against`: the mean over `select` minus a number, such as the accuracy of guessing.
 
@@ -60,6 +68,7 @@ class Claim(Strict):
     says: str = Field(min_length=1, description="the paper's claim, with its section or table")
     select: Selection = Field(Selection(), description="holds for every side")
     compare: tuple[Selection, Selection] | None = None
+    within: tuple[Selection, Selection] | None = None
     trend: Annotated[tuple[Selection, ...], Field(min_length=3)] | None = None
     against: float | None = Field(None, ge=-100, le=100, description="percent")
     expect: Literal["greater", "less", "none"] = Field(
@@ -75,22 +84,37 @@ class Claim(Strict):
             raise ValueError(f"a claim has one of compare, trend and against, got {' and '.join(given) or 'none'}")
         if self.expect == "none" and not self.margin:
             raise ValueError("`expect: none` needs a `margin`: how many points still count as no effect")
-        named = [set(side.axes) for side in self.sides]
+        if self.within and not self.compare:
+            raise ValueError(f"`within` goes with `compare`, got `{given[0]}`: leave it out")
+        named = {"select": set(self.select.axes)}
+        for key in ("compare", "within", "trend"):
+            if getattr(self, key):
+                named[key] = self._named(key, getattr(self, key))
+        for one, other in combinations(named, 2):
+            if twice := named[one] & named[other]:
+                raise ValueError(f"`{one}` and `{other}` both name {' and '.join(sorted(twice))}: leave one out")
+        return self
+
+    @staticmethod
+    def _named(key: str, sides: Sequence[Selection]) -> set[str]:
+        """The axes that the selections of a key name, which are the same."""
+        named = [set(side.axes) for side in sides]
         if any(axes != named[0] for axes in named):
             told = "; ".join(" and ".join(sorted(axes)) or "nothing" for axes in named)
-            raise ValueError(f"the selections of `{given[0]}` must name the same axes, got {told}")
-        if given != ["against"]:
-            if not named[0]:
-                raise ValueError(f"the selections of `{given[0]}` name nothing: they must differ in some axis")
-            if twice := named[0] & set(self.select.axes):
-                raise ValueError(f"`select` and `{given[0]}` both name {' and '.join(sorted(twice))}: leave one out")
-            texts = Counter(side.text for side in self.sides)
-            if again := [text for text, count in texts.items() if count > 1]:
-                raise ValueError(f"`{given[0]}` has the selection {again[0]!r} twice")
-        return self
+            raise ValueError(f"the selections of `{key}` must name the same axes, got {told}")
+        if not named[0]:
+            raise ValueError(f"the selections of `{key}` name nothing: they must differ in some axis")
+        if "seed" in named[0]:
+            raise ValueError(f"the selections of `{key}` name seeds, over which they are paired: name them in `select`")
+        texts = Counter(side.text for side in sides)
+        if again := [text for text, count in texts.items() if count > 1]:
+            raise ValueError(f"`{key}` has the selection {again[0]!r} twice")
+        return named[0]
 
     @property
     def sides(self) -> tuple[Selection, ...]:
+        if self.compare and self.within:
+            return tuple(Selection(**one.axes, **other.axes) for other in self.within for one in self.compare)
         return self.compare or self.trend or (Selection(),)
 
     @property
@@ -100,6 +124,8 @@ class Claim(Strict):
             middle = (len(self.trend) - 1) / 2
             squares = sum((at - middle) ** 2 for at in range(len(self.trend)))
             return [(at - middle) / squares for at in range(len(self.trend))]
+        if self.within:
+            return [1.0, -1.0, -1.0, 1.0]
         return [1.0, -1.0] if self.compare else [1.0]
 
     @property
@@ -107,7 +133,9 @@ class Claim(Strict):
         """What the effect is, in words."""
         named = f" ({self.metric})" if self.metric else ""
         if self.compare:
-            return " − ".join(side.text for side in self.compare) + named
+            minus = " − ".join(side.text for side in self.compare)
+            minus = " − ".join(f"({minus} in {side.text})" for side in self.within) if self.within else minus
+            return minus + named
         if self.trend:
             return "slope over " + ", ".join(side.text for side in self.trend) + named
         return f"{self.select.text or 'score'} − {self.against:g}{named}"

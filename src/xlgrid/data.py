@@ -95,21 +95,35 @@ class Origin(Strict):
 class DataSource(Origin):
     """An `Origin`, of the test set and, unless these come from elsewhere, of the training and dev sets:
     `{hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: {hub: rajpurkar/squad, languages: [en]}, dev: ...}`.
+
+    `test` is for the languages, listed in it, whose test set is not where the others have theirs.
     """
 
     train: Origin | None = Field(None, description="where the training set comes from; absent: as the test set")
     dev: Origin | None = Field(None, description="where the dev set comes from; absent: as the test set")
 
-    def of(self, split: str) -> Origin:
-        """Where a split comes from."""
-        elsewhere = {"train": self.train, "dev": self.dev}.get(split)
+    test: Origin | None = Field(None, description="where the test sets of its `languages` come from")
+
+    @model_validator(mode="after")
+    def _of_some(self) -> Self:
+        if self.test and not self.test.languages:
+            raise ValueError(
+                "`test` is for some languages: list them in it as `languages`, or write it in place of all"
+            )
+        return self
+
+    def of(self, split: str, language: str) -> Origin:
+        """Where a split in a language comes from."""
+        own = self.test if self.test and self.test.has(language) else None
+        elsewhere = {"train": self.train, "dev": self.dev, "test": own}[split]
         fields = {name: getattr(self, name) for name in self.model_fields_set & Origin.model_fields.keys()}
         return elsewhere or Origin(**fields)
 
     def check_labels(self, made: Task) -> None:
         """Raise ValueError if `labels`, of any split, does not go with a task."""
-        for split in SPLITS:
-            self.of(split).check_labels(made)
+        super().check_labels(made)
+        for other in filter(None, (self.train, self.dev, self.test)):
+            other.check_labels(made)
 
 
 def sizes(n: int, group: int = 1) -> tuple[int, int, int]:
@@ -194,7 +208,7 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, split: str, out
     except ValidationError as error:
         raise ValueError(f"source of data: {plainly(error)}") from error
     whole_source.check_labels(made)
-    wanted = whole_source.of(split)
+    wanted = whole_source.of(split, language)
     codes = parts(language)
     if len(codes) > 2:
         raise ValueError(f"{language!r} is neither a language nor a pair: expected for instance en, or en-fr")

@@ -100,6 +100,9 @@ class Table(_OfCells):
     groups: tuple[str, ...] = ()
     statistic: Literal["mean-sd", "mean", "min-max"] = "mean-sd"
     average: bool = False
+    difference: tuple[str, str] | None = Field(
+        None, description="two of the columns; one more is the first minus the second, within each seed"
+    )
     published: Published | None = None
 
     @model_validator(mode="after")
@@ -119,7 +122,18 @@ class Table(_OfCells):
             raise ValueError(f"`average` goes with one axis of columns, got {list(self.columns)}: set it to false")
         if self.average and self.columns[0] in ("group", "metric", "seed"):
             raise ValueError(f"`average` cannot average over columns that are {self.columns[0]}s: set it to false")
+        if self.difference:
+            self._check_difference(*self.difference)
         return self
+
+    def _check_difference(self, first: str, second: str) -> None:
+        if len(self.columns) > 1:
+            raise ValueError(f"`difference` goes with one axis of columns, got {list(self.columns)}: leave it out")
+        if first == second:
+            raise ValueError(f"`difference` needs two columns, got {first!r} twice")
+        for name in (first, second) if self.groups else ():
+            if name not in self.groups:
+                raise ValueError(f"`difference`: {unknown('group', name, self.groups)}")
 
 
 class Heatmap(_OfCells):
@@ -128,6 +142,11 @@ class Heatmap(_OfCells):
     kind: Literal["heatmap"] = "heatmap"
     method: str | None = None
     difference: tuple[str, str] | None = None
+    blocks: tuple[str, ...] = Field(
+        (),
+        description="groups of the study, [seen, unseen]: in their order, and within each in the study's, stand the languages "
+        "of both axes; absent: by family",
+    )
     published: Published | None = None
 
     @model_validator(mode="after")
@@ -139,6 +158,13 @@ class Heatmap(_OfCells):
         if "method" in self.select:
             raise ValueError("`select` names 'method'; a heatmap names it in `method` or `difference`")
         return self
+
+
+class Best(_OfCells):
+    """For each target the source that transfers best to it, among those not trained on it, by the mean over seeds."""
+
+    kind: Literal["best"] = "best"
+    columns: Literal["task", "encoder", "method"] = "method"
 
 
 class Curve(_OfCells):
@@ -158,6 +184,18 @@ class Curve(_OfCells):
         if self.lines == self.x:
             raise ValueError(f"`x` and `lines` are both {self.x!r}")
         return self
+
+
+class Parameters(_Exhibit):
+    """How many parameters methods add to encoders, counted on the methods' own modules; needs no results."""
+
+    kind: Literal["parameters"] = "parameters"
+    encoders: tuple[str, ...] = Field(min_length=1)
+    methods: tuple[str, ...] = Field(min_length=1)
+    digits: int = Field(default=2, ge=0, le=6)
+    published: Published | None = Field(
+        None, description="a CSV with the columns model, method, added_params_millions and percent_of_model"
+    )
 
 
 class Masks(_Exhibit):
@@ -192,13 +230,13 @@ class Attention(_Exhibit):
 # The comparison with published numbers.
 COMPARED = ("-published.csv", "-published.md", "-published.html")
 
-AnyExhibit = Table | Heatmap | Curve | Masks | Attention
+AnyExhibit = Table | Heatmap | Best | Curve | Parameters | Masks | Attention
 Exhibit = Annotated[AnyExhibit, Field(discriminator="kind")]
 
 
 def needed(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list["Cell"]:
     """The cells that an exhibit shows: a curve over `snapshot` those that speak as of a step, any other those of the end."""
-    if isinstance(exhibit, Masks | Attention):
+    if isinstance(exhibit, Parameters | Masks | Attention):
         return []
     select = {axis: values for axis, values in exhibit.select.items() if axis != "metric"}
     if isinstance(exhibit, Heatmap):
@@ -208,7 +246,7 @@ def needed(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list["Cell"]:
     return [cell for cell, shown in chosen if all(getattr(shown, axis) in values for axis, values in select.items())]
 
 
-def names_metric(exhibit: Table | Heatmap | Curve) -> bool:
+def names_metric(exhibit: Table | Heatmap | Best | Curve) -> bool:
     """Whether an exhibit says which metrics it shows; one that does not shows the main one of each task."""
     axes = [*exhibit.rows, *exhibit.columns] if isinstance(exhibit, Table) else []
     axes += [exhibit.lines] if isinstance(exhibit, Curve) else []
@@ -229,23 +267,41 @@ def contrasts(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list[Contrast]:
     return [Contrast(*cell[:-1], other, cell.seed) for cell in chosen if cell.target == target and cell.run in both]
 
 
+def stands_beside(exhibit: AnyExhibit) -> Published | None:
+    """The published numbers that an exhibit stands beside, if any."""
+    return exhibit.published if isinstance(exhibit, Table | Heatmap | Parameters) else None
+
+
+def compared(exhibit: AnyExhibit) -> bool:
+    """Whether an exhibit has files that compare it with published numbers."""
+    return isinstance(exhibit, Table | Heatmap) and exhibit.published is not None
+
+
 def references(exhibit: AnyExhibit) -> list[str]:
-    """The files of published numbers that an exhibit is compared with: none, or its own and the paper's contradictions."""
-    if not isinstance(exhibit, Table | Heatmap) or exhibit.published is None:
+    """The files of published numbers that an exhibit reads: none, or its own and, to be compared, the paper's contradictions."""
+    file = stands_beside(exhibit)
+    if file is None:
         return []
-    contradictions = exhibit.published.path.with_name("contradictions.csv")
-    return [str(exhibit.published.path), *([str(contradictions)] if contradictions.exists() else [])]
+    if not compared(exhibit):
+        return [str(file.path)]
+    contradictions = file.path.with_name("contradictions.csv")
+    return [str(file.path), *([str(contradictions)] if contradictions.exists() else [])]
+
+
+def tabular(exhibit: AnyExhibit) -> bool:
+    """Whether an exhibit is a table, and no figure."""
+    return isinstance(exhibit, Table | Best | Parameters)
 
 
 def suffixes(exhibit: AnyExhibit) -> tuple[str, ...]:
     """The suffixes of an exhibit's files."""
-    own = (".csv", ".md", ".tex", ".html") if isinstance(exhibit, Table) else (".csv", ".md", ".tex", ".png", ".svg")
-    return (*own, *(COMPARED if references(exhibit) else ()))
+    own = (".csv", ".md", ".tex", *((".html",) if tabular(exhibit) else (".png", ".svg")))
+    return (*own, *(COMPARED if compared(exhibit) else ()))
 
 
 def render(
     name: str,
-    exhibit: Table | Heatmap | Curve,
+    exhibit: Table | Heatmap | Best | Curve,
     cells: "pd.DataFrame",
     curves: "pd.DataFrame",
     languages: Mapping[str, Any],
@@ -265,8 +321,8 @@ def render(
 
     Returns:
         The paths, in the order of `suffixes`. The CSV has a line per entry: the row's keys, `column` or, where columns have two
-        axes, both by name, then `mean`, `sd`, `min`, `max`, `n_seeds`, `n_seeds_expected`, `n_cells`, `n_cells_expected`. The
-        comparison's is that of `compare.beside`.
+        axes, both by name, then `mean`, `sd`, `min`, `max`, `n_seeds`, `n_seeds_expected`, `n_cells`, `n_cells_expected`; of
+        best sources it is as `best.sources` says. The comparison's is that of `compare.beside`.
 
     Raises:
         FileNotFoundError: there are no such published numbers.
@@ -278,15 +334,20 @@ def render(
     paths = {suffix: Path(folder) / f"{name}{suffix}" for suffix in suffixes(exhibit)}
     if isinstance(exhibit, Table):
         sheet, shown = _table(exhibit, cells, belongs)
-        write_text(paths[".html"], tables.to_html(sheet))
     elif isinstance(exhibit, Heatmap):
-        sheet, shown = _heatmap(exhibit, cells, languages, paths)
+        sheet, shown = _heatmap(exhibit, cells, languages, belongs, paths)
+    elif isinstance(exhibit, Best):
+        from xlgrid import best
+
+        sheet = best.sources(exhibit, cells)
     else:
         sheet = _curve(exhibit, cells, curves, paths)
     write_text(paths[".csv"], sheet.entries.drop(columns=list(tables.PRINTED)).to_csv(index=False, lineterminator="\n"))
     write_text(paths[".md"], tables.markdown(sheet))
     write_text(paths[".tex"], tables.latex(sheet, name))
-    if not isinstance(exhibit, Curve) and exhibit.published:
+    if tabular(exhibit):
+        write_text(paths[".html"], tables.to_html(sheet))
+    if isinstance(exhibit, Table | Heatmap) and exhibit.published:
         _compare(sheet, shown, exhibit.published, exhibit.digits, paths)
     return list(paths.values())
 
@@ -320,9 +381,10 @@ def _table(
     axes: tuple[str, ...] = exhibit.columns
     order = {axis: stats.in_order(chosen, axis, exhibit.select) for axis in (*exhibit.rows, *axes)}
     if len(axes) == 1:
-        order["column"] = order[axes[0]] + [stats.AVERAGE] * exhibit.average
+        subtracted = [stats.minus(*exhibit.difference)] if exhibit.difference else []
+        order["column"] = order[axes[0]] + [stats.AVERAGE] * exhibit.average + subtracted
         chosen, axes = chosen.assign(column=chosen[axes[0]]), ("column",)
-    found = stats.entries(chosen, exhibit.rows, axes, average=exhibit.average)
+    found = stats.entries(chosen, exhibit.rows, axes, average=exhibit.average, difference=exhibit.difference)
     sheet = tables.sheet(
         found,
         title=exhibit.title,
@@ -334,12 +396,21 @@ def _table(
         statistic=exhibit.statistic,
         digits=exhibit.digits,
     )
-    averaged = [chosen.assign(column=stats.AVERAGE)] if exhibit.average else []
-    return sheet, pd.concat([chosen, *averaged])
+    behind = [chosen]
+    if exhibit.average:
+        behind.append(chosen.assign(column=stats.AVERAGE))
+    if exhibit.difference:
+        both = chosen[chosen["column"].isin(exhibit.difference)]
+        behind.append(both.assign(column=stats.minus(*exhibit.difference)))
+    return sheet, pd.concat(behind)
 
 
 def _heatmap(
-    exhibit: Heatmap, cells: "pd.DataFrame", languages: Mapping[str, Any], paths: Mapping[str, Path]
+    exhibit: Heatmap,
+    cells: "pd.DataFrame",
+    languages: Mapping[str, Any],
+    belongs: Callable[[str, str, str], bool],
+    paths: Mapping[str, Path],
 ) -> tuple["Sheet", "pd.DataFrame"]:
     """The heatmap's numbers as a table, and the cells behind its entries with the `column` where they stand."""
     from xlgrid import plots, stats, tables
@@ -356,8 +427,10 @@ def _heatmap(
         chosen = chosen.assign(method="-minus-".join(exhibit.difference), metric=metric)
     found = stats.entries(chosen, ["source"], "target")
     sources, targets = (stats.in_order(chosen, axis, exhibit.select) for axis in ("source", "target"))
-    rows = plots.blocks(sources, languages, among=[*targets, *sources])
-    columns = plots.blocks(targets, languages, among=[*targets, *sources])
+    if exhibit.blocks:
+        rows, columns = (plots.grouped(codes, exhibit.blocks, belongs) for codes in (sources, targets))
+    else:
+        rows, columns = (plots.blocks(codes, languages, [*targets, *sources]) for codes in (sources, targets))
     with plots.style():
         ax = plots.heatmap(
             found,

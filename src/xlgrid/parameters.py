@@ -8,7 +8,7 @@ from xlgrid import batches, evaluate
 from xlgrid.methods import make
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig
+    from transformers import PreTrainedConfig, PreTrainedModel
 
     from xlgrid.study import Study
 
@@ -21,6 +21,16 @@ HUB: dict[str, dict[str, Any]] = {
         "vocab_size": 250002,
         "max_position_embeddings": 514,
         "type_vocab_size": 1,
+    },
+    "FacebookAI/xlm-roberta-large": {
+        "model_type": "xlm-roberta",
+        "vocab_size": 250002,
+        "max_position_embeddings": 514,
+        "type_vocab_size": 1,
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
     },
 }
 
@@ -54,6 +64,20 @@ class Count(NamedTuple):
     def evaluation(self) -> float:
         """Floating-point operations of evaluating a token."""
         return 2 * self.passed
+
+
+class Added(NamedTuple):
+    """Parameters that a method adds to an encoder.
+
+    Attributes:
+        weights: of matrices.
+        biases: of everything else.
+        encoder: those of the encoder itself, its embeddings included; it has no head and no pooler.
+    """
+
+    weights: int
+    biases: int
+    encoder: int
 
 
 def configuration(study: "Study", encoder: str) -> "PreTrainedConfig":
@@ -121,3 +145,30 @@ def count(
         passed=sum(passed.values()),
         passed_trained=sum(number for name, number in passed.items() if method.trains(name)),
     )
+
+
+def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | int | str | bool]) -> Added:
+    """Count what a method adds to an encoder, whether it trains or not.
+
+    Args:
+        base, options: of the method, see `xlgrid.methods.make`.
+
+    Raises:
+        ValueError: there is no such method, or it is not for this encoder.
+    """
+    import torch
+
+    with torch.device("meta"):
+        model = evaluate.model_class(config.model_type, "token")(config)
+        # By numbers, for a method may give a module another name.
+        matrices, others = _split(model)
+        encoder = sum(p.numel() for p in model.base_model.parameters())
+        make(base, options).install(model)
+    weights, biases = _split(model)
+    return Added(weights - matrices, biases - others, encoder)
+
+
+def _split(model: "PreTrainedModel") -> tuple[int, int]:
+    """Parameters in matrices, and all others."""
+    sizes = [(p.dim() > 1, p.numel()) for p in model.parameters()]
+    return sum(size for matrix, size in sizes if matrix), sum(size for matrix, size in sizes if not matrix)

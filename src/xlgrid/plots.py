@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -146,6 +146,21 @@ def blocks(codes: Sequence[str], languages: Mapping[str, Any], among: Sequence[s
     return [Block(family, script, tuple(group)) for (family, script), group in members]
 
 
+def grouped(codes: Sequence[str], groups: Sequence[str], belongs: Callable[[str, str, str], bool]) -> list[Block]:
+    """The labels of an axis in blocks that are groups, each label in its first; what is in none comes last, as `other`.
+
+    Args:
+        codes: in the order in which they stand within a block.
+        belongs: whether a target (3rd) belongs to a group (1st) for a source (2nd); a source is asked as a target.
+    """
+    of = {code: next((group for group in groups if belongs(group, code, code)), "other") for code in codes}
+    return [
+        Block(group, "", members)
+        for group in (*groups, "other")
+        if (members := tuple(code for code in codes if of[code] == group))
+    ]
+
+
 def contrast(colour: Sequence[float], other: Sequence[float]) -> float:
     """Contrast ratio of two RGB colours, 1 to 21, as WCAG 2 defines it; text needs 4.5."""
 
@@ -195,7 +210,7 @@ def heatmap(
 
     Args:
         entries: columns `source`, `column` (the target), `mean`, `n_seeds`, `n_seeds_expected`.
-        rows: the sources; columns: the targets (see `blocks`).
+        rows: the sources; columns: the targets (see `blocks` and `grouped`).
         diverging: the values are differences; colours are centred at 0.
         quantity: what the numbers are, for the colour bar.
     """

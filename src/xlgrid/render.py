@@ -16,6 +16,10 @@ def render_exhibit(study: Study, name: str, folder: str | Path) -> None:
     from xlgrid import records
 
     exhibit = study.exhibit(name)
+    if isinstance(exhibit, exhibits.Parameters):
+        from xlgrid import added
+
+        return added.render(name, exhibit, study, folder)
     if isinstance(exhibit, exhibits.Masks):
         from xlgrid import masks
 

@@ -200,8 +200,37 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
     return found.fillna({"target": ""}) if "target" in found else found
 
 
+def minus(first: str, second: str) -> str:
+    """What the column of a difference is called."""
+    return f"{first} \N{MINUS SIGN} {second}"
+
+
+def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: str) -> pd.DataFrame:
+    """Column `first` minus column `second` of each row, within each seed that both have; as `seed_means` returns it.
+
+    Raises:
+        ValueError: there is no such column, or no row has both.
+    """
+    for name in (first, second):
+        if name not in set(means["column"]):
+            raise ValueError(f"difference: {unknown('column', name, means['column'])}")
+    one, other = (means[means["column"] == name].drop(columns="column") for name in (first, second))
+    both = one.merge(other, on=[*rows, "seed"], suffixes=("", "_second"), sort=False)
+    if both.empty:
+        raise ValueError(f"difference: no row has both {first!r} and {second!r}: there is nothing to subtract")
+    both["score"] -= both["score_second"]
+    for count in ("n_cells", "n_cells_expected"):
+        both[count] += both[f"{count}_second"]
+    return both[list(one)]
+
+
 def entries(
-    cells: pd.DataFrame, rows: Sequence[str], columns: str | Sequence[str], *, average: bool = False
+    cells: pd.DataFrame,
+    rows: Sequence[str],
+    columns: str | Sequence[str],
+    *,
+    average: bool = False,
+    difference: tuple[str, str] | None = None,
 ) -> pd.DataFrame:
     """The entries of a table, with guarded means (see the top of this file).
 
@@ -211,12 +240,14 @@ def entries(
         columns: the column of `cells` whose values are the columns of the table, in the result called `column`; or a list of
             such columns, which keep their names.
         average: add a column `average`, the mean over the row's columns, within each seed and then over seeds; needs `column`.
+        difference: add a column, the first of these two minus the second, likewise; see `minus` for what it is called.
 
     Returns:
         Columns `rows`, `column` or `columns`, then the statistics of `over_seeds`.
 
     Raises:
-        ValueError: an entry would average over several tasks, encoders, methods or metrics, or a cell occurs twice.
+        ValueError: an entry would average over several tasks, encoders, methods or metrics, a cell occurs twice, or there is
+            nothing to subtract.
     """
     if isinstance(columns, str):
         cells, columns = cells.assign(column=cells[columns]), ["column"]
@@ -243,4 +274,7 @@ def entries(
     if average:
         mean = over_seeds(seed_means(means, rows, ["column"]), rows)
         found = pd.concat([found, mean.assign(column=AVERAGE)], ignore_index=True)
+    if difference:
+        less = over_seeds(_subtracted(means, rows, *difference), rows)
+        found = pd.concat([found, less.assign(column=minus(*difference))], ignore_index=True)
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from xlgrid import lock as locks
-from xlgrid.data import DataSource
+from xlgrid.data import Origin
 from xlgrid.names import unknown
 
 # Of these a line is a row, with one column.
@@ -54,7 +54,7 @@ def is_lines(path: str | Path | None) -> bool:
 
 
 def stream(
-    source: DataSource, column: str, language: str, split: str, lock: str | Path
+    source: Origin, column: str, language: str, split: str, lock: str | Path
 ) -> tuple[Generator[tuple[int, Any], None, None], str]:
     """A column of a split of a source in a language: number and value of each row that `where` and `limit` select.
 
@@ -202,7 +202,7 @@ def _check(columns: Sequence[str], known: Any) -> None:
             raise _Missing(unknown("column", name, known))
 
 
-def _selected(found: Rows, source: DataSource, where: str) -> Generator[tuple[int, Any], None, None]:
+def _selected(found: Rows, source: Origin, where: str) -> Generator[tuple[int, Any], None, None]:
     lines = is_lines(source.local)
     others: dict[str, set[str]] = {column: set() for column in source.where}
     kept = 0

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, Validat
 from xlgrid.checks import problems
 from xlgrid.claims import Claim
 from xlgrid.data import DataSource
-from xlgrid.exhibits import AnyExhibit, Exhibit, Heatmap, Naming, Published, Table
+from xlgrid.exhibits import AnyExhibit, Exhibit, Naming, Published, stands_beside
 from xlgrid.grid import MLM, data_of
 from xlgrid.languages import Language, language, parts
 from xlgrid.mini import MiniEncoder
@@ -260,9 +260,10 @@ class Study(Strict):
         if name not in self.exhibits:
             raise ValueError(f"study {self.name}: {unknown('exhibit', name, self.exhibits)}")
         exhibit = self.exhibits[name]
-        if not isinstance(exhibit, Table | Heatmap) or exhibit.published is None:
+        own = stands_beside(exhibit)
+        if own is None:
             return exhibit
-        ours, its = (each.model_dump(exclude_unset=True) for each in (self.published, exhibit.published))
+        ours, its = (each.model_dump(exclude_unset=True) for each in (self.published, own))
         return exhibit.model_copy(update={"published": Published(**_merge(ours, its))})
 
     @property

@@ -10,7 +10,7 @@ from typing import Literal as OneOf
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid import streams, world
-from xlgrid.data import DataSource
+from xlgrid.data import Origin
 from xlgrid.files import whole
 from xlgrid.languages import natural
 from xlgrid.languages.artificial import artificial, is_artificial
@@ -64,7 +64,7 @@ class TextSettings(Strict):
     seed: int = 0
     dials: dict[OneOf["overlap", "loans", "distance"], float] = Field(default={}, description="of artificial languages")
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
-    data: DataSource | None = Field(
+    data: Origin | None = Field(
         default=None, description="of natural languages; absent: generated; `local` may end in .txt or .txt.gz too"
     )
     files: dict[str, str] = Field(
@@ -185,7 +185,7 @@ def _fetched(
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
     """Ids and texts, and a name for where they are from in messages."""
     if language in settings.files:
-        own = DataSource.model_validate({"local": settings.files[language]})
+        own = Origin.model_validate({"local": settings.files[language]})
         return _texts(own, language, settings, lock)
     assert settings.data
     found, where = _texts(settings.data, language, settings, lock)
@@ -195,7 +195,7 @@ def _fetched(
 
 
 def _texts(
-    source: DataSource, language: str, settings: TextSettings, lock: str | Path | None
+    source: Origin, language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
     if source.hub and lock is None:
         raise ValueError(f"text from the Hub ({source.hub}) takes a lock file: pass --lock")

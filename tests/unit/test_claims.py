@@ -70,6 +70,16 @@ def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
         ("compare: [{method: bitfit}, {method: full-ft}]", "compare: [{}, {}]", 14, "name nothing"),
         ("compare: [{", "trend: [{", 17, "at least 3"),
         ("source: en}", "source: []}", 16, "at least 1 item"),
+        ("expect: greater", "expect: greater\n    within: [{group: mono}, {group: mno}]", 19, "did you mean 'mono'"),
+        (
+            "expect: greater",
+            "expect: greater\n    within: [{group: mono}, {target: fr}]",
+            14,
+            "the same axes, got group; target",
+        ),
+        ("expect: greater", "expect: greater\n    within: [{task: d0}, {task: d1}]", 14, "`within` both name task"),
+        ("{method: bitfit},", "{method: bitfit, seed: [1]},", 14, "got method and seed; method"),
+        ("source: en}", "source: en, seed: [3]}", 16, "unknown seed '3'"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
@@ -111,6 +121,38 @@ def test_a_trend_has_the_weights_of_the_least_squares_slope(load: Callable[..., 
     steps = [{"task": task} for task in ("d2", "d0", "d1")]
     found = terms(load(select=select, compare=None, trend=steps, expect="less"))
     assert {task: weight for (task, *_, seed), weight in found.items() if seed == 1} == {"d2": -0.5, "d0": 0, "d1": 0.5}
+
+
+def test_a_gain_within_one_group_is_set_against_that_within_another(load: Callable[..., Study]) -> None:
+    """Two pairs of languages against three languages, of one source, in each of two seeds."""
+    found = terms(load(within=[{"group": "en-X"}, {"group": "mono"}]))
+    weights = {(method, target): weight for (_, method, _, target, seed), weight in found.items() if seed == 1}
+    assert weights == {
+        (method, target): pytest.approx(sign * size)
+        for method, sign in (("bitfit", 1), ("full-ft", -1))
+        for targets, size in ((("en-fr", "en-de"), 1 / 2), (("en", "fr", "de"), -1 / 3))
+        for target in targets
+    }
+
+
+def test_a_gain_within_groups_is_told(load: Callable[..., Study]) -> None:
+    claim = load(within=[{"group": "en-X"}, {"group": "mono"}]).claims["one"]
+    assert claim.measured == "(bitfit − full-ft in en-X) − (bitfit − full-ft in mono)"
+
+
+def test_within_needs_a_comparison(load: Callable[..., Study]) -> None:
+    with pytest.raises(ValueError, match="`within` goes with `compare`, got `against`"):
+        load(compare=None, against=50, within=[{"group": "en-X"}, {"group": "mono"}])
+
+
+def test_a_selection_narrows_the_seeds(load: Callable[..., Study]) -> None:
+    found = terms(load(select={"task": "d0", "source": "en", "seed": [2]}))
+    assert {seed for *_, seed in found} == {2}
+
+
+def test_sides_that_name_seeds_are_refused(load: Callable[..., Study]) -> None:
+    with pytest.raises(ValueError, match="name seeds, over which they are paired"):
+        load(select={"task": "d0", "source": "en", "method": "full-ft"}, compare=[{"seed": [1]}, {"seed": [2]}])
 
 
 def test_a_number_is_set_against_the_mean(load: Callable[..., Study]) -> None:

@@ -381,9 +381,17 @@ def test_a_split_s_own_source_has_none_of_its_own():
 
 def test_a_split_s_source_is_what_the_rule_hands_on():
     source = DataSource(local="c.csv", limit=3, train={"local": "a.csv", "labels": {1: "x"}})
-    assert DataSource(**source.of("train").model_dump(exclude_none=True)).of("train").labels == {"1": "x"}
-    assert source.of("dev").model_dump() == source.of("test").model_dump()
-    assert source.of("test").limit == 3
+    assert DataSource(**source.of("train", "en").model_dump(exclude_none=True)).of("train", "en").labels == {"1": "x"}
+    assert source.of("dev", "en").model_dump() == source.of("test", "en").model_dump()
+    assert source.of("test", "en").limit == 3
+
+
+def test_test_sets_of_some_languages_come_from_elsewhere():
+    source = DataSource(local="c.csv", test={"local": "a.csv", "languages": ["en"]})
+    assert [source.of("test", code).local for code in ("en", "et")] == ["a.csv", "c.csv"]
+    assert source.of("train", "en").local == "c.csv"
+    with pytest.raises(ValueError, match="list them in it as `languages`"):
+        DataSource(local="c.csv", test={"local": "a.csv"})
 
 
 def test_a_pair_of_questions_has_the_context_of_the_first_language(tmp_path):

@@ -275,6 +275,38 @@ def test_the_data_stand_beside_a_heatmap(tmp_path: Path) -> None:
     assert "madx minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
 
 
+GROUPS = {"far": ("ru", "fr"), "all": ("en", "fr", "ru")}
+
+
+def grouped(codes: list[str], *groups: str) -> list[tuple[str, tuple[str, ...]]]:
+    blocks = plots.grouped(codes, groups, lambda group, _, code: code in GROUPS[group])
+    return [(block.family, block.codes) for block in blocks]
+
+
+def test_blocks_that_are_groups_keep_the_order_within() -> None:
+    assert grouped(["fr", "en", "de", "ru"], "far", "all") == [
+        ("far", ("fr", "ru")),
+        ("all", ("en",)),
+        ("other", ("de",)),
+    ]
+
+
+def test_a_group_without_members_is_no_block() -> None:
+    assert grouped(["en"], "far", "all") == [("all", ("en",))]
+
+
+def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
+    cells = grid(["ru", "en"], ["en", "ru", "fr"])
+    exhibit = EXHIBIT.validate_python(HEATMAP | {"blocks": ["far", "all"], "select": {}})
+    exhibits.render(
+        "f", exhibit, cells, pd.DataFrame(), LANGUAGES, lambda group, _, code: code in GROUPS[group], tmp_path
+    )
+    found = pd.read_csv(tmp_path / "f.csv")
+    assert list(dict.fromkeys(found["source"])) == ["ru", "en"]
+    assert list(dict.fromkeys(found["column"])) == ["ru", "fr", "en"]
+    assert ">far</text>" in (tmp_path / "f.svg").read_text(encoding="utf-8")
+
+
 def test_svg_keeps_text_as_text_and_carries_no_date(tmp_path: Path) -> None:
     text = render(HEATMAP, tmp_path)[".svg"].decode()
     assert ">en-fr</text>" in text

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from io import StringIO
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -341,6 +342,9 @@ def test_every_entry_of_two_axes_stands_once_in_every_format(
             {"columns": "group", "groups": ["mono"], "average": True},
             "`average` cannot average over columns that are groups",
         ),
+        ({"columns": "target", "difference": ["en", "en"]}, "needs two columns, got 'en' twice"),
+        ({"columns": ["task", "target"], "difference": ["en", "fr"]}, "`difference` goes with one axis of columns"),
+        ({"columns": "group", "groups": ["mono", "all"], "difference": ["mono", "al"]}, "did you mean 'all'?"),
         ({"columns": "target", "select": {"target": False}}, "quote it, as in 'no'"),
         ({"columns": "target", "select": {"langage": "en"}}, "langage"),
         ({"columns": "target", "select": {"source": []}}, "at least 1 item"),
@@ -350,13 +354,36 @@ def test_every_entry_of_two_axes_stands_once_in_every_format(
         ({"kind": "heatmap", "method": "a", "select": {"method": "b"}}, "names 'method'"),
         ({"kind": "curve", "x": "step", "lines": "target"}, "which have no target"),
         ({"kind": "curve", "x": "step", "lines": "method", "select": {"metric": "f1"}}, "which have no metric"),
-        ({"kind": "picture"}, "'table', 'heatmap', 'curve'"),
+        ({"kind": "picture"}, "'table', 'heatmap', 'best', 'curve'"),
     ],
 )
 def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:
     table = {"rows": ["method"]} if spec.get("kind", "table") == "table" else {}
     with pytest.raises(ValidationError, match=re.escape(message)):
         EXHIBIT.validate_python({"kind": "table", "title": "T"} | table | spec)
+
+
+def gaps(missing: tuple[tuple[str, str, int], ...], folder: Path) -> pd.DataFrame:
+    """The columns of differences, by task and method."""
+    spec = BY_GROUP | {"difference": ["in-language", "zero-shot"]}
+    found = pd.read_csv(StringIO(render(spec, grid(missing), folder)[".csv"]))
+    return found[found["column"] == "in-language − zero-shot"].set_index(["task", "method"])
+
+
+def test_a_difference_is_that_of_two_columns_within_each_seed(tmp_path: Path) -> None:
+    """en scores 20 more than the method's mean, fr and sw 2 more and 4 less; seeds cancel."""
+    found = gaps((), tmp_path)
+    assert found[["mean", "sd", "n_seeds", "n_cells"]].to_numpy().tolist() == [[21.0, 0.0, 2, 6]] * 4
+
+
+def test_a_difference_leaves_out_seeds_that_lack_a_cell_of_either_column(tmp_path: Path) -> None:
+    found = gaps((("madx", "sw", 1),), tmp_path)
+    assert found.loc["xnli", "n_seeds"].to_dict() == {"full-ft": 2, "madx": 1}
+
+
+def test_a_difference_of_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"difference: unknown column 'frr', did you mean 'fr'\?"):
+        render(BY_TARGET | {"difference": ["en", "frr"]}, grid(), tmp_path)
 
 
 def test_the_schema_takes_a_value_or_a_list_and_survives_json() -> None:
