@@ -288,7 +288,8 @@ def cost(
     examples: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="TASK=TRAIN,DEV,TEST", help="how many, where the study does not say; of text mlm=TRAIN,DEV"
+            metavar="TASK=TRAIN,DEV,TEST",
+            help="how many, where the study does not say; of text mlm=TRAIN,DEV; in one language TASK:LANGUAGE=...",
         ),
     ] = None,
     tokens: Annotated[

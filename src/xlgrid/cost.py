@@ -23,7 +23,7 @@ def assumptions(
     evaluation: float | None = None,
     step_ms: float = STEP_MS,
 ) -> Assumed:
-    """What the options of `xlgrid cost` say, such as `xnli=392702,2490,5010` and `xnli=60`.
+    """What the options of `xlgrid cost` say, such as `xnli=392702,2490,5010`, `wikiann:jv=100,100,100` and `xnli=60`.
 
     Raises:
         ValueError: one cannot be read.
@@ -132,9 +132,8 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
     kinds = {name: MLM if name == MLM else estimate.study.tasks[name].kind for name in _tasks(estimate)}
     tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}
     yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."
-    for name in _tasks(estimate):
-        if name in assumed.examples or kinds[name] in assumed.examples:
-            yield f"Examples of {name}, as given: {', '.join(f'{n:,}' for n in estimate.sizes(name) or ())}."
+    for name, sizes in assumed.examples.items():
+        yield f"Examples of {name}, as given: {', '.join(f'{n:,}' for n in sizes)}."
 
 
 def _tasks(estimate: Estimate) -> list[str]:

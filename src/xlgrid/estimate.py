@@ -18,6 +18,7 @@ from xlgrid import data
 from xlgrid.attention import SAMPLES
 from xlgrid.exhibits import contrasts, needed
 from xlgrid.grid import MLM, Cell, Run, cells, data_of, runs
+from xlgrid.languages import parts
 from xlgrid.names import unknown
 from xlgrid.parameters import Count, configuration, count
 from xlgrid.recipe import Training
@@ -76,7 +77,7 @@ class Assumed:
 
     Attributes:
         examples: task, or kind of task -> examples in train, dev and test (of text, in train and dev, for each part of a
-            source), where data are not generated.
+            source), where data are not generated; `wikiann:jv` are those in one language or pair, where it has others.
         tokens: likewise -> tokens per example, where not as in `TOKENS`.
         training, evaluation: TFLOP/s that a GPU sustains.
         step_ms: milliseconds of a step of training whatever its size.
@@ -105,12 +106,15 @@ class Estimate:
         known = dict.fromkeys([*self.study.tasks, *(entry.kind for entry in self.study.tasks.values()), MLM])
         for option, given in (("examples", self.assumed.examples), ("tokens", self.assumed.tokens)):
             for name in given:
+                name, _, code = name.partition(":")
                 if name not in known:
                     raise ValueError(f"--{option}: {unknown('task or kind of task', name, known)}")
+                if code and (option == "tokens" or any(part not in self.study.languages for part in parts(code))):
+                    raise ValueError(f"--{option} {name}: {unknown('language', code, self.study.languages)}")
         for name, sizes in self.assumed.examples.items():
-            if len(sizes) != (parts := 2 if name == MLM else 3):
-                splits = ",".join(split.upper() for split in data.SPLITS[:parts])
-                raise ValueError(f"--examples {name} takes {parts} numbers, {splits}, got {len(sizes)}")
+            if len(sizes) != (wanted := 2 if name.partition(":")[0] == MLM else 3):
+                splits = ",".join(split.upper() for split in data.SPLITS[:wanted])
+                raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(sizes)}")
         used = [run.task for run in self.all if self._trains(run)]
         used += [self.study.entry(name, "train")[0] for name in used if name != MLM]
         if missing := [name for name in dict.fromkeys(used) if self.sizes(name) is None]:
@@ -141,10 +145,10 @@ class Estimate:
         yield WHOLE, self._cost(self.all, self.planned, (one.run for one in compared))
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Run]) -> Cost:
-        parts = [*map(self.run, trained)]
-        parts += [self.evaluation(cell.run, self._test(cell.run)) for cell in evaluated]
-        parts += [self.evaluation(run, 2 * min(SAMPLES, self._test(run))) for run in compared]
-        return total(parts)
+        found = [*map(self.run, trained)]
+        found += [self.evaluation(cell.run, self._known(cell.task, data_of(cell.target))[2]) for cell in evaluated]
+        found += [self.evaluation(run, 2 * min(SAMPLES, self._known(run.task)[2])) for run in compared]
+        return total(found)
 
     def run(self, run: Run) -> Cost:
         """The cost of a training, with its evaluations on the dev set."""
@@ -155,9 +159,9 @@ class Estimate:
         settings = self.study.recipe(*run[1:]).training
         stored *= 1 + len(settings.snapshots)
         name = run.task if run.task == MLM else self.study.entry(run.task, "train")[0]
-        train, dev, *_ = (
-            number * (len(data_of(run.source).split("+")) if run.task == MLM else 1) for number in self._known(name)
-        )
+        # A mix has as many examples as one of its parts, but for text.
+        codes = data_of(run.source).split("+")[: None if run.task == MLM else 1]
+        train, dev, *_ = map(sum, zip(*(self._known(name, code) for code in codes), strict=True))
         steps, examples = length(settings, train, self.tokens(name), self._options(name))
         scored = min(settings.evaluations, steps) * dev
         work = counted.training * examples * self.tokens(name)
@@ -201,12 +205,13 @@ class Estimate:
         speed = alone.hours * 3600 / seconds
         return replace(self.assumed, training=speed, evaluation=speed, step_ms=0.0)
 
-    def sizes(self, name: str) -> tuple[int, ...] | None:
-        """Examples in each split of a task, or of a text; None if unknown."""
-        given = self.assumed.examples
+    def sizes(self, name: str, code: str = "") -> tuple[int, ...] | None:
+        """Examples in each split of a task, or of a text, in a language or pair; None if unknown."""
         entry = self.study.tasks.get(name)
-        if name in given or (entry and entry.kind in given):
-            return given.get(name) or given[entry.kind if entry else name]
+        names = [name, entry.kind if entry else name]
+        for key in (*(f"{one}:{code}" for one in names), *names):
+            if key in self.assumed.examples:
+                return self.assumed.examples[key]
         if entry is None:
             text = self.study.text
             dev = min(math.ceil(text.sentences / DEV_EVERY), text.dev_inputs)
@@ -244,13 +249,10 @@ class Estimate:
         """Whether a run is trained, and not read from what is published."""
         return run.task != MLM or self.study.methods[run.method].published is None
 
-    def _known(self, name: str) -> tuple[int, ...]:
-        found = self.sizes(name)
+    def _known(self, name: str, code: str = "") -> tuple[int, ...]:
+        found = self.sizes(name, code)
         assert found
         return found
-
-    def _test(self, run: Run) -> int:
-        return self._known(run.task)[2]
 
     def _options(self, name: str) -> Mapping[str, object]:
         entry = self.study.tasks.get(name)

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ FROM_FILES = "tasks: {nli: {kind: xnli, data: {local: 'nli/{language}/{split}.js
 TRAIN, DEV, TEST, TEXT_DEV = 700, 100, 200, 20
 HIDDEN, INTERMEDIATE, LAYERS, VOCABULARY, POSITIONS = 8, 16, 2, 100, 512
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs" / "cost-foroutan2023.md"
+DOCS = ROOT / "docs"
 RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
 
 
@@ -261,12 +262,22 @@ def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
     assert run("--examples", "mlm=98,2", "--examples", "xnli=70,10,20").exit_code == 0
 
 
+def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
+    one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
+    all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
+    assert 10 * one.run(RUN._replace(source="fr")).evaluated == all_alike.run(RUN._replace(source="fr")).evaluated
+    assert one.run(RUN._replace(source="en")) == all_alike.run(RUN._replace(source="en"))
+    cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
+    assert cells[0] < cells[1]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--examples", "rt=1,000,2"], "positive whole numbers"),
         (["--examples", "rt=5"], "takes 3 numbers, TRAIN,DEV,TEST, got 1"),
         (["--examples", "ruletakr=1,1,1"], "did you mean 'ruletaker'"),
+        (["--examples", "rt:fe=1,1,1"], "did you mean 'fr'"),
         (["--tokens", "rt=1,2"], "expected TASK=NUMBER"),
         (["--tflops", "0"], "positive number"),
         (["--measured", "none.json"], "there is no none.json"),
@@ -278,26 +289,28 @@ def test_what_cannot_be_read_is_told(options: list[str], message: str) -> None:
     assert message in result.output
 
 
-@pytest.fixture(scope="module")
-def printed() -> str:
-    """What the command of docs/cost-foroutan2023.md prints."""
-    (line,) = [line for line in DOCS.read_text().splitlines() if line.endswith("mlm=128000,2600")]
-    arguments = line.split()[1:]
+@cache
+def printed(study: str) -> str:
+    """What the first command of docs/cost-STUDY.md prints."""
+    block = re.search(r"^```sh\n(.*?)^```", (DOCS / f"cost-{study}.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert block
+    arguments = block[1].replace("\\\n", " ").split()[1:]
     arguments[1] = str(ROOT / arguments[1])
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     return result.output
 
 
-def test_the_documentation_of_foroutan2023_has_what_the_command_prints(printed: str) -> None:
-    told = set(DOCS.read_text().splitlines())
-    rows = [line.rstrip() for line in printed.splitlines() if not line.startswith(("Tokens", "Examples"))]
-    assert [row for row in rows if row not in told] == [], f"run the command of {DOCS.name} and paste its tables"
+@pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020"])
+def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
+    told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
+    rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
+    assert [row for row in rows if row not in told] == [], f"run the command of cost-{study}.md and paste its tables"
 
 
-def test_the_readme_has_runs_cells_and_hours_of_every_exhibit_of_foroutan2023(printed: str) -> None:
+def test_the_readme_has_runs_cells_and_hours_of_every_exhibit_of_foroutan2023() -> None:
     told = (ROOT / "README.md").read_text()
-    for line in printed.splitlines():
+    for line in printed("foroutan2023").splitlines():
         if found := re.match(r"(?:(table|figure)0?(\d+)|whole study) ", line):
             runs, _, cells, *_, hours, _ = line[found.end() :].split()
             name = " ".join(found.groups()) if found[1] else "**all**"

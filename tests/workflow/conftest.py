@@ -1,9 +1,12 @@
 """A project in which the demo, cut down to a minute, has run: what README.md promises is tried on it word by word."""
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
-from project import project, shell, small
+import yaml
+from project import ROOT, SIZES, project, shell, small
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +17,22 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.splitlines()[-1] == "Open results/demo/report.html"
     return folder
+
+
+@pytest.fixture(scope="session")
+def mine(finished: Path) -> None:
+    """In the same project, what README.md says of a language of one's own, cut down as well."""
+    for name in ("pfeiffer2020", "pfeiffer2020-mini"):
+        shutil.copy(ROOT / "studies" / f"{name}.yaml", finished / "studies")
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    [shown] = [block for block in blocks if "extends: pfeiffer2020-mini" in block]
+    study = yaml.safe_load(shown)
+    study["text"]["sentences"] = 200
+    study["encoders"] = {"mini-xlmr": {"mini": SIZES}}
+    study["tasks"] = {"wikiann": {"options": {"n": 100}}}
+    steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
+    study["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2]}}]
+    study["grids"] = {"ner": {"source": ["qa1", "qa9"], "target": ["qa1", "qa9"], "seed": [1]}}
+    study["grids"]["ner-snapshots"] = {"snapshots": [2]}
+    (finished / "studies" / "mine.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    (finished / "my.txt").write_text("".join(f"line {i} of a language of mine\n" for i in range(100)))

@@ -37,5 +37,7 @@ def test_the_tree_names_every_file() -> None:
 def test_a_command_of_the_readme_runs(finished: Path, command: str, request: pytest.FixtureRequest) -> None:
     if "--profile slurm" in command:
         request.getfixturevalue("slurm")
+    if "mine" in command:
+        request.getfixturevalue("mine")
     done = shell(finished, command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
