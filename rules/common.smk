@@ -112,8 +112,8 @@ def text_recipe(wildcards):
 
 
 # The repository or folder, and what says which of its versions.
-def published_place(wildcards):
-    given = STUDY.methods[wildcards.method].published
+def imported_place(wildcards):
+    given = STUDY.methods[wildcards.method].imported
     place = given.place(wildcards.source, wildcards.encoder)
     return [place, f"--revision={given.revision}", f"--lock={config['hub_lock']}"] if given.hub else [place]
 

@@ -1,10 +1,10 @@
-"""Runs: one training each, or weights that others have published.
+"""Runs: one training each, or adapters that others have trained.
 
 REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
 
-PUBLISHED = among(name for name, method in STUDY.methods.items() if method.published)
+IMPORTED = among(name for name, method in STUDY.methods.items() if method.imported)
 
 
 rule train:
@@ -20,7 +20,7 @@ rule train:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        task=rf"(?!{MLM}/[^/]+/(?:{PUBLISHED})/)(?:{ALLOWED['task']})",
+        task=rf"(?!{MLM}/[^/]+/(?:{IMPORTED})/)(?:{ALLOWED['task']})",
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -39,7 +39,7 @@ rule train:
         """
 
 
-rule published_weights:
+rule import_adapter:
     input:
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
     output:
@@ -49,14 +49,14 @@ rule published_weights:
     log:
         f"results/{{study}}/logs/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}.log",
     wildcard_constraints:
-        method=PUBLISHED,
+        method=IMPORTED,
     conda:
         "../envs/xlgrid.yaml"
     params:
         recipe=text_recipe,
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
-        place=published_place,
+        place=imported_place,
     shell:
         r"""
         xlgrid import-adapter {params.place:q} \
@@ -67,4 +67,4 @@ rule published_weights:
 
 
 localrules:
-    published_weights,
+    import_adapter,

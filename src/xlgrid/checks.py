@@ -87,9 +87,9 @@ def _methods(study: "Study") -> Iterator[str]:
         except ValueError as error:
             yield f"methods.{name}: {error}"
         else:
-            if method.published and getattr(made, "tune", None) != "language":
+            if method.imported and getattr(made, "tune", None) != "language":
                 yield (
-                    f"methods.{name}.published: what can be read are language adapters: set `base: madx` and `options: "
+                    f"methods.{name}.imported: what can be read are language adapters: set `base: madx` and `options: "
                     "{tune: language}`, or leave it out"
                 )
         if method.start:
@@ -200,10 +200,10 @@ def _snapshots(study: "Study") -> Iterator[str]:
         for encoder, key in product(grid.encoder, grid.method) if grid.snapshots else ():
             start = study.methods[key].start
             assert start
-            if study.methods[start.method].published:
+            if study.methods[start.method].imported:
                 yield (
                     f"grids.{name}.snapshots: method {start.method}, through whose runs on text cells of {key} speak, is "
-                    "`published`, and published weights have no steps: leave one of the two out"
+                    "`imported`, and imported adapters have no steps: leave one of the two out"
                 )
                 continue
             axes = (

@@ -200,8 +200,8 @@ def import_adapter(
     revision: Annotated[str, typer.Option()] = "main",
     lock: Annotated[Path | None, typer.Option(help="the lock file, for weights from the Hub")] = None,
 ) -> None:
-    """Take over a published adapter, in the layout of AdapterHub, as a run on text."""
-    from xlgrid.published import import_adapter
+    """Take over an adapter in the layout of AdapterHub as a run on text."""
+    from xlgrid.imported import import_adapter
     from xlgrid.recipe import Recipe
 
     with _plainly():

@@ -246,8 +246,8 @@ class Estimate:
         return {}
 
     def _trains(self, run: Run) -> bool:
-        """Whether a run is trained, and not read from what is published."""
-        return run.task != MLM or self.study.methods[run.method].published is None
+        """Whether a run is trained, and not imported."""
+        return run.task != MLM or self.study.methods[run.method].imported is None
 
     def _known(self, name: str, code: str = "") -> tuple[int, ...]:
         found = self.sizes(name, code)

@@ -20,7 +20,8 @@ import numpy as np
 
 from xlgrid import batches, metrics, spans
 from xlgrid.files import write_text
-from xlgrid.grid import MLM, Cell, Run, data_of, first_stage, parse, snapshot_of, started_from
+from xlgrid.grid import Cell, Run, data_of, first_stage, snapshot_of, started_from
+from xlgrid.methods.method import is_head
 
 if TYPE_CHECKING:
     import torch
@@ -146,11 +147,6 @@ def _identity(encoder: str | Path, tokens: batches.Tokens) -> tuple[Any, ...]:
     weights = Path(encoder) / "model.safetensors"
     written = weights.stat().st_mtime_ns if weights.is_file() else None
     return str(encoder), written, tokens.head, tokens.names
-
-
-def is_head(name: str) -> bool:
-    """Whether a parameter belongs to the part that an encoder may come without."""
-    return not {"pooler", "classifier", "pre_classifier", "qa_outputs"}.isdisjoint(name.split("."))
 
 
 def kept(model: "PreTrainedModel", method: "Method") -> dict[str, "torch.nn.Parameter"]:
@@ -371,7 +367,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
         "n": len(found),
         "run": str(run),
         "digest": record["digest"],
-        "stack": list(method.stack(recipe.task, spoken_language(recipe, target))),
+        "stack": list(method.stack(recipe.task, next((run.source for run in start_runs(recipe, target)), None))),
         "speaks": [str(folder) for folder in start_folders(recipe, target)],
         **circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
@@ -429,18 +425,15 @@ def read_run(run: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path} is damaged ({error}): delete it and rerun training") from error
 
 
-def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
-    """The folder of the run on text that a recipe's run begins with, or that its cells of `target` speak through; none or
-    one."""
+def start_runs(recipe: "Recipe", target: str | None = None) -> list[Run]:
+    """The run on text that a recipe's run begins with, or that its cells of `target` speak through; none or one."""
     of = recipe.study, recipe.task, recipe.encoder, recipe.method, recipe.source
-    made = Run(*of, recipe.seed) if target is None else Cell(*of, target, recipe.seed)
-    return [Path(run.folder) for run in started_from(recipe.start, made)]
+    return started_from(recipe.start, Run(*of, recipe.seed) if target is None else Cell(*of, target, recipe.seed))
 
 
-def spoken_language(recipe: "Recipe", target: str) -> str | None:
-    """What the run on text was trained on through which a recipe's cells of `target` speak; None if there is none."""
-    begun = [parse(str(folder)) for folder in start_folders(recipe, target)]
-    return next((run.source for run in begun if run.task == MLM), None)
+def start_folders(recipe: "Recipe", target: str | None = None) -> list[Path]:
+    """The folders of `start_runs`."""
+    return [Path(run.folder) for run in start_runs(recipe, target)]
 
 
 def first_folders(recipe: "Recipe") -> list[Path]:

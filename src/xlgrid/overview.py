@@ -48,14 +48,14 @@ def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     results, logs = f"results/{study.name}", f"results/{study.name}/logs"
     sources, targets = data_of(made.source).split("+"), [data_of(made.target)] if isinstance(made, Cell) else []
     # Read, not trained.
-    published = made.task == MLM and study.methods[made.method].published is not None
+    imported = made.task == MLM and study.methods[made.method].imported is not None
     run = made.run if isinstance(made, Cell) else made
     for start in dict.fromkeys([*starting_runs(study, run), *starting_runs(study, made)]):
         yield from jobs(study, start)
-    if run.task == MLM and not published:
+    if run.task == MLM and not imported:
         for code in dict.fromkeys(code for source in sources for code in parts(source)):
             yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
-    splits = [(code, split) for code in sources for split in ("train", "dev") if not published]
+    splits = [(code, split) for code in sources for split in ("train", "dev") if not imported]
     splits += [(code, "test") for code in targets]
     yield from dict.fromkeys(_data(study, made.task, splits) if run.task != MLM else ())
     mini = study.encoders[made.encoder].mini

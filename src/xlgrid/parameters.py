@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid import batches, evaluate
 from xlgrid.methods import make
+from xlgrid.methods.method import is_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -132,7 +133,7 @@ def count(
     passed = {
         name: float(p.numel())
         for name, p in parameters.items()
-        if name.startswith(model.base_model_prefix) and "embeddings" not in name and not evaluate.is_head(name)
+        if name.startswith(model.base_model_prefix) and "embeddings" not in name and not is_head(name)
     }
     if head == "mlm":
         # Tied to the embeddings of the input, whose name it may have.

@@ -126,6 +126,10 @@ class Start(Strict):
                 "a start has either `source`, one run for all, or `pairs`, one run for each: give one, or neither where "
                 "every language has one of its own"
             )
+        if not self.pairs and (self.reverse, self.missing) != ("same", "source"):
+            raise ValueError(
+                "`reverse` and `missing` are about languages without a run of their own: they go with `pairs` only"
+            )
         if self.at == "target" and (self.source is not None or self.pairs):
             given = "source" if self.pairs == () else "pairs"
             raise ValueError(

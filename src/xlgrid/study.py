@@ -87,20 +87,26 @@ class EncoderEntry(Strict):
         return self
 
 
-class PublishedWeights(Strict):
+class ImportedAdapters(Strict):
     """Where to read a method's runs on text, which are not trained here: adapters in the layout of AdapterHub."""
 
     hub: str | None = Field(None, description="owner/name, in which {language} and {encoder} stand for the run's")
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
     path: str | None = Field(None, description="a folder, in which {language} and {encoder} stand for the run's")
-    names: dict[str, str] = Field({}, description="languages and encoders, ours: theirs, where the names differ")
+    names: dict[str, str] = Field(
+        {},
+        description="languages and encoders, ours: theirs, where the names differ; an encoder's may have {language} in it",
+    )
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if (self.hub is None) == (self.path is None):
-            raise ValueError("published weights come from either `hub` or `path`: give exactly one")
+            raise ValueError("imported adapters come from either `hub` or `path`: give exactly one")
         try:
-            apart = self.place("one", "") != self.place("another", "")
+            apart = all(
+                self.place("one", name) != self.place("another", name)
+                for name in [name for name, theirs in self.names.items() if "{language}" in theirs] or [""]
+            )
         except (KeyError, IndexError, ValueError) as error:
             raise ValueError(
                 f"{self.hub or self.path!r} has {error} in braces, where only {{language}} and {{encoder}} can stand"
@@ -111,7 +117,8 @@ class PublishedWeights(Strict):
 
     def place(self, language: str, encoder: str) -> str:
         """The repository or folder of a language's weights."""
-        theirs = {"language": self.names.get(language, language), "encoder": self.names.get(encoder, encoder)}
+        theirs = {"language": self.names.get(language, language)}
+        theirs["encoder"] = self.names.get(encoder, encoder).format_map(theirs)
         return str(self.hub or self.path).format_map(theirs)
 
 
@@ -121,7 +128,7 @@ class MethodEntry(Strict):
     base: str | None = Field(None, description="absent: the entry's own name")
     options: dict[str, float | int | str | bool] = {}
     start: Start | None = None
-    published: PublishedWeights | None = Field(None, description="its runs on text are read from here, not trained")
+    imported: ImportedAdapters | None = Field(None, description="its runs on text are read from here, not trained")
 
 
 class TrainingEntry(Strict):

@@ -6,6 +6,8 @@ import pytest
 import torch
 from transformers import (
     BertConfig,
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
     BertForSequenceClassification,
     XLMRobertaConfig,
     XLMRobertaForSequenceClassification,
@@ -28,6 +30,17 @@ def test_the_head_of_bert_may_keep_its_weights() -> None:
     bert = (BertForSequenceClassification, BertConfig)
     assert weights(*bert) == {"bert.pooler.dense.weight", "classifier.weight"}
     assert weights(*bert, bert_head="biases") == set()
+
+
+@pytest.mark.parametrize(
+    ("maker", "head"),
+    [
+        (BertForQuestionAnswering, {"qa_outputs.weight"}),
+        (BertForMultipleChoice, {"bert.pooler.dense.weight", "classifier.weight"}),
+    ],
+)
+def test_the_heads_of_questions_and_choices_train(maker: Any, head: set[str]) -> None:
+    assert weights(maker, BertConfig) == head
 
 
 @pytest.mark.parametrize("bert_head", ["all", "biases"])

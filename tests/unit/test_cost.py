@@ -19,7 +19,7 @@ from xlgrid.cli import app
 from xlgrid.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
 from xlgrid.grid import Run
 from xlgrid.recipe import Phase, Training
-from xlgrid.study import PublishedWeights, Study, TrainingEntry, load_study
+from xlgrid.study import ImportedAdapters, Study, TrainingEntry, load_study
 
 STUDY = """\
 title: Tiny
@@ -323,10 +323,10 @@ def test_the_default_of_the_command_is_that_of_the_module() -> None:
     assert f"{TFLOPS:g} TFLOP/s in training" in run().output
 
 
-def test_published_weights_are_stored_and_not_trained(study: Study) -> None:
+def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
     query = RUN._replace(task="mlm", method="query", source="en-fr")
-    published = study.methods["query"].model_copy(update={"published": PublishedWeights(path="{language}")})
-    read = Estimate(study.model_copy(update={"methods": study.methods | {"query": published}}), Assumed()).run(query)
+    imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
     trained = Estimate(study, Assumed()).run(query)
     assert read == Cost(1, 1, gigabytes=trained.gigabytes) and trained.hours > 0
 

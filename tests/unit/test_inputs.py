@@ -14,6 +14,7 @@ from xlgrid import attention, batches, evaluate, metrics, records
 from xlgrid import train as training
 from xlgrid.data import make_data, make_meanings, read_table
 from xlgrid.methods import make
+from xlgrid.methods.method import is_head
 from xlgrid.mini import MiniEncoder, make_mini
 from xlgrid.recipe import Recipe
 from xlgrid.tasks import task
@@ -68,7 +69,7 @@ def model(world: Path, made: batches.Tokens) -> Any:
     found = evaluate.load_model(world / "encoder", made, 0.0)
     # Fresh heads are nearly the same for all inputs.
     for name, parameter in found.named_parameters():
-        if evaluate.is_head(name):
+        if is_head(name):
             torch.nn.init.normal_(parameter)
     return found
 

@@ -20,7 +20,7 @@ from xlgrid import ledger, overview, status
 from xlgrid.cli import app
 from xlgrid.evaluate import pack
 from xlgrid.grid import Cell, Run, cells
-from xlgrid.study import EncoderEntry, PublishedWeights, load_study
+from xlgrid.study import EncoderEntry, ImportedAdapters, load_study
 
 STUDY = """\
 title: Tiny
@@ -483,9 +483,9 @@ def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text()
     assert list(table.columns[0].cells) == ["qa1", "qa2"]
 
 
-def test_published_weights_rest_on_no_text_and_no_tokens() -> None:
+def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     study = load_study("studies/tiny.yaml")
-    read = study.methods["full-ft"].model_copy(update={"published": PublishedWeights(path="{language}")})
+    read = study.methods["full-ft"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
     run = Run("tiny", "mlm", "tiny", "full-ft", "qb1", 1)
     study = study.model_copy(update={"methods": {"full-ft": read}, "encoders": {"tiny": EncoderEntry(path="x")}})
     assert [target for target, _ in overview.jobs(study, run)] == [

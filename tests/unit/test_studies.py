@@ -11,11 +11,12 @@ import pytest
 
 from xlgrid import compare, exhibits
 from xlgrid.claims import terms
+from xlgrid.data import DataSource
 from xlgrid.exhibits import contrasts, references
 from xlgrid.grid import MLM, Run, cells, runs
 from xlgrid.methods import METHODS
 from xlgrid.recipe import Start, Training
-from xlgrid.study import Study, TaskEntry, load_study
+from xlgrid.study import Grid, Study, TaskEntry, TrainingEntry, load_study
 from xlgrid.tasks import TASKS
 from xlgrid.text import TextSettings
 
@@ -202,25 +203,32 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
         assert found[method].tolist() == found[f"{method}-paper"].tolist()
 
 
-PAGE = STUDIES[0].parents[1] / "docs" / "foroutan2023.md"
+DOCS = STUDIES[0].parents[1] / "docs"
+PAPERS = ["foroutan2023", "pfeiffer2020"]
 
 
-def test_every_switch_of_the_open_choices_exists() -> None:
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
+    options = {name for kind in TASKS.values() for name in kind.Options.model_fields}
     known = {
-        "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in TASKS["lot"].Options.model_fields)},
+        "tasks": {*TaskEntry.model_fields, *DataSource.model_fields, *(f"options.{name}" for name in options)},
         "text": set(TextSettings.model_fields),
         "options": {field.name for method in METHODS.values() for field in fields(method)},
         "start": set(Start.model_fields),
-        "training": set(Training.model_fields),
+        "training": {*Training.model_fields, *TrainingEntry.model_fields},
+        "grids": set(Grid.model_fields),
     }
-    named = re.findall(r"\| `(\w+): ([\w., ]+)(?:: [^`]*)?`", PAGE.read_text())
-    assert {place for place, _ in named} == {*known, "grids"}
-    told = [(place, key) for place, keys in named for key in keys.split(", ")]
-    assert [(place, key) for place, key in told if place in known and key not in known[place]] == []
+    named = re.findall(r"`(\w+): ([\w., ]+)(?:: [^`]*)?`", (DOCS / f"{paper}.md").read_text())
+    told = [(place, key) for place, keys in named for key in keys.split(", ") if place in known]
+    assert {place for place, _ in told} >= {"options", "start", "text", "training"}
+    assert [(place, key) for place, key in told if key not in known[place]] == []
 
 
-def test_the_example_of_the_open_choices_is_a_study(tmp_path: Path) -> None:
-    shutil.copy(PAGE.parents[1] / "studies" / "foroutan2023.yaml", tmp_path)
-    (example,) = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    (tmp_path / "bias.yaml").write_text(example)
-    assert any(cell.method == "pair-qcross-bias" for cell in cells(load_study(tmp_path / "bias.yaml")))
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_examples_of_the_open_choices_are_studies(paper: str, tmp_path: Path) -> None:
+    shutil.copy(DOCS.parent / "studies" / f"{paper}.yaml", tmp_path)
+    examples = re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{paper}.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert examples
+    for example in examples:
+        (tmp_path / "example.yaml").write_text(example)
+        assert cells(load_study(tmp_path / "example.yaml"))

@@ -6,7 +6,7 @@ import pytest
 
 from xlgrid.exhibits import names_metric
 from xlgrid.render import render_exhibit
-from xlgrid.study import PublishedWeights, load_study
+from xlgrid.study import ImportedAdapters, load_study
 
 TEXT = """\
 title: a study
@@ -202,10 +202,10 @@ def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) ->
         ("{n: 100}}", "{n: 100}, start: rtt}", "tasks.rt.start: unknown task 'rtt', did you mean 'rt'"),
         ("{n: 100}}", "{n: 100}, start: rt}", "tasks.rt.start: .* in a circle: rt -> rt"),
         ("seed: [1]}", "seed: [1], snapshots: [5]}", "grids.main.snapshots: cells of method full-ft do not speak"),
-        ("full-ft: {}", "full-ft: {published: {path: 'x/{language}'}}", "methods.full-ft.published: .*base: madx"),
-        ("full-ft: {}", "full-ft: {published: {path: 'x/{lang}'}}", "methods.full-ft.published: .*'lang' in braces"),
-        ("full-ft: {}", "full-ft: {published: {path: x, hub: y/z}}", "exactly one"),
-        ("full-ft: {}", "full-ft: {published: {path: x}}", "'x' is the same for every language"),
+        ("full-ft: {}", "full-ft: {imported: {path: 'x/{language}'}}", "methods.full-ft.imported: .*base: madx"),
+        ("full-ft: {}", "full-ft: {imported: {path: 'x/{lang}'}}", "methods.full-ft.imported: .*'lang' in braces"),
+        ("full-ft: {}", "full-ft: {imported: {path: x, hub: y/z}}", "exactly one"),
+        ("full-ft: {}", "full-ft: {imported: {path: x}}", "'x' is the same for every language"),
         ("tasks:\n", "tasks:\n  mlm: {kind: ruletaker}\n", "tasks.mlm: the name is taken"),
     ],
 )
@@ -275,7 +275,7 @@ def test_snapshots_and_stages_that_cannot_be_are_told_with_their_line(
 
 
 def test_weights_are_read_under_the_names_that_others_gave() -> None:
-    given = PublishedWeights(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
+    given = ImportedAdapters(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
     assert given.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
     assert given.place("qu", "bert") == "Hub/bert-qu-wiki"
 

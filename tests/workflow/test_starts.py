@@ -173,16 +173,16 @@ def test_a_misspelt_target_of_a_run_is_told_before_any_job(tmp_path: Path) -> No
     assert done.returncode and "did you mean 'en@fr'" in done.stdout + done.stderr
 
 
-def test_published_weights_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
+def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
     made = study()
     made["methods"]["query"] = {
         "base": "madx",
         "options": {"tune": "language"},
-        "published": {"path": "adapters/{language}"},
+        "imported": {"path": "adapters/{language}"},
     }
     made["methods"]["pair-qcross"] = {"base": "madx", "start": {"method": "query"}}
     made["grids"] = {"main": made["grids"]["staged"] | {"task": ["ruletaker-d0"], "method": ["pair-qcross"]}}
     made["exhibits"] = {}
     jobs = planned(project(tmp_path, made), "results/demo/cells/ruletaker-d0/mini-bert/pair-qcross/en/fr/seed1.json")
-    assert (jobs["published_weights"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
+    assert (jobs["import_adapter"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
     assert "text_tokens" not in jobs

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from xlgrid.methods.method import Method, check_choice
+from xlgrid.methods.method import Method, check_choice, is_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# The parts of names by which a parameter is told: those of `xlgrid.nn.adapter`, and the heads of transformers.
+# The parts of names by which a parameter is told: those of `xlgrid.nn.adapter`, and language models' heads.
 _LANGUAGE = {"language", "invertible"}
-_HEAD = {"pooler", "classifier", "qa_outputs"}
 _LM_HEAD = {"cls", "lm_head"}
 
 
@@ -92,7 +91,7 @@ class MadX(Method):
         """The adapters that `tune` names, with the head of the task or of the language model."""
         at = name.split(".")
         if self.tune == "task":
-            return "task" in at or not _HEAD.isdisjoint(at)
+            return "task" in at or is_head(name)
         return not _LANGUAGE.isdisjoint(at) or (self.lm_head == "trained" and at[0] in _LM_HEAD and "decoder" not in at)
 
     def swaps(self, name: str) -> bool:

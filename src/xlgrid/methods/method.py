@@ -39,7 +39,7 @@ class Method:
         return {}
 
     def swaps(self, name: str) -> bool:
-        """Whether a cell whose target has a text run of its own (`Start.pairs`) takes the parameter `name` from that."""
+        """Whether a cell that speaks through the text run of its target (`Start.at`) takes the parameter `name` from that."""
         return False
 
     def check_start(self, start: "Method | None") -> None:
@@ -55,6 +55,11 @@ class Method:
 
     def speak(self, model: "PreTrainedModel", language: str) -> None:
         """Turn an installed `model` to `language` (a code or a pair), in place."""
+
+
+def is_head(name: str) -> bool:
+    """Whether a parameter belongs to the part of a task's model that an encoder may come without."""
+    return not {"pooler", "classifier", "pre_classifier", "qa_outputs"}.isdisjoint(name.split("."))
 
 
 def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:

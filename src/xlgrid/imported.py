@@ -1,14 +1,17 @@
-"""Weights that others have published, as the run on text that would have made them."""
+"""Adapters that others have trained, as the run on text that would have made them."""
 
 import json
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from xlgrid import evaluate
+from xlgrid import adapterhub, evaluate
 from xlgrid import lock as locks
 from xlgrid.files import whole, write_text
+from xlgrid.methods import make
+from xlgrid.methods.madx import MadX
 from xlgrid.recipe import Recipe
+from xlgrid.train import fingerprint
 
 
 class Text(NamedTuple):
@@ -42,13 +45,11 @@ def import_adapter(
     import torch
     from safetensors.torch import save
 
-    from xlgrid import adapterhub
-    from xlgrid.methods import make
-    from xlgrid.train import fingerprint
-
     found, origin = fetch(place, revision, lock)
     files = (adapterhub.CONFIG, *adapterhub.WEIGHTS)
-    method: Any = make(recipe.base, recipe.options)
+    method = make(recipe.base, recipe.options)
+    if not isinstance(method, MadX):
+        raise ValueError(f"adapters go into methods of base madx, got {recipe.base}: name one in the recipe")
     torch.manual_seed(recipe.seed)
     model = evaluate.load_model(encoder, Text())
     method.install(model)
@@ -59,7 +60,7 @@ def import_adapter(
         "recipe": recipe.model_dump(mode="json"),
         "digest": recipe.digest(),
         "inputs": fingerprint([Path(encoder) / "model.safetensors", *(found / name for name in files)]),
-        "published": origin,
+        "imported": origin,
         "labels": [],
         "metric": "accuracy",
         "best_step": 0,
@@ -81,7 +82,7 @@ def import_adapter(
 
 
 def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple[Path, dict[str, Any]]:
-    """The folder of what is published, and where it came from; with `lock`, fetched from the Hub at the locked commit.
+    """The folder of an adapter, and where it came from; with `lock`, fetched from the Hub at the locked commit.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -89,15 +90,13 @@ def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple
     """
     if lock is None:
         if not Path(place).is_dir():
-            raise FileNotFoundError(f"there is no folder {place}: check `published` of the method, and its `names`")
+            raise FileNotFoundError(f"there is no folder {place}: check `imported` of the method, and its `names`")
         return Path(place), {"path": place}
     from huggingface_hub import snapshot_download
 
-    from xlgrid.adapterhub import CONFIG, WEIGHTS
-
     commit = locks.commit(lock, "model", place, revision)
     try:
-        found = Path(snapshot_download(place, revision=commit, allow_patterns=[CONFIG, *WEIGHTS]))
+        found = Path(snapshot_download(place, revision=commit, allow_patterns=[adapterhub.CONFIG, *adapterhub.WEIGHTS]))
     except Exception as error:  # of whatever the Hub or the network raise, say what was being fetched
         raise ValueError(f"cannot fetch {place} at {commit[:7]}: {type(error).__name__}: {error}") from error
     return found, {"hub": place, "revision": revision, "commit": commit}
