@@ -132,6 +132,11 @@ def write(
     if not re.fullmatch(r"[\w-]+", name):
         raise ValueError(f"an adapter's name has letters, digits, _ and - only, got {name!r}")
     kind = "language" if method.tune == "language" else "task"
+    if kind == "task" and method.wiring == "paper" and method.language:
+        raise ValueError(
+            "the format's task adapters follow language adapters as those of `wiring: library` do, under which these would "
+            "compute something else: train them so to share them"
+        )
     keys = {_key(one, name): one for one in tensors if is_adapter(one, kind)}
     if not keys:
         raise ValueError(f"none of the {len(tensors)} tensors is of a {kind} adapter: name a run that trained some")

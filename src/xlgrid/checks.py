@@ -138,6 +138,12 @@ def _starts(study: "Study") -> Iterator[str]:
         targets = [code for value in grid.target for code in study.expand(value, grid)]
         for key in grid.method:
             start = study.methods[key].start
+            tune = getattr(methods.make(study.methods[key].base or key, study.methods[key].options), "tune", None)
+            if tune in ("language", "query"):
+                yield (
+                    f"grids.{name}.method: {key}, with `tune: {tune}`, is for runs on text and trains no head: name a method "
+                    "that begins with it"
+                )
             if grid.snapshots and (start is None or start.source or start.at != "both"):
                 yield (
                     f"grids.{name}.snapshots: cells of method {key} do not speak through runs on text of their targets: "

@@ -354,6 +354,11 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     bf16 = recipe.training.precision == "bf16" and device.type == "cuda"
     found = outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
     measured = metrics.metrics_of(data.head, data.names)
+    step = snapshot_of(target)
+    # As it is called in a path: qu, or qu@1000.
+    spoken = {
+        one.source if step is None else f"{one.source}@{step}": Path(one.folder) for one in start_runs(recipe, target)
+    }
     cell = {
         "study": recipe.study,
         "task": recipe.task,
@@ -367,8 +372,8 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
         "n": len(found),
         "run": str(run),
         "digest": record["digest"],
-        "stack": list(method.stack(recipe.task, next((run.source for run in start_runs(recipe, target)), None))),
-        "speaks": [str(folder) for folder in start_folders(recipe, target)],
+        "stack": list(method.stack(recipe.task, next(iter(spoken), None))),
+        "speaks": [str(folder if step is None else snapshot_path(folder, step)) for folder in spoken.values()],
         **circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
         "outcomes": pack(found),
@@ -392,10 +397,11 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     model = _ready.pop(_identity(encoder, data), None) or load_model(encoder, data)
     method.install(model)
     begun, spoken, step = start_folders(recipe), start_folders(recipe, target), snapshot_of(target)
-    load_start(spoken, model, step=step)
+    own = spoken != begun or step is not None
+    load_start(begun, model, lambda name: not (own and method.swaps(name)))
     # It has all that a first task's run had trained.
     load_delta(Path(run) / DELTA, model, method, record["digest"])
-    if spoken != begun or step:
+    if own:
         load_start(spoken, model, method.swaps, step)
     method.speak(model, data_of(target))
     return model
@@ -474,22 +480,21 @@ def load_start(
                 f"{path} does not exist (there are snapshots of the steps: {', '.join(map(str, there)) or 'none'}): check "
                 f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew"
             )
-        found, digest = _stored(path)
+        trained, digest = _stored(path, lambda name: name.startswith(f"{model.base_model_prefix}.") and wanted(name))
         if step and digest != (its := read_run(folder)["digest"]):
             raise ValueError(
                 f"{path} is of recipe {digest}, the run.json beside it of {its}: delete {folder} and run the study again, "
                 "which trains it anew"
             )
-        trained = {name: tensor for name, tensor in found.items() if name.startswith(f"{model.base_model_prefix}.")}
         wrong = [n for n, tensor in trained.items() if n not in parameters or parameters[n].shape != tensor.shape]
-        if wrong or not trained:
+        if wrong:
             raise ValueError(
-                f"{path} does not fit the encoder: of its {len(found)} tensors, "
-                + (f"{wrong[0]!r} has no place of its shape there" if wrong else "none is of an encoder")
+                f"{path} does not fit the encoder: {wrong[0]!r}, which it has, has no place of its shape there: check the "
+                "options of the two methods, or delete the folder and run the study again"
             )
         with torch.no_grad():
-            for name in filter(wanted, trained):
-                parameters[name].copy_(trained[name])
+            for name, tensor in trained.items():
+                parameters[name].copy_(tensor)
 
 
 def load_first(folders: Iterable[Path], model: "PreTrainedModel", method: "Method") -> None:
@@ -502,13 +507,15 @@ def load_first(folders: Iterable[Path], model: "PreTrainedModel", method: "Metho
         load_delta(folder / DELTA, model, method, read_run(folder)["digest"])
 
 
-def _stored(path: Path) -> tuple[dict[str, "torch.Tensor"], str | None]:
-    """The tensors of a `delta.safetensors` or snapshot, and the digest of the recipe that it is of."""
+def _stored(
+    path: Path, wanted: Callable[[str], bool] = lambda name: True
+) -> tuple[dict[str, "torch.Tensor"], str | None]:
+    """The tensors that are wanted of a `delta.safetensors` or snapshot, and the digest of the recipe that it is of."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as stored:
-            tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
+            tensors = {name: stored.get_tensor(name) for name in stored.keys() if wanted(name)}  # noqa: SIM118
             return tensors, (stored.metadata() or {}).get("digest")
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: rerun training") from error

@@ -161,12 +161,14 @@ def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
 
 
 def starting_runs(study: "Study", made: Run | Cell) -> list[Run]:
-    """The runs that a run begins with, in the order in which their weights are loaded, or that a cell speaks through: of
-    both none or one on text; of a run that of a first task, too."""
+    """The runs that a run begins with, in the order in which their weights are loaded: none or one on text, and that of a
+    first task. Of a cell, those on text: the one that its run began with, and the one that it speaks through."""
     if made.task == MLM:
         return []
-    found = started_from(study.methods[made.method].start, made)
-    return found if isinstance(made, Cell) else [*found, *first_stage(study.tasks[made.task].start, made)]
+    start = study.methods[made.method].start
+    if isinstance(made, Cell):
+        return list(dict.fromkeys([*started_from(start, made.run), *started_from(start, made)]))
+    return [*started_from(start, made), *first_stage(study.tasks[made.task].start, made)]
 
 
 def started_from(start: "Start | None", made: Run | Cell) -> list[Run]:

@@ -128,7 +128,7 @@ def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
 
 
 def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
-    """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (percent, on dev).
+    """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (percent, on dev), run.
 
     Folders without a finished run are left out. Where there are runs for one target each (source en@qu), a column `target`
     says which ("" for others), and `source` is what they train on.
@@ -149,14 +149,14 @@ def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
             identity |= {"source": source, **({"target": target} if at else {})}
             for line in (run / "curve.jsonl").read_text(encoding="utf-8").splitlines():
                 point = json.loads(line)
-                rows.append({**identity, "step": point["step"], "score": point["score"]})
+                rows.append({**identity, "step": point["step"], "score": point["score"], "run": str(run)})
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun"
             ) from error
-    if any("target" in row for row in rows):
-        return pd.DataFrame(rows, columns=[*CURVE, "target"]).fillna({"target": ""})
-    return pd.DataFrame(rows, columns=list(CURVE))
+    columns = [*CURVE, "run", *(["target"] if any("target" in row for row in rows) else [])]
+    found = pd.DataFrame(rows, columns=columns)
+    return found.fillna({"target": ""}) if "target" in found else found
 
 
 def _name(cell: Mapping[str, Any]) -> str:

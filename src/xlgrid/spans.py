@@ -131,7 +131,8 @@ def windows(offsets: Sequence[tuple[int, int]], answer: tuple[int, int], room: i
         if start < end and firsts[start] <= answer[0] and lasts[end - 1] >= answer[1]:
             # From the last token that starts before it to the first one that ends after it.
             begin = int(np.searchsorted(firsts[start:end], answer[0], "right")) - 1
-            place = start + begin, start + int(np.searchsorted(lasts[start:end], answer[1], "left"))
+            # A piece of one character may share it with the mark of the word before it.
+            place = start + begin, start + max(begin, int(np.searchsorted(lasts[start:end], answer[1], "left")))
         yield Window(start, end, place)
         if end == len(offsets):
             return

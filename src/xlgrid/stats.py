@@ -193,6 +193,8 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
         lines: the column whose values are the lines of the figure; a line has the steps that any of its runs has.
     """
     run = ["task", "encoder", "method", "source", "seed"]
+    # Runs for one target each have the rest in common.
+    run += ["run"] if "run" in curves and "run" in cells else []
     runs = pd.concat([curves[run], cells[run]]).drop_duplicates()
     steps = curves[list(dict.fromkeys([lines, "step"]))].drop_duplicates()
     found = runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)

@@ -284,6 +284,7 @@ def test_a_run_is_exported_without_its_head_under_the_name_of_its_language(tmp_p
         ({}, "full-ft", "bert", "is of method full-ft, which has no adapters"),
         ({}, "madx", "bert", "none of the .* tensors is of a task adapter"),
         ({**LANG, "language": False}, "madx", "bert", "no invertible adapter without language adapters"),
+        ({"wiring": "paper"}, "madx", "bert", "as those of `wiring: library` do"),
         (LANG, "madx", "nowhere", r"config\.json does not exist: name the folder of the run's encoder with --encoder"),
     ],
 )

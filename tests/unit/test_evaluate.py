@@ -177,7 +177,7 @@ def test_a_cell_speaks_through_its_target_as_of_the_step_it_names(spoken: dict[s
     assert [heard(spoken, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
     evaluate(**{**spoken, "target": "fr@10"}, out=tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
-    assert (cell["target"], cell["speaks"]) == ("fr@10", ["results/s/runs/mlm/e/query/fr/seed1"])
+    assert (cell["target"], cell["speaks"]) == ("fr@10", ["results/s/runs/mlm/e/query/fr/seed1/step10.safetensors"])
 
 
 def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(spoken: dict[str, Any]) -> None:
@@ -187,3 +187,20 @@ def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(s
     (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "other", "labels": []}))
     with pytest.raises(ValueError, match=f"of recipe d, the run.json beside it of other: delete {folder}"):
         heard(spoken, "fr@10")
+
+
+def test_what_a_method_does_not_swap_stays_that_of_the_source(
+    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "roberta.encoder.layer.0.attention.self.value.weight"
+    for number, code in enumerate(("en", "fr")):
+        folder = tmp_path / f"results/s/runs/mlm/e/mlm/{code}/seed1"
+        folder.mkdir(parents=True)
+        save_file({name: torch.full((16, 16), float(number))}, folder / "delta.safetensors", {"digest": "d"})
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
+    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": {"method": "mlm"}, "training": training})
+    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
+    model = module.speaking(tmp_path / "run", made["encoder"], batches.read(made["tokens"]), "fr")
+    assert (dict(model.named_parameters())[name] == 0).all()

@@ -195,9 +195,9 @@ def test_a_second_stage_begins_with_text_and_then_with_the_first_of_the_same_see
     assert named(starting_runs(study, run._replace(task="siqa"))) == [("mlm", "mlm", "fr")]
 
 
-def test_a_cell_rests_on_its_target_s_text_and_the_run_on_the_rest() -> None:
+def test_a_cell_rests_on_the_texts_of_its_source_and_target_and_the_run_on_the_rest() -> None:
     cell = Cell("begun", "copa", "mini", "both", "en", "fr", 1)
-    assert named(starting_runs(begun(), cell)) == [("mlm", "mlm", "fr")]
+    assert named(starting_runs(begun(), cell)) == [("mlm", "mlm", "en"), ("mlm", "mlm", "fr")]
 
 
 def test_settings_for_a_source_are_for_its_runs_for_each_target_too() -> None:

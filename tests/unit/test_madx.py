@@ -452,6 +452,11 @@ def test_a_cell_names_the_adapters_that_were_active(made: Path) -> None:
     assert cell(made, "qu")["stack"] == ["invertible:qu", "language:qu", "task:t"]
 
 
+def test_a_last_layer_that_nobody_trains_is_told() -> None:
+    with pytest.raises(ValueError, match="set `leave_out_last: true` here, too"):
+        make("madx", {}).check_start(make("madx", {"tune": "language", "leave_out_last": True}))
+
+
 @pytest.mark.parametrize(
     ("options", "language", "expected"),
     [

@@ -100,7 +100,7 @@ def run(folder: Path) -> Path:
 
 def test_curves_have_a_row_per_evaluation_of_finished_runs(tmp_path: Path) -> None:
     table = records.read_curves([run(tmp_path / "a"), tmp_path / "unfinished"])
-    assert list(table.columns) == ["task", "encoder", "method", "source", "seed", "step", "score"]
+    assert list(table.columns) == ["task", "encoder", "method", "source", "seed", "step", "score", "run"]
     assert table[["step", "score"]].values.tolist() == [[5, 60.0], [10, 70.0]]
 
 

@@ -54,6 +54,11 @@ def test_an_answer_that_begins_inside_a_token_takes_the_whole_token() -> None:
     assert window == Window(0, 3, (1, 2))
 
 
+def test_an_answer_of_a_character_that_two_tokens_share_does_not_end_before_it_starts() -> None:
+    [window] = spans.windows([(0, 5), (6, 7), (6, 7)], (6, 7), 10, 2)
+    assert window == Window(0, 3, (2, 2))
+
+
 def test_the_best_span_has_the_highest_sum() -> None:
     found = spans.best(logits(_3=2.0, _5=3.0), logits(_5=1.0, _7=0.5), FIRST, LAST, TEXT)
     assert found == Answer(4.0, "Bob")

@@ -107,6 +107,11 @@ class MadX(Method):
                 f"its {' and '.join(mine)} adapters would stay as they are drawn: give it a `start` whose method is of base "
                 f"madx with `tune: language`, or set {' and '.join(f'`{name}: false`' for name in mine)}"
             )
+        if start.leave_out_last and not self.leave_out_last:
+            raise ValueError(
+                "the method that it starts with has no adapters in the last layer, where they would stay as they are drawn: "
+                "set `leave_out_last: true` here, too"
+            )
         for name in ("language", "invertible", "language_reduction", "invertible_reduction", "activation"):
             ours, theirs = getattr(self, name), getattr(start, name)
             if ours != theirs:

@@ -1,7 +1,7 @@
 """Social IQa: what follows from, or is behind, what people do (Sap et al. 2019), here told by artificial languages.
 
-Columns are those of the Hub's allenai/social_i_qa, which has no test set:
-`data: {hub: allenai/social_i_qa, splits: {test: validation}}`.
+Columns are those of the Hub's lighteval/siqa, which has no test set:
+`data: {hub: lighteval/siqa, splits: {test: validation}}`.
 """
 
 from collections.abc import Sequence
