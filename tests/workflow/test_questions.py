@@ -55,7 +55,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_data("xquad", {"n": 40}, code, downloads / "meanings.parquet", downloads / code)
         for split, name in splits.items():
             pq.write_table(pq.read_table(downloads / code / f"{split}.parquet"), downloads / f"{name}.parquet")
-    done = shell(folder, "snakemake --cores 1")
+    done = shell(folder, "snakemake --profile laptop")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return folder / "results" / "demo"
 
