@@ -155,7 +155,9 @@ def _pretrain(
         sizes = [len(corpus[language]) for language in spec.languages]
         # For each single text, where those of its language begin, and how many these are.
         begins, numbers = (np.repeat(each, sizes) for each in (np.cumsum(sizes) - sizes, sizes))
-        pooler, follows = BertPooler(model.config), torch.nn.Linear(spec.hidden, 2)
+        with torch.random.fork_rng():
+            torch.manual_seed(spec.seed)
+            pooler, follows = BertPooler(model.config), torch.nn.Linear(spec.hidden, 2)
         trained += [*pooler.parameters(), *follows.parameters()]
         if spec.kind == "bert":
             model.base_model.pooler = pooler
@@ -166,7 +168,7 @@ def _pretrain(
     )
     head: Any = language_head(model)
     model.train()
-    start, losses = time.monotonic(), []
+    start, losses, guesses = time.monotonic(), [], []
     for step in range(spec.steps):
         source: list[Any] = aligned if aligned and rng.random() < spec.tlm else singles
         picked = rng.integers(len(source), size=spec.batch)
@@ -179,18 +181,22 @@ def _pretrain(
         states = model.base_model(**inputs).last_hidden_state
         due = labels != -100
         loss = cross_entropy(head(states[due]), labels[due])
+        losses.append(float(loss.detach()))
         if told:
-            loss = loss + cross_entropy(follows(pooler(states)), torch.from_numpy(kept).long())
+            following = cross_entropy(follows(pooler(states)), torch.from_numpy(kept).long())
+            guesses.append(float(following.detach()))
+            loss = loss + following
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         optimizer.step()
         schedule.step()
-        losses.append(float(loss.detach()))
         if (step + 1) % max(1, spec.steps // 10) == 0:
-            recent = sum(losses) / len(losses)
-            say(f"step {step + 1}/{spec.steps}: MLM loss {recent:.3f}, {time.monotonic() - start:.0f} s")
+            told_of = {"MLM": losses, "NSP": guesses}
+            means = [f"{name} loss {sum(each) / len(each):.3f}" for name, each in told_of.items() if each]
+            say(f"step {step + 1}/{spec.steps}: {', '.join(means)}, {time.monotonic() - start:.0f} s")
             losses.clear()
+            guesses.clear()
     model.eval()
     tokenizer.no_truncation()
 

@@ -68,6 +68,14 @@ def test_training_again_gives_the_same_files(encoder, tmp_path):
         assert (again / name).read_bytes() == (encoder / name).read_bytes(), name
 
 
+def test_all_that_is_drawn_comes_from_the_seed(tmp_path):
+    made = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        made.append(mini(tmp_path / str(seed), "xlmr", nsp=True) / "model.safetensors")
+    assert made[0].read_bytes() == made[1].read_bytes()
+
+
 def test_next_sentence_prediction_changes_the_encoder_and_leaves_bert_its_pooler(encoder, tmp_path):
     from safetensors.torch import load_file
     from transformers import AutoModelForSequenceClassification
