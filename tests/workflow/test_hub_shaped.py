@@ -135,7 +135,7 @@ def test_special_tokens_have_the_ids_of_the_original(
     data = batches.read(built / RESULTS / "tokens" / "mlm" / encoder / "en-fr" / "train.arrow", "en-fr")
     assert data.vocabulary and data.pad_id == pad
     assert data.vocabulary.mask_id == mask % data.vocabulary.size
-    assert {data.values[start] for start in data.offsets[:-1]} == {first}
+    assert set(data.values[data.offsets[:-1]].tolist()) == {first}
 
 
 @pytest.mark.parametrize("encoder", CHECKPOINTS)
