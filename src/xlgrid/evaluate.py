@@ -471,7 +471,7 @@ def load_start(
     """
     import torch
 
-    parameters = dict(model.named_parameters())
+    parameters, encoder = dict(model.named_parameters()), f"{model.base_model_prefix}."
     for folder in folders:
         path = folder / DELTA if step is None else snapshot_path(folder, step)
         if step and not path.exists():
@@ -480,17 +480,20 @@ def load_start(
                 f"{path} does not exist (there are snapshots of the steps: {', '.join(map(str, there)) or 'none'}): check "
                 f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew"
             )
-        trained, digest = _stored(path, lambda name: name.startswith(f"{model.base_model_prefix}.") and wanted(name))
-        if step and digest != (its := read_run(folder)["digest"]):
+        trained, shapes, digest = _stored(path, lambda name: name.startswith(encoder) and wanted(name))
+        if step and digest != (beside := read_run(folder)["digest"]):
             raise ValueError(
-                f"{path} is of recipe {digest}, the run.json beside it of {its}: delete {folder} and run the study again, "
+                f"{path} is of recipe {digest}, the run.json beside it of {beside}: delete {folder} and run the study again, "
                 "which trains it anew"
             )
-        wrong = [n for n, tensor in trained.items() if n not in parameters or parameters[n].shape != tensor.shape]
-        if wrong:
+        # Of all, whether wanted or not: a run of another encoder should not go unnoticed.
+        its = {name: shape for name, shape in shapes.items() if name.startswith(encoder)}
+        wrong = [n for n, shape in its.items() if n not in parameters or tuple(parameters[n].shape) != shape]
+        if wrong or not its:
             raise ValueError(
-                f"{path} does not fit the encoder: {wrong[0]!r}, which it has, has no place of its shape there: check the "
-                "options of the two methods, or delete the folder and run the study again"
+                f"{path} does not fit the encoder: of its {len(shapes)} tensors, "
+                + (f"{wrong[0]!r} has no place of its shape there" if wrong else "none is of an encoder")
+                + ": check the options of the two methods, or delete the folder and run the study again"
             )
         with torch.no_grad():
             for name, tensor in trained.items():
@@ -509,14 +512,16 @@ def load_first(folders: Iterable[Path], model: "PreTrainedModel", method: "Metho
 
 def _stored(
     path: Path, wanted: Callable[[str], bool] = lambda name: True
-) -> tuple[dict[str, "torch.Tensor"], str | None]:
-    """The tensors that are wanted of a `delta.safetensors` or snapshot, and the digest of the recipe that it is of."""
+) -> tuple[dict[str, "torch.Tensor"], dict[str, tuple[int, ...]], str | None]:
+    """The tensors that are wanted of a `delta.safetensors` or snapshot, the shapes of all that are in it, and the digest of
+    the recipe that it is of."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as stored:
-            tensors = {name: stored.get_tensor(name) for name in stored.keys() if wanted(name)}  # noqa: SIM118
-            return tensors, (stored.metadata() or {}).get("digest")
+            shapes = {name: tuple(stored.get_slice(name).get_shape()) for name in stored.keys()}  # noqa: SIM118
+            tensors = {name: stored.get_tensor(name) for name in filter(wanted, shapes)}
+            return tensors, shapes, (stored.metadata() or {}).get("digest")
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: rerun training") from error
     except (SafetensorError, OSError) as error:
@@ -533,7 +538,7 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
     import torch
 
     expected = kept(model, method)
-    delta, of = _stored(path)
+    delta, _, of = _stored(path)
     if of != digest:
         raise ValueError(
             f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training"

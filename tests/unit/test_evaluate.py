@@ -204,3 +204,19 @@ def test_what_a_method_does_not_swap_stays_that_of_the_source(
     train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
     model = module.speaking(tmp_path / "run", made["encoder"], batches.read(made["tokens"]), "fr")
     assert (dict(model.named_parameters())[name] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        ({"lm_head.bias": (40,)}, "of its 1 tensors, none is of an encoder"),
+        ({f"{QUERY}.weight": (16, 16), "roberta.elsewhere": (2,)}, "'roberta.elsewhere' has no place of its shape"),
+    ],
+)
+def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
+    spoken: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], said: str
+) -> None:
+    tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
+    save_file(tensors, tmp_path / "results/s/runs/mlm/e/query/fr/seed1/delta.safetensors", {"digest": "d"})
+    with pytest.raises(ValueError, match=said):
+        heard(spoken, "fr")
