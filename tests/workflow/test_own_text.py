@@ -42,8 +42,9 @@ def test_the_lines_are_the_text(built: Path) -> None:
     assert len(batches.read(built / TOKENS, "qa9")) == 58
 
 
-def test_what_concerns_tokens_needs_no_other_text(built: Path) -> None:
-    write(built, study(documents="split", max_length=9, dev_inputs=1, separators="one"))
+@pytest.mark.parametrize("text", [{"documents": "split"}, {"max_length": 9}, {"dev_inputs": 1}, {"separators": "one"}])
+def test_what_concerns_tokens_needs_no_other_text(built: Path, text: dict[str, Any]) -> None:
+    write(built, study(**text))
     assert planned(built, TOKENS) == {"text_tokens": 1}
 
 

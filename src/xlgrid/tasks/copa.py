@@ -12,23 +12,13 @@ from typing import Any
 
 from xlgrid import causes
 from xlgrid.causes import Example, Options, from_json, to_json
-from xlgrid.languages.artificial import is_artificial
+from xlgrid.tasks.wikiann import group, speaks
 
 __all__ = ["CHOICES", "COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = ("0", "1")
 CHOICES = ("choice1", "choice2")
 COLUMNS = ("premise", *CHOICES, "question", "label")
-
-
-def speaks(code: str) -> bool:
-    """Artificial languages tell the facts of their world."""
-    return is_artificial(code)
-
-
-def group(options: Options) -> int:
-    """Every question may go into any split."""
-    return 1
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Example]:

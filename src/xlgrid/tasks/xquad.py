@@ -16,9 +16,12 @@ from pydantic import Field
 
 from xlgrid import world
 from xlgrid.languages import parts
-from xlgrid.languages.artificial import artificial, is_artificial
+from xlgrid.languages.artificial import artificial
 from xlgrid.tasks import wikiann
+from xlgrid.tasks.wikiann import group, speaks
 from xlgrid.world import Fact, Phrase
+
+__all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = ()
 COLUMNS = ("id", "context", "question", "answers")
@@ -41,16 +44,6 @@ class Question(NamedTuple):
     facts: tuple[Fact, ...]
     asked: int
     entity: str
-
-
-def speaks(code: str) -> bool:
-    """Artificial languages tell the facts of their world."""
-    return is_artificial(code)
-
-
-def group(options: Options) -> int:
-    """Every question may go into any split."""
-    return 1
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
