@@ -6,6 +6,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
+from xlgrid import adapterhub
 from xlgrid.claims import terms
 from xlgrid.exhibits import compared, contrasts, needed, references, tabular
 from xlgrid.grid import (
@@ -116,6 +117,13 @@ def imported_place(wildcards):
     given = STUDY.methods[wildcards.method].imported
     place = given.place(wildcards.source, wildcards.encoder)
     return [place, f"--revision={given.revision}", f"--lock={config['hub_lock']}"] if given.hub else [place]
+
+
+# Of a folder; which of the files of weights it has is its own choice.
+def imported_files(wildcards):
+    place, *version = imported_place(wildcards)
+    weights = [path for path in (Path(place, name) for name in adapterhub.WEIGHTS) if path.is_file()]
+    return [] if version else [f"{place}/{adapterhub.CONFIG}", *map(str, weights)]
 
 
 def test_tokens(wildcards):

@@ -1,6 +1,6 @@
 """Runs: one training each, or adapters that others have trained.
 
-REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts
+REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, the study's own adapters
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
 
@@ -42,6 +42,7 @@ rule train:
 rule import_adapter:
     input:
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
+        adapter=imported_files,
     output:
         f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/delta.safetensors",
         f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/run.json",

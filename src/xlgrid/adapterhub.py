@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.files import whole, write_text
-from xlgrid.methods.madx import MadX
+from xlgrid.methods.madx import MadX, adapter_kind
 
 if TYPE_CHECKING:
     import torch
@@ -75,7 +75,7 @@ def read(folder: str | Path, model: "PreTrainedModel", method: MadX) -> dict[str
     told = _config(folder)
     _check(folder, told, model, method)
     kind = "language" if method.tune == "language" else "task"
-    wanted = {name: p for name, p in model.named_parameters() if is_adapter(name, kind)}
+    wanted = {name: p for name, p in model.named_parameters() if adapter_kind(name) == kind}
     found = {}
     unknown = []
     for key, tensor in _weights(folder).items():
@@ -84,10 +84,8 @@ def read(folder: str | Path, model: "PreTrainedModel", method: MadX) -> dict[str
             unknown.append(key)
         else:
             found[name] = tensor
-    spare = found.keys() - wanted.keys()
-    if method.leave_out_last:
-        last = f".layer.{model.config.num_hidden_layers - 1}."
-        spare = {name for name in spare if last not in name}
+    layers = model.config.num_hidden_layers
+    spare = {name for name in found.keys() - wanted.keys() if not method.leaves_out(name, layers)}
     missing = sorted(wanted.keys() - found.keys())
     if unknown or spare or missing:
         what = [f"it has {one!r}, which has no place here" for one in [*sorted(unknown), *sorted(spare)][:1]]
@@ -137,7 +135,7 @@ def write(
             "the format's task adapters follow language adapters as those of `wiring: library` do, under which these would "
             "compute something else: train them so to share them"
         )
-    keys = {_key(one, name): one for one in tensors if is_adapter(one, kind)}
+    keys = {_key(one, name): one for one in tensors if adapter_kind(one) == kind}
     if not keys:
         raise ValueError(f"none of the {len(tensors)} tensors is of a {kind} adapter: name a run that trained some")
     if kind == "language" and not method.language:
@@ -209,12 +207,6 @@ def export(run: str | Path, encoder: str | Path, folder: str | Path, safetensors
     write(folder, tensors, config, method, re.sub(r"[^\w-]", "-", name), safetensors)
 
 
-def is_adapter(name: str, kind: str) -> bool:
-    """Whether a parameter of a model is of its language adapters, the invertible one with them, or of its task adapters."""
-    at = set(name.split("."))
-    return "task" in at if kind == "task" else not at.isdisjoint({"language", "invertible"})
-
-
 def _config(folder: Path) -> dict[str, Any]:
     """What adapter_config.json says, in the terms of today's."""
     path = folder / CONFIG
@@ -229,20 +221,17 @@ def _config(folder: Path) -> dict[str, Any]:
     if nested:
         inner["inv_adapter"] = nested.get("block_type")
         inner["inv_adapter_reduction_factor"] = nested.get("reduction_factor")
-    activations = [inner.get("non_linearity"), *([nested["non_linearity"]] if "non_linearity" in nested else [])]
-    activations = [str(one).lower() for one in activations]
-    if "version" not in told:
-        activations = [_LEGACY_GELU.get(one, one) for one in activations]
-    if len(set(activations)) > 1:
-        raise ValueError(
-            f"{path}: its invertible adapter has {activations[1]}, the others {activations[0]}, which none has here"
-        )
-    inner["non_linearity"] = activations[0]
+    # Of the invertible adapter, too, as in the library, which does not read the nested one: those of configs that replace
+    # the relu of AdapterHub's own by gelu still say relu.
+    activation = str(inner.get("non_linearity")).lower()
+    inner["non_linearity"] = _LEGACY_GELU.get(activation, activation) if "version" not in told else activation
     return {**told, "config": inner}
 
 
 def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", method: MadX) -> None:
     """Raise a ValueError if an adapter's config is not what the method's options say."""
+    from xlgrid.nn.adapter import ACTIVATIONS
+
     inner = told["config"]
     if inner.get("architecture"):
         raise ValueError(f"{folder} is no bottleneck adapter but of architecture {inner['architecture']!r}")
@@ -259,10 +248,14 @@ def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", meth
                 f"{folder} has {name} {there!r}, and only {value!r} can be installed here, as in the config seq_bn "
                 "(formerly pfeiffer): choose another adapter"
             )
+    if (activation := inner["non_linearity"]) not in ACTIVATIONS:
+        raise ValueError(
+            f"{folder} has the activation {activation!r}; there are {', '.join(ACTIVATIONS)} only: choose another adapter"
+        )
     language = method.tune == "language"
     options = {
         "language_reduction" if language else "task_reduction": _reduction(inner.get("reduction_factor")),
-        "activation": inner["non_linearity"],
+        "activation": activation,
     }
     # Of task adapters, old configs name an invertible one that they have not.
     if language:

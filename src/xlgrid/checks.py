@@ -26,7 +26,7 @@ from xlgrid.exhibits import (
 from xlgrid.grid import MLM, cells, data_of, runs
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
-from xlgrid.recipe import Training, plainly
+from xlgrid.recipe import Start, Training, plainly
 from xlgrid.tasks import TASKS, task
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def _starts(study: "Study") -> Iterator[str]:
         targets = [code for value in grid.target for code in study.expand(value, grid)]
         for key in grid.method:
             start = study.methods[key].start
-            tune = getattr(methods.make(study.methods[key].base or key, study.methods[key].options), "tune", None)
-            if tune in ("language", "query"):
+            made = methods.make(study.methods[key].base or key, study.methods[key].options)
+            if (tune := getattr(made, "tune", None)) in ("language", "query"):
                 yield (
                     f"grids.{name}.method: {key}, with `tune: {tune}`, is for runs on text and trains no head: name a method "
                     "that begins with it"
@@ -158,13 +158,32 @@ def _starts(study: "Study") -> Iterator[str]:
                     f"on one: leave out {', '.join(wrong)}"
                 )
                 continue
+            lone = []
             for source in sources:
                 try:
-                    start.of_source(source)
+                    lone += [("source", source)] if start.of_source(source) is None else []
                 except ValueError as error:
                     yield f"grids.{name}.source: method {key}: {error}"
+            if start.at == "both" and start.missing == "none":
+                lone += [("target", target) for target in targets if start.of_target(target, "") is None]
+            yield from (f"grids.{name}.{axis}: {text}" for axis, text in _lone(made, key, start, lone))
         if len(grid.snapshots) > len(set(grid.snapshots)):
             yield f"grids.{name}.snapshots: a step stands twice in {grid.snapshots}: remove one"
+
+
+def _lone(made: methods.Method, key: str, start: Start, lone: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Sources and targets that have no run on text, of a method that cannot go without."""
+    try:
+        made.check_start(None)
+    except ValueError:
+        for axis, value in lone:
+            yield (
+                axis,
+                (
+                    f"method {key} has no run on text of {value}, and what it does not train would stay as it is drawn: add "
+                    f"{value} to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
+                ),
+            )
 
 
 def _first(study: "Study", name: str, first: str | None) -> Iterator[str]:

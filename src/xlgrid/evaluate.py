@@ -387,6 +387,8 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     Raises:
         FileNotFoundError, ValueError: as `evaluate`.
     """
+    import torch
+
     from xlgrid.methods import make
     from xlgrid.recipe import Recipe
 
@@ -395,15 +397,16 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     method = make(recipe.base, recipe.options)
     # Its head is random, and the run's comes in its place.
     model = _ready.pop(_identity(encoder, data), None) or load_model(encoder, data)
+    # What neither the run nor its text has trained is the same for each of its cells.
+    torch.manual_seed(recipe.seed)
     method.install(model)
     begun, spoken, step = start_folders(recipe), start_folders(recipe, target), snapshot_of(target)
     own = spoken != begun or step is not None
-    load_start(begun, model, lambda name: not (own and method.swaps(name)))
+    load_start(begun, model, method, lambda name: not (own and method.swaps(name)))
     # It has all that a first task's run had trained.
     load_delta(Path(run) / DELTA, model, method, record["digest"])
     if own:
-        load_start(spoken, model, method.swaps, step)
-    method.speak(model, data_of(target))
+        load_start(spoken, model, method, method.swaps, step)
     return model
 
 
@@ -456,10 +459,11 @@ def snapshot_path(folder: Path, step: int) -> Path:
 def load_start(
     folders: Iterable[Path],
     model: "PreTrainedModel",
+    method: "Method",
     wanted: Callable[[str], bool] = lambda name: True,
     step: int | None = None,
 ) -> None:
-    """Put what runs on text have trained into an installed model, but for their language-modelling head.
+    """Put what runs on text have trained into a model with `method` installed, but for their language-modelling head.
 
     Args:
         wanted: whether to take the parameter of a name.
@@ -471,7 +475,11 @@ def load_start(
     """
     import torch
 
-    parameters, encoder = dict(model.named_parameters()), f"{model.base_model_prefix}."
+    parameters, layers = dict(model.named_parameters()), model.config.num_hidden_layers
+
+    def has_place(name: str) -> bool:
+        return name.startswith(f"{model.base_model_prefix}.") and not method.leaves_out(name, layers)
+
     for folder in folders:
         path = folder / DELTA if step is None else snapshot_path(folder, step)
         if step and not path.exists():
@@ -480,14 +488,14 @@ def load_start(
                 f"{path} does not exist (there are snapshots of the steps: {', '.join(map(str, there)) or 'none'}): check "
                 f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew"
             )
-        trained, shapes, digest = _stored(path, lambda name: name.startswith(encoder) and wanted(name))
+        trained, shapes, digest = _stored(path, lambda name: has_place(name) and wanted(name))
         if step and digest != (beside := read_run(folder)["digest"]):
             raise ValueError(
                 f"{path} is of recipe {digest}, the run.json beside it of {beside}: delete {folder} and run the study again, "
                 "which trains it anew"
             )
         # Of all, whether wanted or not: a run of another encoder should not go unnoticed.
-        its = {name: shape for name, shape in shapes.items() if name.startswith(encoder)}
+        its = {name: shape for name, shape in shapes.items() if has_place(name)}
         wrong = [n for n, shape in its.items() if n not in parameters or tuple(parameters[n].shape) != shape]
         if wrong or not its:
             raise ValueError(

@@ -1,24 +1,15 @@
 """Adapters that others have trained, as the run on text that would have made them."""
 
-import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from xlgrid import adapterhub, evaluate
 from xlgrid import lock as locks
-from xlgrid.files import whole, write_text
 from xlgrid.methods import make
 from xlgrid.methods.madx import MadX
 from xlgrid.recipe import Recipe
-from xlgrid.train import fingerprint
-
-
-class Text(NamedTuple):
-    """What tokens of text say of the model that reads them."""
-
-    head: str = "mlm"
-    names: tuple[str, ...] = ()
+from xlgrid.train import fingerprint, write_results
 
 
 def import_adapter(
@@ -43,22 +34,22 @@ def import_adapter(
     """
     began = time.monotonic()
     import torch
-    from safetensors.torch import save
+    from transformers import AutoConfig
 
     found, origin = fetch(place, revision, lock)
     files = (adapterhub.CONFIG, *adapterhub.WEIGHTS)
     method = make(recipe.base, recipe.options)
     if not isinstance(method, MadX):
         raise ValueError(f"adapters go into methods of base madx, got {recipe.base}: name one in the recipe")
-    torch.manual_seed(recipe.seed)
-    model = evaluate.load_model(encoder, Text())
-    method.install(model)
+    if not (Path(encoder) / "config.json").is_file():
+        raise FileNotFoundError(f"{encoder} has no config.json: make or fetch the encoder again")
+    config = AutoConfig.from_pretrained(encoder, local_files_only=True)
+    # Of the encoder, only names and shapes are asked for.
+    with torch.device("meta"):
+        model = evaluate.model_class(config.model_type, "mlm")(config)
+        method.install(model)
     tensors = adapterhub.read(found, model, method)
-    folder = Path(folder)
-    parameters = dict(model.named_parameters())
-    record = {
-        "recipe": recipe.model_dump(mode="json"),
-        "digest": recipe.digest(),
+    told = {
         "inputs": fingerprint([Path(encoder) / "model.safetensors", *(found / name for name in files)]),
         "imported": origin,
         "labels": [],
@@ -70,15 +61,12 @@ def import_adapter(
         "n_dev": 0,
         "parameters": {
             "trained": sum(tensor.numel() for tensor in tensors.values()),
-            "total": sum(parameter.numel() for parameter in parameters.values()),
+            "total": sum(p.numel() for p in model.parameters()),
         },
         **evaluate.circumstances(torch.device("cpu")),
         "seconds": round(time.monotonic() - began, 3),
     }
-    write_text(folder / "curve.jsonl", "")
-    write_text(folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-    with whole(folder / evaluate.DELTA) as aside:
-        aside.write_bytes(save(tensors, metadata={"digest": recipe.digest()}))
+    write_results(Path(folder), recipe, told, [], tensors)
 
 
 def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple[Path, dict[str, Any]]:

@@ -116,7 +116,8 @@ class Start(Strict):
         "same", description="a target fr-en takes that of en-fr, or counts as missing"
     )
     missing: Literal["source", "none"] = Field(
-        "source", description="a target without one keeps that of the run's source, or gets an untrained one"
+        "source",
+        description="a target without one keeps that of the run's source, or, of methods that can go without, gets none",
     )
 
     @model_validator(mode="after")

@@ -105,9 +105,8 @@ class Loop:
         if self.settings.head == "lm-head":
             evaluate.head_of_lm(self.model, encoder)
         self.method.install(self.model)
-        evaluate.load_start(texts, self.model)
+        evaluate.load_start(texts, self.model, self.method)
         evaluate.load_first(first, self.model, self.method)
-        self.method.speak(self.model, data_of(recipe.source))
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
@@ -155,7 +154,7 @@ class Loop:
                 self.evaluate(check)
             # Likewise before a stop or save at this step; once more after one, the same bytes.
             if self.step in self.settings.snapshots:
-                self.write(evaluate.snapshot_path(self.folder, self.step), self.trained())
+                write_tensors(evaluate.snapshot_path(self.folder, self.step), self.recipe, self.trained())
             if self.step == self.steps:
                 return
             check()
@@ -267,13 +266,6 @@ class Loop:
         """A copy of what the run's results hold, as it is now."""
         return {name: p.detach().cpu().clone() for name, p in evaluate.kept(self.model, self.method).items()}
 
-    def write(self, path: Path, tensors: dict[str, "torch.Tensor"]) -> None:
-        """Write tensors with the digest of the recipe, atomically."""
-        from safetensors.torch import save
-
-        with whole(path) as aside:
-            aside.write_bytes(save(tensors, metadata={"digest": self.recipe.digest()}))
-
     def elapsed(self) -> float:
         """Seconds of training, those before interruptions included."""
         return self.seconds + time.monotonic() - self.began
@@ -345,11 +337,7 @@ class Loop:
 
     def finish(self) -> None:
         """Write the results and remove the state."""
-        write_text(self.folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in self.curve))
-        parameters = dict(self.model.named_parameters())
-        record = {
-            "recipe": self.recipe.model_dump(mode="json"),
-            "digest": self.recipe.digest(),
+        told = {
             "inputs": self.inputs,
             "labels": list(self.train.names),
             # Of the weights that are kept, be they the best or the last.
@@ -363,15 +351,39 @@ class Loop:
             "n_dev": self.dev.examples,
             "parameters": {
                 "trained": sum(p.numel() for p in self.weights.values()),
-                "total": sum(p.numel() for p in parameters.values()),
+                "total": sum(p.numel() for p in self.model.parameters()),
             },
             **evaluate.circumstances(self.device),
             "seconds": round(self.elapsed(), 3),
-            "commit": _commit(),
         }
-        write_text(self.folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-        self.write(self.folder / evaluate.DELTA, self.best)
+        write_results(self.folder, self.recipe, told, self.curve, self.best)
         (self.folder / STATE).unlink(missing_ok=True)
+
+
+def write_results(
+    folder: Path,
+    recipe: Recipe,
+    told: dict[str, Any],
+    curve: list[dict[str, float]],
+    tensors: dict[str, "torch.Tensor"],
+) -> None:
+    """Write `curve.jsonl`, `run.json` and `delta.safetensors` of a run.
+
+    Args:
+        told: what run.json says besides the recipe and the commit of this code.
+    """
+    record = {"recipe": recipe.model_dump(mode="json"), "digest": recipe.digest(), **told, "commit": _commit()}
+    write_text(folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in curve))
+    write_text(folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    write_tensors(folder / evaluate.DELTA, recipe, tensors)
+
+
+def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]) -> None:
+    """Write tensors with the digest of the recipe, atomically."""
+    from safetensors.torch import save
+
+    with whole(path) as aside:
+        aside.write_bytes(save(tensors, metadata={"digest": recipe.digest()}))
 
 
 def fingerprint(paths: Iterable[Path]) -> str:

@@ -5,8 +5,9 @@
 
 For BERT and XLM-R, a folder each: `model.safetensors` and `config.json` in the ordinary layout, with a language-modelling
 head; the adapters as the library saves them, `lang/` (with an invertible one), `plain/` (without) and `task/`; and
-`outputs.safetensors`, the inputs and what comes out. `legacy-lang/` and `legacy-plain/` are the same in the names and with
-the config of adapter-transformers 1.
+`outputs.safetensors`, the inputs and what comes out. `short-lang/` and `short-task/` are without the last layer.
+`legacy-lang/` and `legacy-plain/` are the same in the names and with the config of adapter-transformers 1; `legacy-gelu/` is
+`legacy-lang/` as if it had been trained with gelu, which the config says of its bottlenecks only, as AdapterHub's do.
 """
 
 import json
@@ -80,13 +81,21 @@ def make(kind: str) -> None:
         model.active_head = "lm"
         model.eval()
         found["lang.logits"] = model(**inputs).logits
-    save_file({name: tensor.contiguous() for name, tensor in found.items()}, folder / "outputs.safetensors")
+        for name in ("lang", "task"):
+            model.load_adapter(str(folder / name), load_as=f"short-{name}", leave_out=[1])
+            model.save_adapter(str(folder / f"short-{name}"), f"short-{name}", use_safetensors=False)
+        model.set_active_adapters(Stack("short-lang", "short-task"))
+        found["short.states"] = model.eval().base_model(**inputs).last_hidden_state
     for path in folder.rglob("adapter_config.json"):
         # Which names this folder's place on the machine.
         path.write_text(
             json.dumps({**json.loads(path.read_text()), "model_name": kind}, indent=2, sort_keys=True) + "\n"
         )
     legacy(folder)
+    model.load_adapter(str(folder / "legacy-gelu"), load_as="gelu", set_active=True)
+    with torch.no_grad():
+        found["gelu.states"] = model.eval().base_model(**inputs).last_hidden_state
+    save_file({name: tensor.contiguous() for name, tensor in found.items()}, folder / "outputs.safetensors")
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
 
@@ -128,6 +137,11 @@ def legacy(folder: Path) -> None:
         config |= {"type": "text_lang", "model_class": config["model_class"].replace("Adapter", "WithHeads")}
         del config["version"]
         (target / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    gelu = folder / "legacy-gelu"
+    shutil.copytree(folder / "legacy-lang", gelu)
+    config = json.loads((gelu / "adapter_config.json").read_text())
+    config["config"]["non_linearity"] = "gelu"
+    (gelu / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def check() -> None:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid import evaluate, lock, records
-from xlgrid.imported import Text, fetch, import_adapter
+from xlgrid.imported import fetch, import_adapter
 from xlgrid.methods import make
 from xlgrid.recipe import Recipe
 
@@ -40,9 +41,9 @@ def adapter(tmp_path: Path) -> Path:
 def test_what_is_read_is_what_others_begin_with(encoder: Path, adapter: Path, tmp_path: Path) -> None:
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
     method = make("madx", {})
-    model = evaluate.load_model(encoder, Text("sequence", ("a", "b")))
+    model = evaluate.load_model(encoder, SimpleNamespace(head="sequence", names=("a", "b")))
     method.install(model)
-    evaluate.load_start([tmp_path / "run"], model)
+    evaluate.load_start([tmp_path / "run"], model, method)
     there = torch.load(adapter / "pytorch_adapter.bin", weights_only=True)
     ours = dict(model.named_parameters())["bert.encoder.layer.0.output.LayerNorm.language.up.weight"]
     assert torch.equal(ours, there["bert.encoder.layer.0.output.adapters.lang.adapter_up.weight"])
@@ -60,6 +61,26 @@ def test_the_record_says_where_it_is_from_and_what_it_holds(encoder: Path, adapt
     torch.save({name: tensor + 1 for name, tensor in weights.items()}, adapter / "pytorch_adapter.bin")
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
     assert evaluate.read_run(tmp_path / "run")["inputs"] != record["inputs"]
+
+
+def test_parameters_are_counted_as_in_the_model_that_would_train_them(
+    encoder: Path, adapter: Path, tmp_path: Path
+) -> None:
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    model = BertForMaskedLM.from_pretrained(encoder)
+    make("madx", OPTIONS).install(model)
+    assert evaluate.read_run(tmp_path / "run")["parameters"]["total"] == model.num_parameters()
+
+
+def test_the_weights_of_the_encoder_are_not_loaded(encoder: Path, adapter: Path, tmp_path: Path) -> None:
+    (encoder / "model.safetensors").write_bytes(b"of which only a digest is kept")
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    assert load_file(tmp_path / "run" / "delta.safetensors")
+
+
+def test_an_encoder_that_is_not_there_is_named(adapter: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"encoder has no config\.json: make or fetch the encoder again"):
+        import_adapter(RECIPE, tmp_path / "encoder", str(adapter), tmp_path / "run")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from transformers import (
     XLMRobertaForTokenClassification,
 )
 
-from xlgrid import evaluate
+from xlgrid import evaluate, parameters
 from xlgrid.methods import make
 from xlgrid.nn.adapter import Invertible
 from xlgrid.parameters import HUB
@@ -295,6 +296,14 @@ def test_weights_are_as_many_as_in_table_5(options: dict[str, Any], expected: in
     assert sum(p.numel() for name, p in added if name.endswith(".weight")) == expected
 
 
+def test_no_weights_are_added_to_a_last_layer_that_is_left_out() -> None:
+    """Of XLM-R base: language and task adapters in 11 layers, and the invertible one."""
+    found = parameters.added(
+        AutoConfig.for_model(**HUB["FacebookAI/xlm-roberta-base"]), "madx", {"leave_out_last": True}
+    )
+    assert found.weights == 11 * 2 * 768 * (384 + 48) + 2 * 2 * 384 * 192
+
+
 def test_a_published_language_adapter_is_as_large_as_ours() -> None:
     """29,551,104 bytes of floats: the 29.6 MB of those of mBERT on the Hub."""
     model = shape_of("FacebookAI/xlm-roberta-base")
@@ -324,7 +333,7 @@ def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict
     kept = {name: p.detach().clone() for name, p in evaluate.kept(speaker, method).items()}
     save_file(kept, tmp_path / "delta.safetensors")
     model = adapted("bert-token", leave_out_last=True)
-    evaluate.load_start([tmp_path], model)
+    evaluate.load_start([tmp_path], model, make("madx", {"leave_out_last": True}))
     first = "encoder.layer.0.output.LayerNorm.language.up.weight"
     assert torch.equal(model.base_model.get_parameter(first), speaker.base_model.get_parameter(first))
 
@@ -403,18 +412,59 @@ def test_a_study_whose_adapters_are_all_trained_is_read(method: str, tmp_path: P
     load_study(tmp_path / "s.yaml")
 
 
+TRANSFER = STUDY.replace("qu]", "fr]").replace("target: [en]", "target: [en, fr]")
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (
+            "pairs: [fr]",
+            r"grids.main.source: method tested has no run on text of en, .*`pairs` of its `start`, which has fr",
+        ),
+        ("pairs: [fr], at: source", r"grids.main.source: method tested has no run on text of en"),
+        ("pairs: [en], missing: none", r"grids.main.target: method tested has no run on text of fr"),
+    ],
+)
+def test_a_language_whose_adapters_nothing_trains_is_refused(start: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(TRANSFER % f"{{base: madx, start: {{method: adapter, {start}}}}}")
+    with pytest.raises(ValueError, match=message):
+        load_study(tmp_path / "s.yaml")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "{base: madx, start: {method: adapter}}",
+        "{base: madx, start: {method: adapter, source: fr}}",
+        "{base: madx, start: {method: adapter, at: target}}",
+        # What a target without adapters of its own speaks through is trained.
+        "{base: madx, start: {method: adapter, pairs: [en]}}",
+        "{base: madx, start: {method: adapter, pairs: [en], missing: none, at: source}}",
+        # Without text, its query is a copy of the encoder's.
+        "{base: qcross, start: {method: whole, pairs: [fr], missing: none}}",
+    ],
+)
+def test_a_language_without_adapters_of_its_own_is_read_where_nothing_stays_as_drawn(
+    method: str, tmp_path: Path
+) -> None:
+    (tmp_path / "s.yaml").write_text(TRANSFER % method)
+    load_study(tmp_path / "s.yaml")
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs on text of two languages, and a task's run that begins with one of them."""
+    """A folder with runs on text of two languages, which share no word, and a task's run that begins with one of them."""
     root = tmp_path_factory.mktemp("root")
     torch.manual_seed(1)
     size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
     BertForMaskedLM(BertConfig(vocab_size=50, max_position_embeddings=40, **size)).save_pretrained(root / "encoder")
     rng = np.random.default_rng(1)
-    ids = [[*rng.integers(5, 40, rng.integers(8, 20)).tolist(), 2] for _ in range(40)]
-    tokens = {head: write(root / f"{head}.arrow", ids, head) for head in ("token", "mlm")}
+    words = {"en": (5, 25), "qu": (25, 45)}
+    ids = {code: [[*rng.integers(*ends, 12).tolist(), 2] for _ in range(40)] for code, ends in words.items()}
+    tokens = write(root / "token.arrow", ids["en"], "token")
     names = {"study": "s", "encoder": "e", "base": "madx", "seed": 1}
-    training = {"steps": 8, "batch_tokens": 128, "lr": 0.05, "evaluations": 1, "keep": "last"}
+    training = {"steps": 30, "batch_tokens": 256, "lr": 0.05, "evaluations": 1, "keep": "last"}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
         for source in ("en", "qu"):
@@ -425,21 +475,18 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "source": source,
                 "options": {"tune": "language"},
             }
-            asked = Recipe.model_validate({**names, **text, "seed": 1, "training": training})
-            train(asked, "encoder", [tokens["mlm"]], [tokens["mlm"]], f"results/s/runs/mlm/e/adapter/{source}/seed1")
-        delta = Path("results/s/runs/mlm/e/adapter/qu/seed1/delta.safetensors")
-        with torch.no_grad():
-            # Which has seen the same text as the other, so that they differ only here.
-            kept = {name: tensor + 0.5 * torch.randn_like(tensor) for name, tensor in load_file(delta).items()}
-        save_file(kept, delta)
+            asked = Recipe.model_validate({**names, **text, "training": training})
+            read = [write(root / f"{source}.arrow", ids[source], "mlm")]
+            train(asked, "encoder", read, read, f"results/s/runs/mlm/e/adapter/{source}/seed1")
         task = {"task": "t", "kind": "wikiann", "method": "madx", "source": "en"}
         start = {"method": "adapter", "pairs": ["en", "qu"]}
         asked = Recipe.model_validate({**names, **task, "training": training, "start": start})
-        train(asked, "encoder", [tokens["token"]], [tokens["token"]], "results/s/runs/t/e/madx/en/seed1")
+        train(asked, "encoder", [tokens], [tokens], "results/s/runs/t/e/madx/en/seed1")
     return root
 
 
 def cell(root: Path, target: str) -> Any:
+    """The same data of en, whatever the target, through whose adapters they are read."""
     out = root / f"{target}.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
@@ -470,8 +517,10 @@ def test_a_stack_has_what_the_options_say(options: dict[str, Any], language: str
     assert make("madx", options).stack("t", language) == expected
 
 
-def test_the_wrong_language_changes_what_is_predicted(made: Path) -> None:
-    assert cell(made, "en")["outcomes"] != cell(made, "qu")["outcomes"]
+def test_the_wrong_language_lowers_the_score(made: Path) -> None:
+    right, wrong = cell(made, "en"), cell(made, "qu")
+    assert (right["stack"][1], wrong["stack"][1]) == ("language:en", "language:qu")
+    assert right["scores"]["accuracy"] > wrong["scores"]["accuracy"] + 10
 
 
 def test_a_cell_speaks_with_its_targets_adapters_and_the_runs_task_adapters(
@@ -486,6 +535,17 @@ def test_a_cell_speaks_with_its_targets_adapters_and_the_runs_task_adapters(
     assert len(spoken) == 2 * 4 + 2 * 4 and len(run) == 2 * 4 + 2
     for name, tensor in {**run, **spoken}.items():
         assert torch.equal(model.get_parameter(name), tensor), name
+
+
+def test_what_nothing_has_trained_is_the_same_in_each_evaluation(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+    shutil.copytree("results/s/runs/t/e/madx/en/seed1", "alone")
+    record = json.loads(Path("alone/run.json").read_text())
+    record["recipe"]["start"] = None
+    Path("alone/run.json").write_text(json.dumps(record))
+    data = evaluate.batches.read("token.arrow", "qu")
+    one, other = (evaluate.speaking("alone", "encoder", data, "qu").state_dict() for _ in range(2))
+    assert not [name for name, tensor in one.items() if not torch.equal(tensor, other[name])]
 
 
 def test_a_run_keeps_a_few_tensors_only_and_counts_them(made: Path) -> None:

@@ -1,6 +1,8 @@
-"""Metrics agree with seqeval and with hand-made cases."""
+"""Metrics agree with seqeval, with transformers' of SQuAD, and with hand-made cases."""
 
+import json
 import warnings
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -109,6 +111,13 @@ def test_nothing_to_count_has_no_influence() -> None:
 )
 def test_answers_are_scored_as_in_squad(predicted: str, gold: list[str], f1: float, em: float) -> None:
     assert metrics.answer(predicted, gold) == pytest.approx([f1, em])
+
+
+def test_answers_drawn_by_chance_are_scored_as_in_transformers() -> None:
+    """`squad_fixture.py` made the answers and scores."""
+    cases = json.loads((Path(__file__).parent / "data" / "squad.json").read_text(encoding="utf-8"))
+    for predicted, gold, f1, em in cases:
+        assert metrics.answer(predicted, gold) == pytest.approx([f1, em]), (predicted, gold)
 
 
 WORDS = st.lists(st.sampled_from(["cat", "Dog", "the", "a", "x-y", "U.S.", "кот", "3,5"]), max_size=6).map(" ".join)

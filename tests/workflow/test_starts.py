@@ -173,7 +173,8 @@ def test_a_misspelt_target_of_a_run_is_told_before_any_job(tmp_path: Path) -> No
     assert done.returncode and "did you mean 'en@fr'" in done.stdout + done.stderr
 
 
-def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
+def imported(folder: Path) -> Path:
+    """A project whose language adapters are those in a folder of it."""
     made = study()
     made["methods"]["query"] = {
         "base": "madx",
@@ -183,6 +184,32 @@ def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path
     made["methods"]["pair-qcross"] = {"base": "madx", "start": {"method": "query"}}
     made["grids"] = {"main": made["grids"]["staged"] | {"task": ["ruletaker-d0"], "method": ["pair-qcross"]}}
     made["exhibits"] = {}
-    jobs = planned(project(tmp_path, made), "results/demo/cells/ruletaker-d0/mini-bert/pair-qcross/en/fr/seed1.json")
+    for language in ("en", "fr"):
+        (folder / "adapters" / language).mkdir(parents=True)
+        for name in ("adapter_config.json", "pytorch_adapter.bin"):
+            (folder / "adapters" / language / name).touch()
+    return project(folder, made)
+
+
+def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
+    jobs = planned(imported(tmp_path), f"{CELLS}/pair-qcross/en/fr/seed1.json")
     assert (jobs["import_adapter"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
     assert "text_tokens" not in jobs
+
+
+def test_an_imported_adapter_whose_weights_have_changed_is_read_again(tmp_path: Path) -> None:
+    folder, run = imported(tmp_path), "results/demo/runs/mlm/mini-bert/query/fr/seed1/delta.safetensors"
+    beside = [str(Path(run).with_name(name)) for name in ("run.json", "curve.jsonl")]
+    for path in ("results/demo/encoders/mini-bert/model.safetensors", run, *beside):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).touch()
+    assert planned(folder, run) == {}
+    (folder / "adapters/fr/pytorch_adapter.bin").write_bytes(b"other")
+    assert planned(folder, run) == {"import_adapter": 1}
+
+
+def test_an_adapter_that_is_not_there_is_told_before_any_job(tmp_path: Path) -> None:
+    folder = imported(tmp_path)
+    (folder / "adapters/fr/adapter_config.json").unlink()
+    done = shell(folder, f"snakemake --dry-run {CELLS}/pair-qcross/en/fr/seed1.json")
+    assert done.returncode and "adapters/fr/adapter_config.json" in done.stdout + done.stderr

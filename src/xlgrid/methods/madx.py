@@ -8,8 +8,6 @@ from xlgrid.methods.method import Method, check_choice, is_head
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# The parts of names by which a parameter is told: those of `xlgrid.nn.adapter`, and language models' heads.
-_LANGUAGE = {"language", "invertible"}
 _LM_HEAD = {"cls", "lm_head"}
 
 
@@ -33,8 +31,8 @@ class MadX(Method):
         inverse: the inverse of the invertible adapter comes before the decoder of the language-modelling head.
         lm_head: whether runs on text train the head's own layer and bias, as the library does; its decoder is tied to
             the frozen embeddings either way. The paper does not say.
-        leave_out_last: no adapters in the last layer, as in MAD-X 2.0 (Pfeiffer et al. 2021). Language adapters that
-            were trained with one are used without it.
+        leave_out_last: no adapters in the last layer, neither of a language nor of a task, as in MAD-X 2.0 (Pfeiffer et
+            al. 2021). Language adapters that were trained with one are used without it.
         init: drawn like BERT's weights, as in the library, or such that the adapters change nothing at first.
     """
 
@@ -89,14 +87,18 @@ class MadX(Method):
 
     def trains(self, name: str) -> bool:
         """The adapters that `tune` names, with the head of the task or of the language model."""
-        at = name.split(".")
         if self.tune == "task":
-            return "task" in at or is_head(name)
-        return not _LANGUAGE.isdisjoint(at) or (self.lm_head == "trained" and at[0] in _LM_HEAD and "decoder" not in at)
+            return adapter_kind(name) == "task" or is_head(name)
+        at = name.split(".")
+        in_head = at[0] in _LM_HEAD and "decoder" not in at
+        return adapter_kind(name) == "language" or (self.lm_head == "trained" and in_head)
 
     def swaps(self, name: str) -> bool:
         """All of the language and invertible adapters (sections 4.1 and 4.3)."""
-        return not _LANGUAGE.isdisjoint(name.split("."))
+        return adapter_kind(name) == "language"
+
+    def leaves_out(self, name: str, layers: int) -> bool:
+        return self.leave_out_last and adapter_kind(name) is not None and f".layer.{layers - 1}." in name
 
     def check_start(self, start: Method | None) -> None:
         if self.tune == "language" or not (self.language or self.invertible):
@@ -123,3 +125,12 @@ class MadX(Method):
         spoken = language or "untrained"
         found = [f"{name}:{spoken}" for name in ("invertible", "language") if getattr(self, name)]
         return (*found, *([f"task:{task}"] if self.tune == "task" else []))
+
+
+def adapter_kind(name: str) -> Literal["language", "task"] | None:
+    """Whether a parameter of a model is of its language adapters, the invertible one with them, of its task adapters, or of
+    neither; told by the names of `xlgrid.nn.adapter`."""
+    at = set(name.split("."))
+    if "task" in at:
+        return "task"
+    return None if at.isdisjoint({"language", "invertible"}) else "language"

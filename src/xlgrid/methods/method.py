@@ -15,8 +15,8 @@ class Method:
     """Full fine-tuning, and the base of every other method: override what differs; fields are the method's options.
 
     A subclass keeps the contract that `tests/unit/test_methods.py` checks: installing leaves the outputs as they were
-    (nearly so where new weights are drawn as a paper draws them: an option then has them change nothing at first), the
-    gradients are exactly where `trains` says, and `speak` can be taken back by speaking the earlier language again.
+    (nearly so where new weights are drawn as a paper draws them: an option then has them change nothing at first), and the
+    gradients are exactly where `trains` says. What `swaps` names changes what a cell computes (`test_speaking.py`).
     """
 
     def install(self, model: "PreTrainedModel") -> None:
@@ -42,6 +42,14 @@ class Method:
         """Whether a cell that speaks through the text run of its target (`Start.at`) takes the parameter `name` from that."""
         return False
 
+    def leaves_out(self, name: str, layers: int) -> bool:
+        """Whether a parameter of a run on text has no place, and needs none, where a run begins with it.
+
+        Args:
+            layers: of the encoder.
+        """
+        return False
+
     def check_start(self, start: "Method | None") -> None:
         """Raise a ValueError if a run cannot begin with a run on text of the method `start`, or, at None, with none."""
 
@@ -52,9 +60,6 @@ class Method:
             language: what the text run was trained on that the cell speaks through; None if there is none.
         """
         return ()
-
-    def speak(self, model: "PreTrainedModel", language: str) -> None:
-        """Turn an installed `model` to `language` (a code or a pair), in place."""
 
 
 def is_head(name: str) -> bool:

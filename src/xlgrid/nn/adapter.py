@@ -139,8 +139,7 @@ def install(
         activation: a key of `ACTIVATIONS`.
         wiring: of a language and a task adapter, `library` or `paper`.
         inverse: a language-modelling head has the inverse of the invertible adapter.
-        leave_out_last: the last layer uses no adapters. Beside task adapters it holds a language adapter nevertheless,
-            since what was trained on text may have one.
+        leave_out_last: the last layer gets none.
         init: `bert` draws weights from N(0, 0.02²), biases are zero; `identity` has zeros in all second projections, by
             which the model's outputs stay as they were.
 
@@ -153,17 +152,10 @@ def install(
     def made(maker: Callable[..., Any], reduction: int, near: nn.Module) -> Any:
         return maker(size, reduction, activation, init, next(near.parameters()).device)
 
-    for output in found:
-        wanted = {"language": language, "task": task}
-        last = leave_out_last and output is found[-1]
-        if last:
-            wanted = {"language": language if task else None}
+    wanted = {"language": language, "task": task}
+    for output in found[:-1] if leave_out_last else found:
         adapters = {name: made(Bottleneck, reduction, output) for name, reduction in wanted.items() if reduction}
-        if last:
-            # Which nn.LayerNorm does not call.
-            for name, adapter in adapters.items():
-                output.LayerNorm.add_module(name, adapter)
-        elif adapters:
+        if adapters:
             output.LayerNorm = AdaptedNorm(output.LayerNorm, adapters, wiring)
             if output.LayerNorm.with_input:
                 output.register_forward_pre_hook(_note_input)
