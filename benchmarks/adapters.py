@@ -20,7 +20,7 @@ from safetensors.torch import save
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig
 
-from xlgrid import batches, evaluate
+from xlgrid import batches, deltas, evaluate, heads
 from xlgrid.methods import make
 from xlgrid.parameters import HUB
 
@@ -56,7 +56,7 @@ def measure(name: str, given: argparse.Namespace) -> Measured:
     config = AutoConfig.for_model(**HUB[given.encoder], num_labels=7)
     config.num_hidden_layers = given.layers or config.num_hidden_layers
     before = resident()
-    model, method = evaluate.model_class(config.model_type, head)(config), make(base, options)
+    model, method = heads.model_class(config.model_type, head)(config), make(base, options)
     encoder = sum(p.numel() * p.element_size() for p in model.parameters())
     method.install(model)
     model.to(device).train()
@@ -90,7 +90,7 @@ def measure(name: str, given: argparse.Namespace) -> Measured:
             torch.cuda.synchronize()
         best = min(best, clock() - start if number else best)
     memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else resident() - before
-    stored = save({key: p.detach().cpu().contiguous() for key, p in evaluate.kept(model, method).items()})
+    stored = save({key: p.detach().cpu().contiguous() for key, p in deltas.kept(model, method).items()})
     return Measured(best, memory, len(stored), encoder)
 
 

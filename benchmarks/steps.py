@@ -19,7 +19,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from xlgrid import batches, evaluate
+from xlgrid import batches, evaluate, heads
 from xlgrid.estimate import Assumed, Estimate
 from xlgrid.grid import MLM, Run, runs
 from xlgrid.methods import Method, make
@@ -38,7 +38,7 @@ class Work:
         if kind:
             config.num_labels = len(kind.labels)
         self.method: Method = make(recipe.base, recipe.options)
-        self.model: PreTrainedModel = evaluate.model_class(config.model_type, kind.head if kind else MLM)(config)
+        self.model: PreTrainedModel = heads.model_class(config.model_type, kind.head if kind else MLM)(config)
         self.method.install(self.model)
         self.model.to(device)
         for name, parameter in self.model.named_parameters():

@@ -187,7 +187,7 @@ def export(run: str | Path, encoder: str | Path, folder: str | Path, safetensors
         ValueError: a file is damaged, or the run has no adapters.
         OSError: `folder` cannot be written.
     """
-    from xlgrid.evaluate import read_run
+    from xlgrid.deltas import read_run
     from xlgrid.methods import make
     from xlgrid.recipe import Recipe
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xlgrid import batches, evaluate
+from xlgrid import batches, deltas, evaluate, heads
 from xlgrid.files import write_text
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def compare(run: str | Path, encoder: str | Path, tokens: Mapping[str, str | Pat
     from xlgrid.methods import make
     from xlgrid.recipe import Recipe
 
-    record = evaluate.read_run(run)
+    record = deltas.read_run(run)
     recipe = Recipe.model_validate(record["recipe"])
     method, device = make(recipe.base, recipe.options), evaluate.default_device()
     data = {target: batches.read(path, target) for target, path in tokens.items()}
@@ -95,7 +95,7 @@ def compare(run: str | Path, encoder: str | Path, tokens: Mapping[str, str | Pat
         "drawn": [_drawn(data[target], shortest, weights, tokenizer) for target, weights in drawn.items()],
         "run": str(run),
         "digest": record["digest"],
-        "speaks": [[str(folder) for folder in evaluate.start_folders(recipe, target)] for target in data],
+        "speaks": [[str(folder) for folder in deltas.start_folders(recipe, target)] for target in data],
         **evaluate.circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
     }
@@ -148,7 +148,7 @@ def last_layer(
     hook = layer.register_forward_pre_hook(
         lambda layer, given, options: seen.append((*given, *options.values())[0]), with_kwargs=True
     )
-    inputs = batches.collate(tokens, chosen, segments and evaluate.has_segments(model), device)
+    inputs = batches.collate(tokens, chosen, segments and heads.has_segments(model), device)
     inputs.pop("labels")
     try:
         with torch.inference_mode():

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from xlgrid import adapterhub, evaluate
+from xlgrid import adapterhub, evaluate, heads
 from xlgrid import lock as locks
 from xlgrid.methods import make
 from xlgrid.methods.madx import MadX
@@ -46,7 +46,7 @@ def import_adapter(
     config = AutoConfig.from_pretrained(encoder, local_files_only=True)
     # Of the encoder, only names and shapes are asked for.
     with torch.device("meta"):
-        model = evaluate.model_class(config.model_type, "mlm")(config)
+        model = heads.model_class(config.model_type, "mlm")(config)
         method.install(model)
     tensors = adapterhub.read(found, model, method)
     told = {

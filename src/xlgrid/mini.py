@@ -11,7 +11,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from xlgrid.batches import MASKED
 from xlgrid.data import read_text
 from xlgrid.encoders import whole_folder, write_json
-from xlgrid.evaluate import language_head
+from xlgrid.heads import language_head
 from xlgrid.pieces import Kind, specials, tokenizer_config, train_tokenizer
 from xlgrid.recipe import Strict
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xlgrid import batches, evaluate
+from xlgrid import batches, deltas, heads
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
 
@@ -114,7 +114,7 @@ def count(
     """Count what a method trains, stores and computes with.
 
     Args:
-        head: of the task, one of `evaluate.HEADS`.
+        head: of the task, one of `heads.HEADS`.
         labels: of the task; not asked for text.
         base, options: of the method, see `xlgrid.methods.make`.
 
@@ -124,10 +124,10 @@ def count(
     import torch
 
     method = make(base, options)
-    for name, value in evaluate.head_settings(head, labels).items():
+    for name, value in heads.head_settings(head, labels).items():
         setattr(config, name, value)
     with torch.device("meta"):
-        model = evaluate.model_class(config.model_type, head)(config)
+        model = heads.model_class(config.model_type, head)(config)
         method.install(model)
     parameters = dict(model.named_parameters())
     passed = {
@@ -141,7 +141,7 @@ def count(
         passed |= {name: batches.MASKED * p.numel() for name, p in parameters.items() if p is out}
     return Count(
         trained=sum(p.numel() for name, p in parameters.items() if method.trains(name)),
-        stored=sum(p.numel() for p in evaluate.kept(model, method).values()),
+        stored=sum(p.numel() for p in deltas.kept(model, method).values()),
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
         passed_trained=sum(number for name, number in passed.items() if method.trains(name)),
@@ -160,7 +160,7 @@ def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | i
     import torch
 
     with torch.device("meta"):
-        model = evaluate.model_class(config.model_type, "token")(config)
+        model = heads.model_class(config.model_type, "token")(config)
         # By numbers, for a method may give a module another name.
         matrices, others = _split(model)
         encoder = sum(p.numel() for p in model.base_model.parameters())

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xlgrid import batches, evaluate, metrics
+from xlgrid import batches, deltas, evaluate, heads, metrics
 from xlgrid.files import whole, write_text
 from xlgrid.grid import data_of
 from xlgrid.methods import make
@@ -81,8 +81,8 @@ class Loop:
         self.began = time.monotonic()
         self.recipe, self.settings, self.folder = recipe, recipe.training, folder
         # The recipe has names of encoder and task only: these are what they stood for.
-        texts, first = evaluate.start_folders(recipe), evaluate.first_folders(recipe)
-        begins = [path / evaluate.DELTA for path in (*texts, *first)]
+        texts, first = deltas.start_folders(recipe), deltas.first_folders(recipe)
+        begins = [path / deltas.DELTA for path in (*texts, *first)]
         self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begins])
         codes = data_of(recipe.source).split("+")
         self.train, self.dev = (
@@ -101,12 +101,12 @@ class Loop:
         random.seed(recipe.seed)
         np.random.seed(recipe.seed % 2**32)
         torch.manual_seed(recipe.seed)
-        self.model: PreTrainedModel = evaluate.load_model(encoder, self.train, self.settings.dropout)
+        self.model: PreTrainedModel = heads.load_model(encoder, self.train, self.settings.dropout)
         if self.settings.head == "lm-head":
-            evaluate.head_of_lm(self.model, encoder)
+            heads.head_of_lm(self.model, encoder)
         self.method.install(self.model)
-        evaluate.load_start(texts, self.model, self.method)
-        evaluate.load_first(first, self.model, self.method)
+        deltas.load_start(texts, self.model, self.method)
+        deltas.load_first(first, self.model, self.method)
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
@@ -154,7 +154,7 @@ class Loop:
                 self.evaluate(check)
             # Likewise before a stop or save at this step; once more after one, the same bytes.
             if self.step in self.settings.snapshots:
-                write_tensors(evaluate.snapshot_path(self.folder, self.step), self.recipe, self.trained())
+                write_tensors(deltas.snapshot_path(self.folder, self.step), self.recipe, self.trained())
             if self.step == self.steps:
                 return
             check()
@@ -220,7 +220,7 @@ class Loop:
         from torch.nn.functional import cross_entropy
 
         torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
-        segments = self.settings.segments and evaluate.has_segments(self.model)
+        segments = self.settings.segments and heads.has_segments(self.model)
         inputs = [batches.collate(self.train, part, segments, self.device) for part in parts]
         extras = [evaluate.extras(self.method, self.train, part, self.device, training=True) for part in parts]
         # Over the whole batch, so that micro-batches change nothing but the order of sums.
@@ -264,7 +264,7 @@ class Loop:
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """A copy of what the run's results hold, as it is now."""
-        return {name: p.detach().cpu().clone() for name, p in evaluate.kept(self.model, self.method).items()}
+        return {name: p.detach().cpu().clone() for name, p in deltas.kept(self.model, self.method).items()}
 
     def elapsed(self) -> float:
         """Seconds of training, those before interruptions included."""
@@ -320,7 +320,7 @@ class Loop:
         if inputs != self.inputs:
             _say(f"note: the encoder or the data have changed since {path} was written: training starts over")
             return False
-        passed = [evaluate.snapshot_path(self.folder, n) for n in self.settings.snapshots if n < state["step"]]
+        passed = [deltas.snapshot_path(self.folder, n) for n in self.settings.snapshots if n < state["step"]]
         if lost := [file for file in passed if not file.exists()]:
             _say(f"note: {lost[0]} is gone, which only training can make: it starts over")
             return False
@@ -375,7 +375,7 @@ def write_results(
     record = {"recipe": recipe.model_dump(mode="json"), "digest": recipe.digest(), **told, "commit": _commit()}
     write_text(folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in curve))
     write_text(folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-    write_tensors(folder / evaluate.DELTA, recipe, tensors)
+    write_tensors(folder / deltas.DELTA, recipe, tensors)
 
 
 def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]) -> None:

@@ -11,7 +11,7 @@ LIBRARIES = {
     "text": ("xlgrid.text", "pandas", "pyarrow.parquet"),
     "tokenize": ("xlgrid.tokens", "transformers", "pandas", "pyarrow.parquet"),
     "tokenize-text": ("xlgrid.tokens", "transformers", "pandas", "pyarrow.parquet"),
-    "mini-encoder": ("xlgrid.mini", "xlgrid.evaluate", "pandas", *_MODELS),
+    "mini-encoder": ("xlgrid.mini", "xlgrid.heads", "pandas", *_MODELS),
     "train": ("xlgrid.train", *_MODELS),
     "evaluate": ("xlgrid.evaluate", *_MODELS),
     "attention": ("xlgrid.attention", "tokenizers", *_MODELS),

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from test_batches import write
 from transformers import XLMRobertaConfig, XLMRobertaModel
 
-from xlgrid import batches, records
+from xlgrid import batches, heads, records
 from xlgrid import evaluate as module
 from xlgrid.evaluate import evaluate
 from xlgrid.recipe import Recipe
@@ -55,8 +55,8 @@ def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none
     made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads = []
-    load = module.load_model
-    monkeypatch.setattr(module, "load_model", lambda *args: loads.append(args) or load(*args))
+    load = heads.load_model
+    monkeypatch.setattr(heads, "load_model", lambda *args: loads.append(args) or load(*args))
     module.preload(made["encoder"], batches.read(made["tokens"]))
     outcomes = []
     for name in ("first", "second"):
@@ -72,8 +72,8 @@ def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
     module.preload(made["encoder"], batches.read(made["tokens"]))
     (made["encoder"] / "model.safetensors").touch()
     loads = []
-    load = module.load_model
-    monkeypatch.setattr(module, "load_model", lambda *args: loads.append(args) or load(*args))
+    load = heads.load_model
+    monkeypatch.setattr(heads, "load_model", lambda *args: loads.append(args) or load(*args))
     evaluate(**made, out=tmp_path / "cell.json")
     assert len(loads) == 1
 

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import BertConfig, BertForMaskedLM
 
-from xlgrid import evaluate, lock, records
+from xlgrid import deltas, heads, lock, records
 from xlgrid.imported import fetch, import_adapter
 from xlgrid.methods import make
 from xlgrid.recipe import Recipe
@@ -41,9 +41,9 @@ def adapter(tmp_path: Path) -> Path:
 def test_what_is_read_is_what_others_begin_with(encoder: Path, adapter: Path, tmp_path: Path) -> None:
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
     method = make("madx", {})
-    model = evaluate.load_model(encoder, SimpleNamespace(head="sequence", names=("a", "b")))
+    model = heads.load_model(encoder, SimpleNamespace(head="sequence", names=("a", "b")))
     method.install(model)
-    evaluate.load_start([tmp_path / "run"], model, method)
+    deltas.load_start([tmp_path / "run"], model, method)
     there = torch.load(adapter / "pytorch_adapter.bin", weights_only=True)
     ours = dict(model.named_parameters())["bert.encoder.layer.0.output.LayerNorm.language.up.weight"]
     assert torch.equal(ours, there["bert.encoder.layer.0.output.adapters.lang.adapter_up.weight"])
@@ -52,7 +52,7 @@ def test_what_is_read_is_what_others_begin_with(encoder: Path, adapter: Path, tm
 
 def test_the_record_says_where_it_is_from_and_what_it_holds(encoder: Path, adapter: Path, tmp_path: Path) -> None:
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
-    record = evaluate.read_run(tmp_path / "run")
+    record = deltas.read_run(tmp_path / "run")
     assert record["imported"] == {"path": str(adapter)}
     stored = load_file(tmp_path / "run" / "delta.safetensors")
     assert (record["digest"], record["labels"]) == (RECIPE.digest(), [])
@@ -60,7 +60,7 @@ def test_the_record_says_where_it_is_from_and_what_it_holds(encoder: Path, adapt
     weights = torch.load(adapter / "pytorch_adapter.bin", weights_only=True)
     torch.save({name: tensor + 1 for name, tensor in weights.items()}, adapter / "pytorch_adapter.bin")
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
-    assert evaluate.read_run(tmp_path / "run")["inputs"] != record["inputs"]
+    assert deltas.read_run(tmp_path / "run")["inputs"] != record["inputs"]
 
 
 def test_parameters_are_counted_as_in_the_model_that_would_train_them(
@@ -69,7 +69,7 @@ def test_parameters_are_counted_as_in_the_model_that_would_train_them(
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
     model = BertForMaskedLM.from_pretrained(encoder)
     make("madx", OPTIONS).install(model)
-    assert evaluate.read_run(tmp_path / "run")["parameters"]["total"] == model.num_parameters()
+    assert deltas.read_run(tmp_path / "run")["parameters"]["total"] == model.num_parameters()
 
 
 def test_the_weights_of_the_encoder_are_not_loaded(encoder: Path, adapter: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from xlgrid import attention, batches, evaluate, metrics, records
+from xlgrid import attention, batches, evaluate, heads, metrics, records
 from xlgrid import train as training
 from xlgrid.data import make_data, make_meanings, read_table
 from xlgrid.methods import make
@@ -66,7 +66,7 @@ def tokenizer(world: Path) -> Any:
 
 def model(world: Path, made: batches.Tokens) -> Any:
     torch.manual_seed(3)
-    found = evaluate.load_model(world / "encoder", made, 0.0)
+    found = heads.load_model(world / "encoder", made, 0.0)
     # Fresh heads are nearly the same for all inputs.
     for name, parameter in found.named_parameters():
         if is_head(name):
@@ -229,7 +229,7 @@ def test_the_loss_is_that_of_transformers(world: Path, kind: str) -> None:
     found = tokens(world, kind)
     made = model(world, found)
     same = np.flatnonzero(found.lengths == np.bincount(found.lengths).argmax())
-    batch = batches.collate(found, same, evaluate.has_segments(made))
+    batch = batches.collate(found, same, heads.has_segments(made))
     if kind != "xquad":
         labels = batch.pop("labels")
         theirs = made(**batch, labels=labels).loss
@@ -249,7 +249,7 @@ def test_padding_changes_no_score(world: Path, kind: str) -> None:
     with torch.inference_mode():
         alone, beside = (
             evaluate.scores(made, batch, batch.pop("labels"))[0]
-            for batch in (batches.collate(found, chosen, evaluate.has_segments(made)) for chosen in (short, both))
+            for batch in (batches.collate(found, chosen, heads.has_segments(made)) for chosen in (short, both))
         )
     torch.testing.assert_close(beside[:: 2 if kind == "xquad" else 3][:, : alone.shape[1]], alone, atol=1e-5, rtol=1e-4)
 

@@ -24,7 +24,7 @@ from transformers import (
     XLMRobertaForTokenClassification,
 )
 
-from xlgrid import evaluate, parameters
+from xlgrid import deltas, evaluate, heads, parameters
 from xlgrid.methods import make
 from xlgrid.nn.adapter import Invertible
 from xlgrid.parameters import HUB
@@ -156,8 +156,8 @@ def test_embeddings_go_through_the_invertible_adapter_after_their_norm(kind: str
 @pytest.mark.parametrize("inverse", [True, False])
 def test_the_inverse_comes_right_before_the_decoder(kind: str, inverse: bool) -> None:
     model = adapted(kind, tune="language", inverse=inverse)
-    ((states,), _) = seen(model, evaluate.language_head(model))[0]
-    found, bert = weights(evaluate.language_head(model)), kind.startswith("bert")
+    ((states,), _) = seen(model, heads.language_head(model))[0]
+    found, bert = weights(heads.language_head(model)), kind.startswith("bert")
     at = "predictions.transform." if bert else ""
     hidden = gelu(dense(states, found, f"{at}dense"))
     hidden = normed(hidden, found, f"{at}{'LayerNorm' if bert else 'layer_norm'}", model.config.layer_norm_eps)
@@ -203,7 +203,7 @@ def test_a_copy_of_a_model_has_an_inverse_of_its_own(kind: str) -> None:
             if "invertible" in name:
                 parameter.zero_()
     assert torch.equal(logits(model), before)
-    head = evaluate.language_head(twin)
+    head = heads.language_head(twin)
     states = torch.randn(2, SIZE["hidden_size"])
     plain = getattr(head, "predictions", head).decoder
     torch.testing.assert_close(plain(states), states @ plain.weight.T + plain.bias)
@@ -253,12 +253,12 @@ def test_on_text_only_the_languages_adapters_and_the_heads_own_layer_train(kind:
     }[kind]
     adapters = {name for name, _ in model.named_parameters() if not LANGUAGE.isdisjoint(name.split("."))}
     assert got == adapters | set(head if lm_head == "trained" else [])
-    assert set(evaluate.kept(model, method)) == got, "and no more is kept"
+    assert set(deltas.kept(model, method)) == got, "and no more is kept"
 
 
 @pytest.mark.parametrize("kind", ["bert-sequence", "bert-token", "xlmr-sequence", "xlmr-token"])
 def test_of_a_task_only_its_adapters_and_its_head_are_kept(kind: str) -> None:
-    found = set(evaluate.kept(adapted(kind), make("madx", {})))
+    found = set(deltas.kept(adapted(kind), make("madx", {})))
     adapters = {name for name in found if ".LayerNorm.task." in name}
     assert len(adapters) == 2 * 4
     assert all(name.split(".")[0] == "classifier" or ".pooler." in name for name in found - adapters)
@@ -330,10 +330,10 @@ def test_the_last_layer_is_the_encoders_own_where_it_is_left_out() -> None:
 @pytest.mark.parametrize("text", [{}, {"leave_out_last": True}])
 def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict[str, Any], tmp_path: Path) -> None:
     speaker, method = adapted("bert-mlm", tune="language", **text), make("madx", {"tune": "language", **text})
-    kept = {name: p.detach().clone() for name, p in evaluate.kept(speaker, method).items()}
+    kept = {name: p.detach().clone() for name, p in deltas.kept(speaker, method).items()}
     save_file(kept, tmp_path / "delta.safetensors")
     model = adapted("bert-token", leave_out_last=True)
-    evaluate.load_start([tmp_path], model, make("madx", {"leave_out_last": True}))
+    deltas.load_start([tmp_path], model, make("madx", {"leave_out_last": True}))
     first = "encoder.layer.0.output.LayerNorm.language.up.weight"
     assert torch.equal(model.base_model.get_parameter(first), speaker.base_model.get_parameter(first))
 

@@ -18,7 +18,7 @@ from transformers import (
     XLMRobertaForTokenClassification,
 )
 
-from xlgrid.evaluate import kept, load_start
+from xlgrid.deltas import kept, load_start
 from xlgrid.methods import METHODS, Method, make
 
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from test_batches import write
 from transformers import BertConfig, BertForSequenceClassification, BertModel, XLMRobertaConfig, XLMRobertaForMaskedLM
 
-from xlgrid import batches, evaluate
+from xlgrid import batches, deltas, evaluate, heads
 from xlgrid.methods import Method
 from xlgrid.recipe import Recipe, Training
 from xlgrid.train import Loop, Stopped, learning_rate, train
@@ -272,7 +272,7 @@ def test_a_second_stage_begins_with_all_that_the_first_ended_with(
     loop = Loop(two, encoder, [tokens], [tokens], second)
     stored = load_file(folder / "delta.safetensors")
     assert "classifier.weight" in stored
-    assert all(torch.equal(p, stored[name]) for name, p in evaluate.kept(loop.model, loop.method).items())
+    assert all(torch.equal(p, stored[name]) for name, p in deltas.kept(loop.model, loop.method).items())
 
 
 def test_a_second_stage_starts_over_when_the_first_has_changed(
@@ -479,7 +479,7 @@ def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
     read = batches.read(tokens)
     # Wrong labels here and there, so that an outcome in another's place shows.
     data = replace(read, labels=read.labels ^ (np.random.default_rng(1).random(len(read)) < 0.3))
-    model = evaluate.load_model(encoder, data)
+    model = heads.load_model(encoder, data)
     model.load_state_dict(load_file(plain / "delta.safetensors"))
     expected = evaluate.outcomes_on(model, Method(), data, 128)
     assert 10 < sum(expected) < 50, "outcomes all alike would show nothing"

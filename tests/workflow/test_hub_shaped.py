@@ -17,7 +17,7 @@ from project import ROOT, project, shell
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from xlgrid import batches, evaluate, records
+from xlgrid import batches, evaluate, heads, records
 from xlgrid.data import read_table
 
 BASE = yaml.safe_load((ROOT / "studies" / "foroutan2023.yaml").read_text())
@@ -104,7 +104,7 @@ def test_a_cell_is_what_transformers_makes_of_the_checkpoint_and_the_files(
     expected = []
     for i, (first, second, label) in enumerate(downloaded(task, target)):
         theirs = tokenizer(first, second, truncation="only_first", max_length=512, return_tensors="pt")
-        inputs = batches.collate(data, np.array([i]), evaluate.has_segments(ours), torch.device("cpu"))
+        inputs = batches.collate(data, np.array([i]), heads.has_segments(ours), torch.device("cpu"))
         assert names[inputs.pop("labels").item()] == label
         with torch.inference_mode():
             logits = plain(**theirs).logits
@@ -121,7 +121,7 @@ def test_every_tensor_of_a_checkpoint_is_in_the_encoder(built: Path, encoder: st
     """Those of the language-modelling head, and BERT's layer norms under their old names."""
     theirs = load_file(built / "checkpoints" / CHECKPOINTS[encoder] / "model.safetensors")
     data = batches.read(built / RESULTS / "tokens" / "mlm" / encoder / "en-fr" / "train.arrow", "en-fr")
-    ours = evaluate.load_model(built / RESULTS / "encoders" / encoder, data).state_dict()
+    ours = heads.load_model(built / RESULTS / "encoders" / encoder, data).state_dict()
     for name, tensor in theirs.items():
         if "pooler" not in name and "seq_relationship" not in name:
             new = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
