@@ -298,9 +298,14 @@ def _sizes(study: "Study") -> Iterator[str]:
             known[axis] += [value for value in values if value not in known[axis]]
     known["task"] = [*_with_first(study, map(str, known["task"]))]
     for i, entry in enumerate(study.training):
-        for axis, value in entry.when.items():
-            values = [value] if isinstance(value, str) else value
-            yield from _among(f"training.{i}.when.{axis}", axis, values, known[axis])
+        for axis, given in entry.when.items():
+            for value in [given] if isinstance(given, str) else given:
+                place = f"training.{i}.when.{axis}"
+                try:
+                    if not {*study.meant(axis, value)} & {*known[axis]}:
+                        yield f"{place}: {unknown(axis, value, known[axis])}"
+                except ValueError as error:
+                    yield f"{place}: {error}"
         try:
             Training(**entry.set)
         except ValidationError as error:
@@ -378,7 +383,7 @@ def _contrasted(study: "Study", place: str, exhibit: Attention, targets: Iterabl
 
 
 def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterator[str]:
-    """Ours in `names` exist; whether the paper's do is told when an exhibit is rendered."""
+    """Ours in `names` and `seeds_of` exist; whether the paper's do is told when an exhibit is rendered."""
     shown = study.exhibits.values()
     minus = ["-minus-".join(one.difference) for one in shown if isinstance(one, Heatmap) and one.difference]
     ours = {
@@ -395,9 +400,11 @@ def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterato
         if (own := stands_beside(exhibit)) is not None
     }
     for place, naming in said.items():
-        for axis, names in naming.names.items():
+        told = [("names", axis, list(names)) for axis, names in naming.names.items()]
+        told += [("seeds_of", axis, list(names)) for axis, names in naming.seeds_of.items()]
+        for key, axis, names in told:
             if axis != "metric":
-                yield from _among(f"{place}.names.{axis}", axis, names, ours[axis])
+                yield from _among(f"{place}.{key}.{axis}", axis, names, ours[axis])
 
 
 def _claims(study: "Study") -> Iterator[str]:

@@ -108,7 +108,8 @@ def beside(sheet: Sheet, cells: pd.DataFrame, published: Published) -> pd.DataFr
     from scipy.stats import t as student
 
     reference = read(published.path)
-    theirs = _theirs(sheet, cells, published, reference)
+    ours = _shared(sheet, cells, reference)
+    theirs = pd.DataFrame([_translated(entry, published) for entry in ours], columns=KEY)
     found = reference.reindex(pd.MultiIndex.from_frame(theirs))
     # Which of several metrics is meant is not known as long as there is no result at all.
     if found["value"].isna().all() and (theirs["metric"] != "").all():
@@ -121,8 +122,9 @@ def beside(sheet: Sheet, cells: pd.DataFrame, published: Published) -> pd.DataFr
     t = student.ppf(0.975, n.clip(lower=2) - 1)
     value, rounding = (pd.Series(found[name].to_numpy(), entries.index) for name in ("value", "rounding"))
     difference = entries["mean"] - value
+    seeds = pd.Series([_seeds(entry, published) for entry in ours], entries.index)
     # Without a standard deviation, below two seeds, there is no margin.
-    margin = t * entries["sd"] * (1 / n.clip(lower=1) + 1 / published.seeds) ** 0.5 + rounding
+    margin = t * entries["sd"] * (1 / n.clip(lower=1) + 1 / seeds) ** 0.5 + rounding
     decided = (difference.abs() <= margin).map({True: "within", False: "beyond"})
     return entries.assign(
         published=value,
@@ -133,8 +135,8 @@ def beside(sheet: Sheet, cells: pd.DataFrame, published: Published) -> pd.DataFr
     )
 
 
-def _theirs(sheet: Sheet, cells: pd.DataFrame, published: Published, reference: pd.DataFrame) -> pd.DataFrame:
-    """What each entry is in the paper's words: columns `KEY`."""
+def _shared(sheet: Sheet, cells: pd.DataFrame, reference: pd.DataFrame) -> list[dict[NamedAxis, str]]:
+    """What the cells of each entry share, in our words."""
     axes = [axis for axis in COLUMNS if axis in cells]
     # Renamed, because a column may be both what names an entry and what is asked of it.
     keys = [*sheet.rows, *sheet.axes]
@@ -145,8 +147,13 @@ def _theirs(sheet: Sheet, cells: pd.DataFrame, published: Published, reference: 
     if len(metrics) == 1:
         # As long as no cell of a task has a result, its metric is not known.
         shared["metric"] = shared["metric"].where(shared["metric"] != "", metrics[0])
-    told = [_translated(dict(zip(axes, values, strict=True)), published) for values in shared.itertuples(index=False)]
-    return pd.DataFrame(told, columns=KEY)
+    return [dict(zip(axes, values, strict=True)) for values in shared.itertuples(index=False)]
+
+
+def _seeds(entry: Mapping[NamedAxis, str], published: Published) -> int:
+    """Over how many seeds the paper's number is: the fewest of what the axes of an entry say."""
+    own = [seeds for axis, each in published.seeds_of.items() if (seeds := each.get(entry.get(axis, "")))]
+    return min(own, default=published.seeds)
 
 
 def _translated(entry: Mapping[NamedAxis, str], published: Published) -> dict[PublishedColumn, str]:
@@ -229,9 +236,10 @@ def _notes(sheet: Sheet, found: pd.DataFrame, published: Published) -> Iterator[
     if stands:
         yield f"In this study stand {', '.join(stands)}."
     if (found["verdict"] != "").any():
+        others = [f", {own} of {name}" for each in published.seeds_of.values() for name, own in each.items()]
         yield (
-            f"≈ within seed noise: |difference| ≤ t · sd · √(1/n + 1/{published.seeds}), the 95 % interval of a difference of "
-            f"two means if the paper's seeds (taken as {published.seeds}) spread like our n, plus rounding; ≠ beyond it."
+            "≈ within seed noise: |difference| ≤ t · sd · √(1/n + 1/m), the 95 % interval of a difference of two means if the "
+            f"paper's m seeds (taken as {published.seeds}{''.join(others)}) spread like our n, plus rounding; ≠ beyond it."
         )
     if ((found["verdict"] == "") & found["difference"].notna()).any():
         yield "No verdict without two seeds of ours."

@@ -60,6 +60,9 @@ class Naming(Strict):
         "more than one column of the paper's gives each: {lot-context-only: {dataset: lot, method: context-only}}",
     )
     seeds: PositiveInt = Field(default=1, description="over how many seeds the paper averages; 1 where it does not say")
+    seeds_of: dict[NamedAxis, dict[str, PositiveInt]] = Field(
+        default={}, description="axis -> our name -> the same, where it is another number: {method: {mlm-trg: 1}}"
+    )
 
 
 class Published(Naming):

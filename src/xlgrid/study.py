@@ -134,7 +134,9 @@ class MethodEntry(Strict):
 class TrainingEntry(Strict):
     """Training settings for the runs that match `when`; a later entry wins over an earlier one."""
 
-    when: dict[Literal["task", "encoder", "method", "source"], str | list[str]] = {}
+    when: dict[Literal["task", "encoder", "method", "source"], str | list[str]] = Field(
+        {}, description="what a run is of; a source may be a group, as in grids, and each of its members is meant"
+    )
     set: dict[str, Any]
 
 
@@ -186,9 +188,15 @@ class Study(Strict):
             raise ValueError("\n".join(found))
         return self
 
-    def expand(self, value: str, grid: Grid) -> tuple[str, ...]:
-        """The languages, pairs or mixes that an axis value stands for: itself, or the members of a group."""
-        codes = grid.languages or self.languages
+    def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
+        """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
+
+        Groups range over the languages of `grid`, or of the study.
+
+        Raises:
+            ValueError: no such language or group.
+        """
+        codes = (grid.languages if grid else []) or self.languages
         if value in self.groups:
             return tuple(self.groups[value])
         if value == "mono":
@@ -213,6 +221,15 @@ class Study(Strict):
                     groups = ["mono", *(f"{c}-X" for c in codes), *(f"X-{c}" for c in codes), *self.groups]
                     raise ValueError(unknown("language or group", code, [*codes, *groups]))
         return (value,)
+
+    def meant(self, axis: str, values: str | list[str]) -> list[str]:
+        """The values that `when` of a training entry names for an axis: of groups of sources, the members.
+
+        Raises:
+            ValueError: no such source or group.
+        """
+        given = [values] if isinstance(values, str) else values
+        return [one for value in given for one in self.expand(value)] if axis == "source" else given
 
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a cell belongs to a group of an exhibit, named by its target or by how its target relates to its source.
@@ -297,7 +314,7 @@ class Study(Strict):
         matched = identity | {"source": data_of(source)}
         settings: dict[str, Any] = {}
         for entry in self.training:
-            if all(matched[axis] in ([v] if isinstance(v, str) else v) for axis, v in entry.when.items()):
+            if all(matched[axis] in self.meant(axis, values) for axis, values in entry.when.items()):
                 settings |= entry.set
         return Recipe(
             study=self.name,

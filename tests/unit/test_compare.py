@@ -157,6 +157,14 @@ def test_the_margin_is_that_of_the_difference_of_two_means(seeds: int, t: float)
     assert margin == pytest.approx(exact, rel=5e-4)
 
 
+def test_the_margin_is_wider_for_a_method_of_which_the_paper_has_fewer_runs() -> None:
+    frame = pd.concat([cells(), cells().assign(method="probe")])
+    found = render({}, frame, seeds_of={"method": {"probe": 1}}).set_index("method")["margin"]
+    assert found["full-ft"] == pytest.approx(4.303 * (1 / 3 + 1 / 3) ** 0.5 + 0.005, rel=5e-4)
+    assert found["probe"] == pytest.approx(4.303 * (1 / 3 + 1) ** 0.5 + 0.05, rel=5e-4), "printed as 40.0"
+    assert "the paper's m seeds (taken as 3, 1 of probe)" in shown()
+
+
 @pytest.mark.parametrize(("factor", "verdict"), [(0.99, "within"), (1.01, "beyond")])
 def test_the_margin_decides(factor: float, verdict: str) -> None:
     margin = render({}, cells())["margin"].iloc[0]
@@ -291,6 +299,11 @@ def test_an_exhibit_s_names_win_over_the_study_s() -> None:
         ("file: paper/t1", "file: t1", "s.yaml:13: exhibits.a.published.file"),
         ("file: paper/t1", "fil: paper/t1", "did you mean 'file'?"),
         ("seeds: 3", "seeds: 0", "s.yaml:11: published.seeds"),
+        (
+            "seeds: 3",
+            "seeds_of: {method: {ful-ft: 1}}",
+            "s.yaml:11: published.seeds_of.method: unknown method 'ful-ft', did you mean 'full-ft'?",
+        ),
         (
             "names: {encoder",
             "names: {group: {mno: m}, encoder",

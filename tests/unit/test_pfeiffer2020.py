@@ -109,6 +109,13 @@ def test_every_published_number_stands_beside_one_of_ours(
     assert +marked == Counter(listed["exhibit"])
 
 
+@pytest.mark.parametrize("name", ["table02", "table06", "table06-average"])
+def test_the_paper_s_one_run_of_mlm_trg_counts_as_one_among_five(study: Study, name: str) -> None:
+    exhibit = study.exhibit(name)
+    assert isinstance(exhibit, exhibits.Table) and exhibit.published
+    assert (exhibit.published.seeds, exhibit.published.seeds_of) == (5, {"method": {"mlm-trg": 1}})
+
+
 def test_the_modules_have_the_parameters_of_table_5(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights without biases, cut off after two decimals; percentages of 270 million, likewise (see the README there)."""
     monkeypatch.chdir(ROOT)

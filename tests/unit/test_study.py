@@ -75,6 +75,8 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("{lr: 2.0e-3}", "{lr: fast}", 12, "lr"),
         ("{lr: 2.0e-3}", "{curriculum: [{max_dept: 1, share: 0.1}]}", 12, "did you mean 'max_depth'"),
         ("{method: bitfit}, set", "{source: enn}, set", 12, "did you mean 'en'"),
+        ("{method: bitfit}, set", "{source: romnce}, set", 12, "did you mean 'romance'"),
+        ("{method: bitfit}, set", "{source: romance}, set", 12, "unknown source 'romance' (there are: en)"),
         ("romance: [fr]", "romance: [frr]", 16, "did you mean 'fr'"),
         ("select: {task: rt}", "select: {task: rtt}", 18, "did you mean 'rt'"),
         ("method: full-ft, select", "method: full-tf, select", 18, "did you mean 'full-ft'"),
@@ -144,6 +146,21 @@ def test_later_training_entries_win(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, TEXT))
     assert study.recipe("rt", "mini", "full-ft", "en", 1).training.lr == 1e-3
     assert study.recipe("rt", "mini", "bitfit", "en", 1).training.lr == 2e-3
+
+
+def test_training_settings_for_a_group_are_those_of_its_members(tmp_path: Path) -> None:
+    text = TEXT.replace("{method: bitfit}, set", "{source: [romance, en-X]}, set")
+    study = load_study(write(tmp_path, text.replace("source: [en]", "source: [mono, en-X]")))
+    rates = {source: study.recipe("rt", "mini", "bitfit", source, 1).training.lr for source in ("en", "fr", "en-fr")}
+    assert rates == {"en": 1e-3, "fr": 2e-3, "en-fr": 2e-3}
+
+
+def test_a_language_that_joins_a_group_gets_its_training_settings(tmp_path: Path) -> None:
+    text = TEXT.replace("{method: bitfit}, set", "{source: romance}, set")
+    write(tmp_path, text.replace("source: [en]", "source: [mono]"))
+    wider = "extends: s\nlanguages: [en, fr, it]\ngroups: {romance: [fr, it]}\n"
+    study = load_study(write(tmp_path, wider, "wider.yaml"))
+    assert study.recipe("rt", "mini", "bitfit", "it", 1).training.lr == 2e-3
 
 
 def test_a_study_extends_another_with_smaller_axes(tmp_path: Path) -> None:

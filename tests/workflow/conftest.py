@@ -1,12 +1,11 @@
 """A project in which the demo, cut down to a minute, has run: what README.md promises is tried on it word by word."""
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 import yaml
-from project import ROOT, SIZES, project, shell, small
+from project import ROOT, SIZES, project, shell, shown, small
 
 
 @pytest.fixture(scope="session")
@@ -24,9 +23,7 @@ def mine(finished: Path) -> None:
     """In the same project, what README.md says of a language of one's own, cut down as well."""
     for name in ("pfeiffer2020", "pfeiffer2020-mini"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", finished / "studies")
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    [shown] = [block for block in blocks if "extends: pfeiffer2020-mini" in block]
-    study = yaml.safe_load(shown)
+    study = yaml.safe_load(shown("extends: pfeiffer2020-mini"))
     study["text"]["sentences"] = 200
     study["encoders"] = {"mini-xlmr": {"mini": SIZES}}
     study["tasks"] = {"wikiann": {"options": {"n": 100}}}

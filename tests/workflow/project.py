@@ -1,6 +1,7 @@
 """A copy of this project whose demo takes a minute, and commands in it."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,13 @@ def project(folder: Path, study: dict[str, Any]) -> Path:
     (folder / "studies").mkdir()
     write(folder, study)
     return folder
+
+
+def shown(line: str) -> str:
+    """The study that README.md shows, by a line of it."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    [found] = [block for block in blocks if line in block]
+    return str(found)
 
 
 def write(folder: Path, study: dict[str, Any]) -> None:

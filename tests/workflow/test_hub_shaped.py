@@ -1,7 +1,6 @@
 """A paper's study on checkpoints and data of one's own, shaped like the Hub's, by what README.md says of them and nothing else."""
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from project import ROOT, project, shell
+from project import ROOT, project, shell, shown
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -40,9 +39,7 @@ FILES = {
 
 def study() -> dict[str, Any]:
     """What README.md shows, with fewer steps and seeds, and fewer cells in an exhibit."""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    [shown] = [block for block in blocks if "extends: foroutan2023" in block]
-    made = yaml.safe_load(shown)
+    made = yaml.safe_load(shown("extends: foroutan2023"))
     made["training"] = [*BASE["training"], {"set": {"steps": 4, "evaluations": 2}}]
     made["grids"] = {name: {"seed": [1]} for name in BASE["grids"]}
     select = {"task": "ruletaker-d0", "method": "pair-qcross", "source": "en+en-fr", "target": ["en", "en-fr"]}
@@ -65,7 +62,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hub.write_mbert(folder / "checkpoints" / CHECKPOINTS["mbert"], texts)
     hub.write_xlmr(folder / "checkpoints" / CHECKPOINTS["xlmr-base"], texts)
     asked = [f"{RESULTS}/exhibits/table03.csv", *(f"{RESULTS}/cells/{cell}/seed1.json" for cell in ALONE)]
-    done = shell(folder, f"snakemake --cores 1 {' '.join(asked)}")
+    done = shell(folder, f"snakemake --profile laptop {' '.join(asked)}")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return folder
 

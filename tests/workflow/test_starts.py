@@ -46,9 +46,10 @@ def study() -> dict[str, Any]:
         "languages": codes,
         "method": ["pair-qcross", "shared-qcross", "cs-baseline"],
         "source": ["en+en-fr"],
+        "target": ["en-X", "de-en"],
     }
     made["exhibits"] = {
-        "ruletaker-transfer": made["exhibits"]["ruletaker-transfer"] | {"rows": ["method"]},
+        "ruletaker-transfer": made["exhibits"]["ruletaker-transfer"] | {"rows": ["method"], "groups": ["en-X", "X-en"]},
         "attention": {
             "kind": "attention",
             "title": "Attention",
@@ -72,7 +73,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_text_run_is_made_once_for_all_that_begin_with_it(tmp_path: Path) -> None:
     jobs = planned(project(tmp_path, study()), "results/demo/exhibits/ruletaker-transfer.csv")
-    texts, runs, cells = 2 + 1 + 1, 3, 3 * (4 + 3 + 3)
+    texts, runs, cells = 2 + 1 + 1, 3, 3 * (3 + 1)
     assert (jobs["train"], jobs["evaluate"]) == (texts + runs, cells)
 
 

@@ -1,0 +1,40 @@
+"""Studies at full size, and that of README.md as it stands there: Snakemake plans what the documentation says."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from project import ROOT, planned, project, shown, small
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with all studies, in which nothing has run."""
+    made = project(tmp_path_factory.mktemp("plans"), small())
+    for name in ("studies", "reference"):
+        shutil.copytree(ROOT / name, made / name, dirs_exist_ok=True)
+    return made
+
+
+def row(study: str, exhibit: str) -> tuple[int, int, int]:
+    """What docs/cost-{study}.md says of an exhibit: runs, those on text, cells."""
+    told = (ROOT / "docs" / f"cost-{study}.md").read_text().replace(",", "")
+    [found] = re.findall(rf"^{exhibit} +(\d+) +(\d+) +(\d+) ", told, re.MULTILINE)
+    runs, on_text, cells = map(int, found)
+    return runs, on_text, cells
+
+
+@pytest.mark.parametrize(("study", "exhibit"), [("pfeiffer2020", "figure10"), ("foroutan2023", "table12")])
+def test_an_exhibit_of_a_paper_takes_what_its_documentation_says(folder: Path, study: str, exhibit: str) -> None:
+    jobs = planned(folder, f"results/{study}/exhibits/{exhibit}.csv", f"--config study={study}")
+    runs, on_text, cells = row(study, exhibit)
+    assert (jobs["train"], jobs["text_tokens"], jobs["evaluate"]) == (runs, on_text, cells)
+
+
+def test_a_language_of_one_s_own_is_planned_as_the_readme_shows_it(folder: Path) -> None:
+    """A language adapter and, of two seeds, an adapter of the task for each of nine languages; cells from and to each."""
+    (folder / "studies" / "mine.yaml").write_text(shown("extends: pfeiffer2020-mini"))
+    (folder / "my.txt").write_text("a line\n")
+    jobs = planned(folder, "results/mine/exhibits/figure10.csv", "--config study=mine")
+    assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 2, 9 * 9 * 2)
