@@ -10,7 +10,7 @@ demo: .venv/installed
 	@echo "Open results/demo/report.html"
 
 test: .venv/installed
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 	$(BIN)/python -m pytest --ignore tests/unit
 
 lint: .venv/installed

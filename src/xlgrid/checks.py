@@ -26,7 +26,7 @@ from xlgrid.exhibits import (
 from xlgrid.grid import MLM, cells, data_of, runs
 from xlgrid.languages import language, parts
 from xlgrid.names import unknown
-from xlgrid.recipe import Start, Training, plainly
+from xlgrid.recipe import Training, plainly
 from xlgrid.tasks import TASKS, task
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ def _codes(study: "Study") -> Iterator[str]:
 
 def _languages(study: "Study") -> Iterator[str]:
     for name, members in study.groups.items():
+        if name in study.languages:
+            yield f"groups.{name}: a language of this study has this name: choose another"
         codes = [code for member in members for code in parts(member)]
         yield from _among(f"groups.{name}", _LANGUAGE, codes, study.languages)
     for name, grid in study.grids.items():
@@ -161,29 +163,28 @@ def _starts(study: "Study") -> Iterator[str]:
             lone = []
             for source in sources:
                 try:
-                    lone += [("source", source)] if start.of_source(source) is None else []
+                    lone += [source] if start.of_source(source) is None else []
                 except ValueError as error:
                     yield f"grids.{name}.source: method {key}: {error}"
             if start.at == "both" and start.missing == "none":
-                lone += [("target", target) for target in targets if start.of_target(target, "") is None]
-            yield from (f"grids.{name}.{axis}: {text}" for axis, text in _lone(made, key, start, lone))
+                lone += [target for target in targets if start.of_target(target, "") is None]
+            if lone and not _goes_alone(made):
+                codes = ", ".join(dict.fromkeys(code for value in lone for code in value.split("+")))
+                yield (
+                    f"grids.{name}: method {key} has no run on text of {codes}, and what it does not train would stay untrained: "
+                    f"add it to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
+                )
         if len(grid.snapshots) > len(set(grid.snapshots)):
             yield f"grids.{name}.snapshots: a step stands twice in {grid.snapshots}: remove one"
 
 
-def _lone(made: methods.Method, key: str, start: Start, lone: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Sources and targets that have no run on text, of a method that cannot go without."""
+def _goes_alone(made: methods.Method) -> bool:
+    """Whether runs of a method may begin with no run on text."""
     try:
         made.check_start(None)
     except ValueError:
-        for axis, value in lone:
-            yield (
-                axis,
-                (
-                    f"method {key} has no run on text of {value}, and what it does not train would stay as it is drawn: add "
-                    f"{value} to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
-                ),
-            )
+        return False
+    return True
 
 
 def _first(study: "Study", name: str, first: str | None) -> Iterator[str]:
@@ -302,10 +303,16 @@ def _sizes(study: "Study") -> Iterator[str]:
             for value in [given] if isinstance(given, str) else given:
                 place = f"training.{i}.when.{axis}"
                 try:
-                    if not {*study.meant(axis, value)} & {*known[axis]}:
-                        yield f"{place}: {unknown(axis, value, known[axis])}"
+                    meant = study.meant(axis, value)
                 except ValueError as error:
                     yield f"{place}: {error}"
+                    continue
+                if not {*meant} & {*known[axis]}:
+                    yield (
+                        f"{place}: {unknown(axis, value, known[axis])}"
+                        if meant == [value]
+                        else f"{place}: no run is for a source of {value!r}, which has {', '.join(meant) or 'no members'}: leave it out"
+                    )
         try:
             Training(**entry.set)
         except ValidationError as error:

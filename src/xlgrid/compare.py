@@ -236,7 +236,8 @@ def _notes(sheet: Sheet, found: pd.DataFrame, published: Published) -> Iterator[
     if stands:
         yield f"In this study stand {', '.join(stands)}."
     if (found["verdict"] != "").any():
-        others = [f", {own} of {name}" for each in published.seeds_of.values() for name, own in each.items()]
+        named = [(axis, name, own) for axis, each in published.seeds_of.items() for name, own in each.items()]
+        others = [f", {own} of {name}" for axis, name, own in named if axis in found and (found[axis] == name).any()]
         yield (
             "≈ within seed noise: |difference| ≤ t · sd · √(1/n + 1/m), the 95 % interval of a difference of two means if the "
             f"paper's m seeds (taken as {published.seeds}{''.join(others)}) spread like our n, plus rounding; ≠ beyond it."

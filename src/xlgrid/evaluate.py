@@ -264,8 +264,6 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     Raises:
         FileNotFoundError, ValueError: as `evaluate`.
     """
-    import torch
-
     from xlgrid.methods import make
     from xlgrid.recipe import Recipe
 
@@ -274,8 +272,6 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     method = make(recipe.base, recipe.options)
     # Its head is random, and the run's comes in its place.
     model = _ready.pop(_identity(encoder, data), None) or heads.load_model(encoder, data)
-    # What neither the run nor its text has trained is the same for each of its cells.
-    torch.manual_seed(recipe.seed)
     method.install(model)
     begun, spoken, step = deltas.start_folders(recipe), deltas.start_folders(recipe, target), snapshot_of(target)
     own = spoken != begun or step is not None

@@ -61,7 +61,9 @@ class Naming(Strict):
     )
     seeds: PositiveInt = Field(default=1, description="over how many seeds the paper averages; 1 where it does not say")
     seeds_of: dict[NamedAxis, dict[str, PositiveInt]] = Field(
-        default={}, description="axis -> our name -> the same, where it is another number: {method: {mlm-trg: 1}}"
+        default={},
+        description="axis -> our name -> the same, where it is another number: {method: {mlm-trg: 1}}; the fewest counts "
+        "where several do",
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 # Model types whose classes are named after one stem; others go through the slower Auto classes.
 FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "distilbert": "DistilBert"}
@@ -29,6 +29,15 @@ def model_class(kind: str | None, head: str) -> Any:
     import transformers
 
     return getattr(transformers, f"{FAMILIES.get(kind or '', 'AutoModel')}For{HEADS[head]}")
+
+
+def shapes(config: "PreTrainedConfig", head: str) -> "PreTrainedModel":
+    """A model with such a head whose parameters have names and shapes but no numbers (they are on torch's meta device)."""
+    import torch
+
+    made = model_class(config.model_type, head)
+    with torch.device("meta"):
+        return made(config) if config.model_type in FAMILIES else made.from_config(config)
 
 
 def head_settings(head: str, labels: int) -> dict[str, int]:

@@ -43,11 +43,8 @@ def import_adapter(
         raise ValueError(f"adapters go into methods of base madx, got {recipe.base}: name one in the recipe")
     if not (Path(encoder) / "config.json").is_file():
         raise FileNotFoundError(f"{encoder} has no config.json: make or fetch the encoder again")
-    config = AutoConfig.from_pretrained(encoder, local_files_only=True)
-    # Of the encoder, only names and shapes are asked for.
-    with torch.device("meta"):
-        model = heads.model_class(config.model_type, "mlm")(config)
-        method.install(model)
+    model = heads.shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), "mlm")
+    method.install(model)
     tensors = adapterhub.read(found, model, method)
     told = {
         "inputs": fingerprint([Path(encoder) / "model.safetensors", *(found / name for name in files)]),

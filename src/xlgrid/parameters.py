@@ -121,14 +121,11 @@ def count(
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
     """
-    import torch
-
     method = make(base, options)
     for name, value in heads.head_settings(head, labels).items():
         setattr(config, name, value)
-    with torch.device("meta"):
-        model = heads.model_class(config.model_type, head)(config)
-        method.install(model)
+    model = heads.shapes(config, head)
+    method.install(model)
     parameters = dict(model.named_parameters())
     passed = {
         name: float(p.numel())
@@ -157,14 +154,11 @@ def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | i
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
     """
-    import torch
-
-    with torch.device("meta"):
-        model = heads.model_class(config.model_type, "token")(config)
-        # By numbers, for a method may give a module another name.
-        matrices, others = _split(model)
-        encoder = sum(p.numel() for p in model.base_model.parameters())
-        make(base, options).install(model)
+    model = heads.shapes(config, "token")
+    # By numbers, for a method may give a module another name.
+    matrices, others = _split(model)
+    encoder = sum(p.numel() for p in model.base_model.parameters())
+    make(base, options).install(model)
     weights, biases = _split(model)
     return Added(weights - matrices, biases - others, encoder)
 

@@ -77,7 +77,7 @@ def test_question_words_left_all_others_as_they_were() -> None:
     assert found.hexdigest() == "69ab70b5c14c3c3270be16929b8984c145f7ffb51668a3806de8e9922cd6a02a"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(languages)
 def test_question_words_are_like_no_other_word(language: ArtificialLanguage) -> None:
     words = {name: token.form for name, token in language._words.items()}
@@ -86,7 +86,7 @@ def test_question_words_are_like_no_other_word(language: ArtificialLanguage) -> 
     assert not set(asked) & set(words.values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(languages, st.sampled_from(FACTS))
 def test_a_named_entity_is_found_in_its_sentence(language: ArtificialLanguage, fact: world.Fact) -> None:
     for entity in world.mentions(fact):
@@ -105,7 +105,7 @@ def _meaning(language: ArtificialLanguage, fact: world.Fact) -> tuple[Counter[st
     return words, Counter(token.ner for token in tokens if token.ner[0] == "B")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(languages, st.sampled_from(FACTS))
 def test_a_fact_means_the_same_in_every_language(language: ArtificialLanguage, fact: world.Fact) -> None:
     words, named = _meaning(language, fact)
@@ -114,7 +114,7 @@ def test_a_fact_means_the_same_in_every_language(language: ArtificialLanguage, f
     assert words.total() == world.content_words(fact)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(languages, st.sampled_from(FACTS))
 def test_tags_are_valid(language: ArtificialLanguage, fact: world.Fact) -> None:
     tokens = language.realise(fact)
@@ -125,7 +125,7 @@ def test_tags_are_valid(language: ArtificialLanguage, fact: world.Fact) -> None:
             assert before is not None and before.ner[1:] == token.ner[1:], f"{token} continues no entity in {tokens}"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(languages)
 def test_sentences_have_5_to_14_tokens(language: ArtificialLanguage) -> None:
     lengths = {len(language.realise(fact)) for fact in FACTS}
@@ -133,7 +133,7 @@ def test_sentences_have_5_to_14_tokens(language: ArtificialLanguage) -> None:
     assert max(lengths) <= 14
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(languages, st.sampled_from(FACTS))
 def test_letters_belong_to_the_script(language: ArtificialLanguage, fact: world.Fact) -> None:
     for token in language.realise(fact)[:-1]:
@@ -142,7 +142,7 @@ def test_letters_belong_to_the_script(language: ArtificialLanguage, fact: world.
         assert unicodedata.is_normalized("NFC", token.form)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(codes)
 def test_direction_is_that_of_the_letters(code: str) -> None:
     language = artificial(code)
@@ -166,7 +166,7 @@ def test_capitals_begin_sentences_and_names_and_nothing_else(code: str) -> None:
         assert all(token.form[0].isupper() == (token.upos == "PROPN") for token in rest)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(codes, shares, shares)
 def test_no_two_words_are_written_alike(code: str, overlap: float, loans: float) -> None:
     language = artificial(code, overlap, loans)
@@ -178,7 +178,7 @@ def test_no_two_words_are_written_alike(code: str, overlap: float, loans: float)
     assert len(written) == len(heads)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(codes)
 def test_sentence_joins_tokens(code: str) -> None:
     *words, stop = artificial(code).realise(FACTS[1])
@@ -221,7 +221,7 @@ def test_distance_moves_grammars_apart() -> None:
     assert means[0] == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(codes, codes, shares, shares)
 def test_measures_are_symmetric_and_bounded(a: str, b: str, overlap: float, loans: float) -> None:
     first, second = artificial(a, overlap, loans), artificial(b, overlap, loans)
@@ -231,7 +231,7 @@ def test_measures_are_symmetric_and_bounded(a: str, b: str, overlap: float, loan
         assert measure(first, first) == of_itself
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(FAMILIES), st.sampled_from(FAMILIES), st.integers(1, 30), st.integers(31, 60))
 def test_families_are_families(family: str, other: str, a: int, b: int) -> None:
     if family == other:

@@ -116,7 +116,7 @@ theories = st.builds(Theory, st.lists(facts, max_size=4).map(tuple), st.lists(ru
 
 
 @given(theories)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_any_theory_agrees_with_the_naive_solver(theory):
     entities = ("anne", "bob")
     expected = naive_solve(theory, entities)
@@ -147,7 +147,7 @@ def test_any_theory_agrees_with_the_naive_solver(theory):
         questions_per_theory=st.integers(1, 6),
     ),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_generated_examples_agree_with_the_naive_solver(seed, max_depth, options):
     for example in examples(12, max_depth, seed, options):
         true, depth = naive_solve(example.theory, named(example.theory))

@@ -16,7 +16,7 @@ SENTENCE = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1,
 
 
 @given(st.lists(SENTENCE, min_size=1, max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_span_f1_is_seqevals(sentences: list[list[tuple[int, int]]]) -> None:
     from seqeval.metrics import f1_score
 

@@ -182,7 +182,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(anything, anything, anything, anything)
 def test_any_json_is_read(job: object, cells: object, told: object, failure: object) -> None:
     folder = ledger.FOLDER / "1"
@@ -291,7 +291,7 @@ def test_a_box_is_dim_only_while_nothing_of_it_is_done() -> None:
     assert looks == {"0/2": "dim", "1/2": ""}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.lists(st.text("abcdefgh-", min_size=1, max_size=9), unique=True, min_size=1, max_size=40), st.integers(24, 120)
 )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, BertModel, XLMRobertaConfig, XLMRobertaModel
 
@@ -239,7 +239,6 @@ def test_another_cross_query_changes_switched_inputs_alone(kind: str) -> None:
         assert same != switched, f"example {example}"
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.booleans()), min_size=1, max_size=4), st.floats(0, 1), st.booleans())
 def test_every_pair_of_tokens_meets(rows: list[tuple[int, bool]], share: float, bridge: bool) -> None:
     """M1 and M2 cover every cell between them, and overlap in no more than the bridge and what was drawn."""

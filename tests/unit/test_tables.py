@@ -165,7 +165,6 @@ def test_latex_is_a_booktabs_table_with_every_special_character_escaped(tmp_path
     assert r"\label{tab:table01}" in text
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
 def test_escaped_latex_has_no_active_character_left(text: str) -> None:
     commands = r"\\textbackslash\{\}|\\text\w+\{\}|\\textsuperscript\{\\dag\}|\$\\(?:pm|times)\$|\$-\$|\\[{}$&#%_]"
@@ -173,7 +172,7 @@ def test_escaped_latex_has_no_active_character_left(text: str) -> None:
     assert not set(left) & set("\\{}$&#%_^~"), f"{text!r} became {tables.escape_latex(text)!r}"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(alphabet="ab|\\*`<_ é中").map(lambda name: " ".join(name.split())).filter(bool))
 def test_any_name_survives_markdown(name: str) -> None:
     statistics = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
@@ -287,7 +286,7 @@ def from_html(text: str) -> list[tuple[str, str, str, str]]:
     return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]  # type: ignore[misc]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.sets(
         st.sampled_from([(m, t, g) for m in ("a", "b") for t in ("x_1", "y", "z") for g in ("en", "fr")]), min_size=1

@@ -224,7 +224,7 @@ def test_each_theory_has_one_contiguous_block_of_distinct_questions(size):
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, MAX_DEPTH), st.integers(-5, 10**12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_asking_for_more_gives_the_same_beginning(few, more, max_depth, seed):
     long = list(examples(few + more, max_depth, seed))
     assert len(long) == few + more

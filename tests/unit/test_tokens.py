@@ -230,7 +230,7 @@ WORDS = st.lists(st.sampled_from(["Bob", "is", "not", "xyzzy", "Ébène", "木",
 
 
 @given(st.lists(WORDS, min_size=2, max_size=8), st.integers(5, 9))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_split_documents_lose_nothing(world, documents, max_length):
     reader = tokenizer(world)
     ids = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in documents]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from xlgrid import world
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 5), st.sampled_from([(0, 1), (0, 0.8), (0.8, 1)]))
 def test_more_facts_begin_with_the_same_facts(few: int, more: int, seed: int, entities: tuple[float, float]) -> None:
     few, more = sorted((few, more))
@@ -98,7 +98,7 @@ def test_an_organisation_lies_where_its_name_says() -> None:
     assert {name: seats[name] for name in after_places} == after_places
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000))
 def test_json_round_trip(seed: int) -> None:
     for fact in world.facts(20, seed):

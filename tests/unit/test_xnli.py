@@ -55,7 +55,7 @@ def test_labels_are_those_of_a_truth_table(options):
         assert label_by_truth_table(example) == example.label, example
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), unmentioned=st.floats(0, 1), negated=st.floats(0.1, 0.9))
 def test_labels_are_right_for_any_seed(seed, unmentioned, negated):
     for example in made(9, seed=seed, unmentioned=unmentioned, negated=negated, max_depth=1):

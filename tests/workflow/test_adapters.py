@@ -55,7 +55,7 @@ def here(claims: Any) -> Any:
     if not isinstance(claims, dict):
         return claims
     return {
-        key: [code for code in given if code in LANGUAGES] if key == "source" else here(given)
+        key: [code for code in LANGUAGES if code in given] if key == "source" else here(given)
         for key, given in claims.items()
     }
 

@@ -46,10 +46,11 @@ def study() -> dict[str, Any]:
         "languages": codes,
         "method": ["pair-qcross", "shared-qcross", "cs-baseline"],
         "source": ["en+en-fr"],
-        "target": ["en-X", "de-en"],
+        "target": ["en-X", "de-en", "de"],
     }
     made["exhibits"] = {
-        "ruletaker-transfer": made["exhibits"]["ruletaker-transfer"] | {"rows": ["method"], "groups": ["en-X", "X-en"]},
+        "ruletaker-transfer": made["exhibits"]["ruletaker-transfer"]
+        | {"rows": ["method"], "groups": ["mono", "en-X", "X-en"]},
         "attention": {
             "kind": "attention",
             "title": "Attention",
@@ -73,7 +74,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_text_run_is_made_once_for_all_that_begin_with_it(tmp_path: Path) -> None:
     jobs = planned(project(tmp_path, study()), "results/demo/exhibits/ruletaker-transfer.csv")
-    texts, runs, cells = 2 + 1 + 1, 3, 3 * (3 + 1)
+    texts, runs, cells = 2 + 1 + 1, 3, 3 * (3 + 1 + 1)
     assert (jobs["train"], jobs["evaluate"]) == (texts + runs, cells)
 
 
@@ -101,6 +102,7 @@ def test_attention_speaks_through_each_target(built: Path) -> None:
         ("pair-qcross", "en-de", "query/en-de"),
         ("pair-qcross", "de-en", "query/en-de"),
         ("pair-qcross", "en-it", "query/en-fr"),
+        ("pair-qcross", "de", "query/en-fr"),
         ("shared-qcross", "en-de", "query/en-fr+en-de"),
         ("cs-baseline", "en-de", "cs-mlm/en-fr+en-de"),
     ],
