@@ -470,7 +470,9 @@ def curve(
     # Without a result the axes still show what is planned.
     low, high = float(entries[x].min()), float(entries[x].max())
     spare = 0.04 * (high - low) or 0.5
-    ax.set(xlabel=x, ylabel=quantity, xlim=(low - spare, high + spare))
+    ax.set(
+        xlabel="steps of training on text" if x == "snapshot" else x, ylabel=quantity, xlim=(low - spare, high + spare)
+    )
     if entries["mean"].isna().all():
         ax.set(ylim=(0, 100))
         ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
