@@ -407,11 +407,10 @@ def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterato
         if (own := stands_beside(exhibit)) is not None
     }
     for place, naming in said.items():
-        told = [("names", axis, list(names)) for axis, names in naming.names.items()]
-        told += [("seeds_of", axis, list(names)) for axis, names in naming.seeds_of.items()]
-        for key, axis, names in told:
-            if axis != "metric":
-                yield from _among(f"{place}.{key}.{axis}", axis, names, ours[axis])
+        for key, each in (("names", naming.names), ("seeds_of", naming.seeds_of)):
+            for axis, names in each.items():
+                if axis != "metric":
+                    yield from _among(f"{place}.{key}.{axis}", axis, list(names), ours[axis])
 
 
 def _claims(study: "Study") -> Iterator[str]:

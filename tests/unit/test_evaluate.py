@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors.torch import save_file
 from test_batches import write
-from transformers import XLMRobertaConfig, XLMRobertaModel
+from transformers import ElectraConfig, XLMRobertaConfig, XLMRobertaModel
 
 from xlgrid import batches, heads, records
 from xlgrid import evaluate as module
@@ -49,6 +50,18 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], 
     record = json.loads((made["run"] / "run.json").read_text())
     assert cell["scores"] == {"accuracy": record["dev_score"]}
     assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
+
+
+@pytest.mark.parametrize("kind", [XLMRobertaConfig, ElectraConfig])
+@pytest.mark.parametrize("head", heads.HEADS)
+def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
+    """Of a family whose class is known by its name, and of one that is not."""
+    config = kind(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    maker = getattr(transformers, f"AutoModelFor{heads.HEADS[head]}")
+    expected = {name: p.shape for name, p in maker.from_config(config).named_parameters()}
+    found = dict(heads.shapes(config, head).named_parameters())
+    assert {name: p.shape for name, p in found.items()} == expected
+    assert {p.device.type for p in found.values()} == {"meta"}
 
 
 def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(
