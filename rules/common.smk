@@ -121,9 +121,12 @@ def imported_place(wildcards):
 
 # Of a folder; which of the files of weights it has is its own choice.
 def imported_files(wildcards):
-    place, *version = imported_place(wildcards)
-    weights = [path for path in (Path(place, name) for name in adapterhub.WEIGHTS) if path.is_file()]
-    return [] if version else [f"{place}/{adapterhub.CONFIG}", *map(str, weights)]
+    given = STUDY.methods[wildcards.method].imported
+    if given.hub:
+        return []
+    folder = Path(given.place(wildcards.source, wildcards.encoder))
+    weights = [path for path in (folder / name for name in adapterhub.WEIGHTS) if path.is_file()]
+    return [f"{folder}/{adapterhub.CONFIG}", *map(str, weights)]
 
 
 def test_tokens(wildcards):
