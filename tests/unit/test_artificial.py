@@ -97,6 +97,13 @@ def test_a_named_entity_is_found_in_its_sentence(language: ArtificialLanguage, f
         language.mention(fact, next(name for name in world.entities() if name not in world.mentions(fact)))
 
 
+def test_a_name_that_begins_with_an_adposition_is_found_at_the_beginning_of_a_sentence() -> None:
+    language = artificial("qb1", 0, 0, 0.5)
+    fact = next(fact for fact in FACTS if fact.predicate == "lie" and fact.agents[0].head == "org51")
+    start, end = language.mention(fact, "org51")
+    assert language.sentence(fact)[start:end] == "Ло Фимапола Вуро"
+
+
 def _meaning(language: ArtificialLanguage, fact: world.Fact) -> tuple[Counter[str], Counter[str]]:
     tokens = language.realise(fact)
     words = Counter(
