@@ -65,6 +65,15 @@ class TaskEntry(Strict):
         return self
 
     @model_validator(mode="after")
+    def _probes_are_generated(self) -> Self:
+        if self.data and self.options.get("probe", "none") != "none":
+            raise ValueError(
+                f"options: the probe {self.options['probe']} is made of generated statements only, and these come from "
+                "`data`: leave out `data`, or take data whose statements have been changed and set `probe: none`"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _labels_exist(self) -> Self:
         if self.data:
             self.data.check_labels(task(self.kind))

@@ -1,11 +1,14 @@
 """LeapOfThought: right answers by another reading of its sentences, no way round the hypernymy, options that do one thing."""
 
 import re
+from collections import Counter
 
 import pytest
 
+from xlgrid.data import sizes
 from xlgrid.languages.natural import natural_codes, taxonomy
 from xlgrid.logic import IS_A, Literal
+from xlgrid.study import load_study
 from xlgrid.tasks import lot
 from xlgrid.tasks.lot import Example, Options, examples, from_json, row, to_json
 
@@ -121,6 +124,19 @@ def test_a_reader_who_does_not_know_who_is_what_is_at_chance():
         assert accuracy(lambda example: example.statement.positive, found) == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.parametrize("study", ["foroutan2023", "foroutan2023-mini"])
+@pytest.mark.parametrize("negate", [True, False])
+def test_how_long_a_context_is_tells_nothing(study, negate):
+    entry = load_study(f"studies/{study}.yaml").tasks["lot"]
+    options = Options(**entry.options | {"negate": negate})
+    train, *rest = sizes(options.n)
+    found = examples(options, (train, *rest))
+    for part in (found[:train], found[train:]):
+        told = Counter((len(example.context), example.label) for example in part)
+        right = sum(max(told[length, True], told[length, False]) for length, _ in told) / 2
+        assert right / len(part) < 0.53, f"who counts sentences is right in {right / len(part):.1%}: {told}"
+
+
 def test_the_modification_negates_half_of_the_statements_with_their_labels():
     original, modified = made(negate=False), made()
     negated = 0
@@ -205,7 +221,7 @@ def test_smaller_tasks_use_the_first_words():
 
 
 def test_too_few_distinct_meanings_are_an_error():
-    with pytest.raises(ValueError, match="distinct examples found: lower n"):
+    with pytest.raises(ValueError, match="distinct examples, with 0 distractors: lower n"):
         made((1000, 10, 20), classes=3, members=3, attributes=3, distractors=(0, 0))
 
 

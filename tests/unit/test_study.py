@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from xlgrid.exhibits import names_metric
 from xlgrid.render import render_exhibit
-from xlgrid.study import ImportedAdapters, load_study
+from xlgrid.study import ImportedAdapters, TaskEntry, load_study
 
 TEXT = """\
 title: a study
@@ -141,6 +142,13 @@ def test_groups_by_family_and_script(tmp_path: Path) -> None:
     assert study.expand("family:Romance", study.grids["main"]) == ("fr",)
     assert study.expand("script:Latn", study.grids["main"]) == ("en", "fr")
     assert study.belongs("family:Romance", "en", "fr") and not study.belongs("family:Romance", "en", "en-fr")
+
+
+def test_a_probe_of_data_that_are_not_generated_is_refused() -> None:
+    data = {"local": "lot/{language}/{split}.jsonl"}
+    TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "none"}})
+    with pytest.raises(ValidationError, match="the probe context-only is made of generated statements only"):
+        TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "context-only"}})
 
 
 def test_a_study_s_name_must_do_for_a_path(tmp_path: Path) -> None:

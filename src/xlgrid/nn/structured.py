@@ -47,6 +47,7 @@ class Layout:
     overlap: Overlap = "add"
     # All layers ask for the same.
     _made: dict[tuple[int, torch.dtype], tuple[Tensor, Tensor]] = field(default_factory=dict, repr=False)
+    _joined: dict[tuple[int, torch.dtype], Tensor] = field(default_factory=dict, repr=False)
 
     def second(self, length: int) -> Tensor:
         """B × L: whether a token of a switched input is of the second segment; its padding counts as such."""
@@ -80,6 +81,12 @@ class Layout:
             found.append(bias[:, None].to(dtype))
         self._made[length, dtype] = found[0], found[1]
         return found[0], found[1]
+
+    def side_by_side(self, length: int, real: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """`biases` in one, B × 1 × L × 2L, which autograd keeps for each layer: once, if all have the same."""
+        if (length, dtype) not in self._joined:
+            self._joined[length, dtype] = torch.cat(self.biases(length, real, dtype), -1)
+        return self._joined[length, dtype]
 
 
 class CrossQuery(nn.Module):
@@ -186,7 +193,7 @@ def attend(
         out = strict(own, cross, key, value, real, layout, scaling, dropout)
     else:
         joint = together if key.device.type == "cpu" else doubled
-        out = joint(own, cross, key, value, *layout.biases(key.shape[2], real, own.dtype), scaling, dropout)
+        out = joint(own, cross, key, value, real, layout, scaling, dropout)
     return out.transpose(1, 2).contiguous(), None
 
 
@@ -230,23 +237,25 @@ def strict(
 
 
 def doubled(
-    own: Tensor, cross: Tensor, key: Tensor, value: Tensor, bias1: Tensor, bias2: Tensor, scale: float, p: float
+    own: Tensor, cross: Tensor, key: Tensor, value: Tensor, real: Tensor | None, layout: Layout, scale: float, p: float
 ) -> Tensor:
-    """Any masks in one fused call over 2L keys, for a GPU: nothing of L × L is kept but the masks, once for all heads."""
+    """Any masks in one fused call over 2L keys, for a GPU: nothing of L × L is kept but the masks, once for all heads and
+    layers."""
     width = key.shape[3]
     keys = torch.cat([pad(key, (0, width)), pad(key, (width, 0))], 2)
     values = torch.cat([value, value], 2)
-    bias = torch.cat([bias1, bias2], -1)
+    bias = layout.side_by_side(key.shape[2], real, own.dtype)
     rows = torch.cat([own, cross], -1)
     return scaled_dot_product_attention(rows, keys, pad(values, (0, width)), bias, p, scale=scale)[..., :width]
 
 
 def together(
-    own: Tensor, cross: Tensor, key: Tensor, value: Tensor, bias1: Tensor, bias2: Tensor, scale: float, p: float
+    own: Tensor, cross: Tensor, key: Tensor, value: Tensor, real: Tensor | None, layout: Layout, scale: float, p: float
 ) -> Tensor:
     """Any masks from two matrices of scores, for a CPU, where it takes half the time of `doubled`."""
     kept = drop(key.new_ones(*key.shape[:3], key.shape[2]), p) if p else None
-    out: Tensor = _Together.apply(own, cross, key, value, bias1, bias2, scale, kept)
+    biases = layout.biases(key.shape[2], real, own.dtype)
+    out: Tensor = _Together.apply(own, cross, key, value, *biases, scale, kept)
     return out
 
 

@@ -29,7 +29,7 @@ __all__ = ["COLUMNS", "LABELS", "Example", "Options", "examples", "from_json", "
 LABELS = ("false", "true")
 COLUMNS = ("context", "phrase", "answer")
 _CASES = ("holds", "negated", "holds", "elsewhere")
-_ATTEMPTS = 1000  # draws in a row that were there before: far more than happens while a fair share is still to come
+_ATTEMPTS = 20  # draws in a row that were there before: more than happens while half of all is still to come
 
 _Members = dict[str, tuple[str, ...]]  # of each class
 _Said = tuple[frozenset[logic.Literal], logic.Literal]  # a context in any order, and a statement
@@ -114,19 +114,22 @@ def _held_out(members: Sequence[str]) -> int:
 
 
 def _fresh(case: str, asked: _Members, around: _Members, options: Options, rng: Random, known: set[_Said]) -> Example:
+    # Drawn anew after a repetition, it would soon be more where there are few examples, and these are not of every case.
+    loose = rng.randint(*options.distractors)
     for _ in range(_ATTEMPTS):
-        drawn = _draw(case, asked, around, options, rng)
+        drawn = _draw(case, loose, asked, around, options, rng)
         said = (frozenset(drawn.context), drawn.statement)
         if said not in known:
             known.add(said)
             return drawn
     raise ValueError(
-        f"only {len(known)} distinct examples found: lower n, or raise members, attributes or the most distractors"
+        f"there are hardly more than {len(known)} distinct examples, with {loose} distractors: lower n, or raise members, "
+        "attributes or distractors"
     )
 
 
-def _draw(case: str, asked: _Members, around: _Members, options: Options, rng: Random) -> Example:
-    """An explicit example with a positive statement about one of `asked`."""
+def _draw(case: str, loose: int, asked: _Members, around: _Members, options: Options, rng: Random) -> Example:
+    """An explicit example with a positive statement about one of `asked`, and so many distractors."""
     own, other, third = rng.sample(list(asked), 3)
     who = rng.choice(asked[own])
     attribute, *further = rng.sample(natural.concepts().attributes[: options.attributes], 3)
@@ -136,8 +139,7 @@ def _draw(case: str, asked: _Members, around: _Members, options: Options, rng: R
         logic.Literal(attribute, ruled[0]),
         logic.Literal(attribute, ruled[1], positive=False),
     ]
-    loose = _distractors(who, attribute, further, ruled, around, rng)
-    said += rng.sample(loose, min(rng.randint(*options.distractors), len(loose)))
+    said += rng.sample(_distractors(who, attribute, further, ruled, around, rng), loose)
     rng.shuffle(said)
     return Example(tuple(said), logic.Literal(attribute, who), case == "holds")
 
