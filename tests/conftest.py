@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,10 @@ import pytest
 
 # Where cluster.sh puts its cluster, unless the environment names another.
 CONF = Path("/var/tmp/xlgrid-slurm/slurm.conf")
+
+# Tests send these to what they start, which inherits their being ignored: by `nohup`, or by a shell in its background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
