@@ -439,8 +439,8 @@ class Dispatcher:
         groups: dict[tuple[bool, Request, str | None, str], list[Waiting]] = defaultdict(list)
         for waiting in self.buffer:
             if not self.blocked(waiting.cell):
-                # A machine without a queue runs first what takes long, while what is short gathers for one task. What
-                # may take long, since nobody knows, must not be taken for as short as what it shares a task with.
+                # A machine without a queue runs first what takes long, or may, since nobody knows, while what is short
+                # gathers for one task.
                 short = self.cluster.name == "local" and (self.mean([waiting]) or START) < START
                 groups[short, waiting.request, waiting.tmpdir, waiting.cell.kind].append(waiting)
         for (_, request, _, _), cells in sorted(groups.items(), key=lambda group: group[0][0]):

@@ -58,29 +58,19 @@ def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
     assert len(cluster.submitted) == 1, "the cell of the cancelled task was submitted again"
 
 
-def test_what_takes_long_goes_first_and_what_is_short_shares_a_task(tmp_path: Path) -> None:
-    """On a machine that runs two tasks at a time, by what earlier jobs of the rules took."""
+@pytest.mark.parametrize("known", [{"train": (2, 40.0)}, {}], ids=["long", "nobody knows"])
+def test_what_takes_long_goes_first_and_what_is_short_shares_a_task(
+    tmp_path: Path, known: dict[str, tuple[int, float]]
+) -> None:
+    """On a machine that runs two tasks at a time, by what earlier jobs of the rules took; what nobody knows may be long."""
     cluster = Stub()
     head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
-    head.durations = {"evaluate": (10, 4.0), "train": (2, 40.0)}
+    head.durations = {"evaluate": (10, 4.0), **known}
     rules = ["evaluate"] * 5 + ["train"] * 4
     cells = [Cell(f"{rule}-{number}", rule, "shell", "true") for number, rule in enumerate(rules)]
     head.add([(cell, Request(bundle=100), None) for cell in cells])
     head.poll()
     shared_out, together = ["train-5", "train-6"], [f"evaluate-{number}" for number in range(5)]
-    assert cluster.cells() == [shared_out, together]
-
-
-def test_what_nobody_knows_the_length_of_does_not_share_a_task_with_what_is_short(tmp_path: Path) -> None:
-    """It may be that three encoders train, which one task would train one after another."""
-    cluster = Stub()
-    head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
-    head.durations = {"data": (10, 2.0)}
-    rules = ["data"] * 5 + ["mini_encoder"] * 3
-    cells = [Cell(f"{rule}-{number}", rule, "shell", "true") for number, rule in enumerate(rules)]
-    head.add([(cell, Request(bundle=100), None) for cell in cells])
-    head.poll()
-    shared_out, together = ["mini_encoder-5", "mini_encoder-6"], [f"data-{number}" for number in range(5)]
     assert cluster.cells() == [shared_out, together]
 
 

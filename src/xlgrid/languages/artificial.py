@@ -231,14 +231,15 @@ class ArtificialLanguage:
         Raises:
             ValueError: the fact does not mention it.
         """
-        words, forms = self._clause(fact), [word.form for word in self.realise(fact)[:-1]]
+        # Not as the sentence begins, which capitalises the adposition of a name that has one, but as long.
+        words = self._clause(fact)
+        forms = [word.form for word in words]
         names = {tuple(token.form for token in self._name(entity, role)) for role in ("", *CASES)}
         for first, word in enumerate(words):
             last = first + 1
             while last < len(words) and words[last].ner.startswith("I-"):
                 last += 1
-            # A name may begin with an adposition, which is capitalised where the sentence begins with it.
-            if word.ner.startswith("B-") and tuple(word.form for word in words[first:last]) in names:
+            if word.ner.startswith("B-") and tuple(forms[first:last]) in names:
                 start = len(" ".join([*forms[:first], ""]))
                 return start, start + len(" ".join(forms[first:last]))
         raise ValueError(f"{entity} is not mentioned in {self.sentence(fact)!r}")
