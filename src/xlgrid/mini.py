@@ -2,13 +2,13 @@
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from xlgrid.batches import MASKED
+from xlgrid.batches import MASKED, POOL
 from xlgrid.data import read_text
 from xlgrid.encoders import whole_folder, write_json
 from xlgrid.heads import language_head
@@ -161,19 +161,20 @@ def _pretrain(
         trained += [*pooler.parameters(), *follows.parameters()]
         if spec.kind == "bert":
             model.base_model.pooler = pooler
-    optimizer = torch.optim.AdamW(trained, lr=spec.lr, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(trained, lr=spec.lr, weight_decay=0.01, fused=True)
     warmup = max(1, spec.steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min((step + 1) / warmup, max(0.0, (spec.steps - step) / (spec.steps - warmup + 1)))
     )
     head: Any = language_head(model)
+    of_singles, of_aligned = (_near_in_length(source, spec.batch, rng) for source in (singles, aligned))
     model.train()
     start, losses, guesses = time.monotonic(), [], []
     for step in range(spec.steps):
-        source: list[Any] = aligned if aligned and rng.random() < spec.tlm else singles
-        picked = rng.integers(len(source), size=spec.batch)
-        drawn = [source[i] for i in picked]
-        told = spec.nsp and source is singles
+        paired = bool(aligned) and rng.random() < spec.tlm
+        picked = next(of_aligned if paired else of_singles)
+        drawn = [(aligned if paired else singles)[i] for i in picked]
+        told = spec.nsp and not paired
         if told:
             others = begins[picked] + rng.integers(numbers[picked])
             drawn, kept = _some_exchanged(drawn, [singles[i] for i in others], rng)
@@ -199,6 +200,17 @@ def _pretrain(
             guesses.clear()
     model.eval()
     tokenizer.no_truncation()
+
+
+def _near_in_length(source: Sequence[Any], batch: int, rng: "np.random.Generator") -> "Iterator[NDArray[np.int64]]":
+    """Batches of random texts or pairs without end, as `batches.plan` cuts them: more than half would else be padding."""
+    import numpy as np
+
+    lengths = np.array([len(one) if isinstance(one, str) else sum(map(len, one)) for one in source])
+    while True:
+        pool = rng.integers(len(source), size=POOL * batch)
+        pool = pool[np.argsort(lengths[pool], kind="stable")].reshape(POOL, batch)
+        yield from rng.permutation(pool)
 
 
 def _some_exchanged(

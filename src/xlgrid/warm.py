@@ -3,14 +3,29 @@
 from collections.abc import Sequence
 from importlib import import_module
 
-_MODELS = ("xlgrid.recipe", "xlgrid.methods", "torch", "transformers", "pyarrow.compute", "safetensors.torch")
+# What all models and tokenisers rest on, a thousand modules each, `transformers` imports only with the first of them.
+_MODELS = (
+    "xlgrid.recipe",
+    "xlgrid.methods",
+    "torch",
+    "transformers.modeling_utils",
+    "pyarrow.compute",
+    "safetensors.torch",
+)
+_TOKENISERS = (
+    "xlgrid.tokens",
+    "transformers.models.auto.tokenization_auto",
+    "pandas",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+)
 # What the commands import when they run.
 LIBRARIES = {
     "meanings": ("xlgrid.data", "pandas", "pyarrow.parquet"),
     "data": ("xlgrid.data", "pandas", "pyarrow.parquet"),
     "text": ("xlgrid.text", "pandas", "pyarrow.parquet"),
-    "tokenize": ("xlgrid.tokens", "transformers", "pandas", "pyarrow.parquet"),
-    "tokenize-text": ("xlgrid.tokens", "transformers", "pandas", "pyarrow.parquet"),
+    "tokenize": _TOKENISERS,
+    "tokenize-text": _TOKENISERS,
     "mini-encoder": ("xlgrid.mini", "xlgrid.heads", "pandas", *_MODELS),
     "train": ("xlgrid.train", *_MODELS),
     "evaluate": ("xlgrid.evaluate", *_MODELS),
