@@ -436,14 +436,15 @@ class Dispatcher:
             # Still being stopped, and nobody knows what it makes.
             return
         busy = any(bundle.claimed.keys() - bundle.seen.keys() for bundle in self.open)
-        groups: dict[tuple[bool, Request, str | None, str], list[Waiting]] = defaultdict(list)
+        groups: dict[tuple[float, str, Request, str | None, str], list[Waiting]] = defaultdict(list)
         for waiting in self.buffer:
             if not self.blocked(waiting.cell):
-                # A machine without a queue runs first what takes long, or may, since nobody knows, while what is short
-                # gathers for one task.
-                short = self.cluster.name == "local" and (self.mean([waiting]) or START) < START
-                groups[short, waiting.request, waiting.tmpdir, waiting.cell.kind].append(waiting)
-        for (_, request, _, _), cells in sorted(groups.items(), key=lambda group: group[0][0]):
+                # A machine without a queue runs first what takes longest, or may, since nobody knows, a rule at a time: in
+                # one task with others it would keep them waiting while a core is free. What is short gathers for one task.
+                cell, seconds = waiting.cell, self.mean([waiting]) or math.inf
+                first = (-seconds, cell.rule) if self.cluster.name == "local" and seconds >= START else (0.0, "")
+                groups[*first, waiting.request, waiting.tmpdir, cell.kind].append(waiting)
+        for (_, _, request, _, _), cells in sorted(groups.items(), key=lambda group: group[0][0]):
             try:
                 room = self.cluster.room(request)
             except Refused as error:

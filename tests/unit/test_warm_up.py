@@ -63,3 +63,11 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
         ["train", "--recipe", json.dumps(recipe), *encoder, *split, "--output", f"{tmp_path}/run"],
     ]
     assert {command[0]: many for command in commands if (many := imported(*command)) >= 100} == {}
+
+
+def test_nothing_imported_ahead_asks_for_a_gpu() -> None:
+    """After that no fork could use one."""
+    refused = "torch.cuda.is_available = torch.cuda.device_count = torch.cuda.init = lambda: 1 / 0"
+    warmed = "; ".join(f"warm_up([{command!r}])" for command in LIBRARIES if command != "evaluate")
+    script = f"import torch; {refused}; from xlgrid.warm import warm_up; {warmed}"
+    subprocess.run([sys.executable, "-c", script], check=True)
