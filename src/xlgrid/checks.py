@@ -298,6 +298,8 @@ def _sizes(study: "Study") -> Iterator[str]:
         for axis, values in own.items():
             known[axis] += [value for value in values if value not in known[axis]]
     known["task"] = [*_with_first(study, map(str, known["task"]))]
+    methods = map(str, known["method"])
+    known["base"] = [*dict.fromkeys(study.methods[method].base or method for method in methods)]
     for i, entry in enumerate(study.training):
         for axis, given in entry.when.items():
             for value in [given] if isinstance(given, str) else given:

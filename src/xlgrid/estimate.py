@@ -115,12 +115,20 @@ class Estimate:
             if len(sizes) != (wanted := 2 if name.partition(":")[0] == MLM else 3):
                 splits = ",".join(split.upper() for split in data.SPLITS[:wanted])
                 raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(sizes)}")
-        used = [run.task for run in self.all if self._trains(run)]
-        used += [self.study.entry(name, "train")[0] for name in used if name != MLM]
-        if missing := [name for name in dict.fromkeys(used) if self.sizes(name) is None]:
-            asked = (f"--examples {name}=TRAIN,DEV{'' if name == MLM else ',TEST'}" for name in missing)
+        trained = [run for run in self.all if self._trains(run)]
+        used = dict.fromkeys(
+            (MLM, code) for run in trained if run.task == MLM for code in data_of(run.source).split("+")
+        )
+        for name in dict.fromkeys(run.task for run in trained if run.task != MLM):
+            used |= dict.fromkeys((one, "") for one in (name, self.study.entry(name, "train")[0]))
+        missing = [(name, code) for name, code in used if self.sizes(name, code) is None]
+        if missing:
+            # A number for all languages is enough where none has a known one.
+            all_of = {name for name, _ in missing if not any(self.sizes(*other) for other in used if other[0] == name)}
+            names = dict.fromkeys(name if name in all_of else f"{name}:{code}" for name, code in missing)
+            asked = (f"--examples {name}=TRAIN,DEV{'' if name.startswith(MLM) else ',TEST'}" for name in names)
             raise ValueError(
-                f"study {self.study.name} does not say how many examples {' and '.join(missing)} have, whose data are "
+                f"study {self.study.name} does not say how many examples {' and '.join(names)} have, whose data are "
                 f"not generated: add {' '.join(asked)}"
             )
 
@@ -215,7 +223,7 @@ class Estimate:
         if entry is None:
             text = self.study.text
             dev = min(math.ceil(text.sentences / DEV_EVERY), text.dev_inputs)
-            return None if text.data or text.files else (text.sentences - dev, dev)
+            return None if any(map(text.fetches, parts(code))) else (text.sentences - dev, dev)
         if entry.data:
             return None
         kind = task(entry.kind)

@@ -143,8 +143,10 @@ class MethodEntry(Strict):
 class TrainingEntry(Strict):
     """Training settings for the runs that match `when`; a later entry wins over an earlier one."""
 
-    when: dict[Literal["task", "encoder", "method", "source"], str | list[str]] = Field(
-        {}, description="what a run is of; a source may be a group, as in grids, and each of its members is meant"
+    when: dict[Literal["task", "encoder", "method", "base", "source"], str | list[str]] = Field(
+        {},
+        description="what a run is of; `base` means every method of that base; a source may be a group, as in grids, and "
+        "each of its members is meant",
     )
     set: dict[str, Any]
 
@@ -319,7 +321,8 @@ class Study(Strict):
 
         Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
         """
-        identity = {"task": task, "encoder": encoder, "method": method, "source": source}
+        base = self.methods[method].base or method
+        identity = {"task": task, "encoder": encoder, "method": method, "base": base, "source": source}
         matched = identity | {"source": data_of(source)}
         settings: dict[str, Any] = {}
         for entry in self.training:
@@ -328,7 +331,6 @@ class Study(Strict):
         return Recipe(
             study=self.name,
             kind=MLM if task == MLM else self.tasks[task].kind,
-            base=self.methods[method].base or method,
             options=self.methods[method].options,
             seed=seed,
             training=Training(**settings),

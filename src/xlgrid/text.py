@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid import streams, world
 from xlgrid.data import Origin
-from xlgrid.files import whole
+from xlgrid.files import whole, write_text
 from xlgrid.languages import natural
 from xlgrid.languages.artificial import artificial, is_artificial
 from xlgrid.logic import IS_A, VARIABLE, Literal, Rule
@@ -132,7 +132,7 @@ class TextSettings(Strict):
 def make_text(
     language: str, out: str | Path, settings: TextSettings | None = None, lock: str | Path | None = None
 ) -> None:
-    """Write a parquet file with the columns `id` and `text`.
+    """Write a parquet file with the columns `id` and `text`; with a name in .txt, generated text alone, a line a row.
 
     An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
     facts, perhaps a rule, and on a line of their own statements that follow from the facts, some negated. Masked words
@@ -155,18 +155,24 @@ def make_text(
     Raises:
         FileNotFoundError: a local file does not exist.
         ValueError: there is no such language, or a dial is out of range; fetched text is missing, damaged or not
-            parallel.
+            parallel; lines cannot hold the text.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     settings = settings or TextSettings()
+    lines = Path(out).suffix == ".txt"
+    if lines and (settings.fetches(language) or not is_artificial(language)):
+        raise ValueError(f"{out}: only sentences of an artificial language fit lines of text: end the name in .parquet")
     if settings.fetches(language):
         found, where = _fetched(language, settings, lock)
         with closing(found), whole(out) as aside:
             _write(found, where, settings.most_characters, aside)
         return
     texts = _generated(language, settings)
+    if lines:
+        write_text(out, "".join(f"{text}\n" for text in texts))
+        return
     table = pa.table({"id": pa.array(range(len(texts)), pa.int32()), "text": texts})
     with whole(out) as aside:
         pq.write_table(table, aside)

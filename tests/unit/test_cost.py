@@ -262,6 +262,14 @@ def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
     assert run("--examples", "mlm=98,2", "--examples", "xnli=70,10,20").exit_code == 0
 
 
+def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
+    Path("studies/tiny.yaml").write_text(STUDY.replace("text: {sentences: 1000}", "text: {files: {de: my.txt}}"))
+    result = run()
+    assert result.exit_code == 1
+    assert result.output.split("add ")[1].split() == ["--examples", "mlm:en-de=TRAIN,DEV"]
+    assert run("--examples", "mlm:en-de=98,2").exit_code == 0
+
+
 def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
     one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
     all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))

@@ -55,6 +55,7 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         (CURVE, "{kind: parameters, title: t, encoders: [mini], methods: [bitfut]}", 20, "did you mean 'bitfit'"),
         (CURVE, "{kind: best, title: t, select: {task: rtt}}", 20, "did you mean 'rt'"),
         ("select: {task: rt}", "blocks: [romnce]", 18, "unknown group of the study 'romnce', did you mean 'romance'"),
+        ("{method: bitfit}", "{base: bitfut}", 12, "unknown base 'bitfut', did you mean 'bitfit'"),
         ("seed: [1]", "sead: [1]", 14, "seed"),
         ("kind: ruletaker, options", "kind: ruletaker, optoins", 6, "options"),
         ("languages: [en, fr]", "languages: [en, frr]", 2, "fr"),
@@ -160,6 +161,15 @@ def test_later_training_entries_win(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, TEXT))
     assert study.recipe("rt", "mini", "full-ft", "en", 1).training.lr == 1e-3
     assert study.recipe("rt", "mini", "bitfit", "en", 1).training.lr == 2e-3
+
+
+def test_training_settings_for_a_base_are_those_of_every_method_of_it(tmp_path: Path) -> None:
+    text = TEXT.replace("{method: bitfit}", "{base: bitfit}").replace(
+        "  bitfit: {}", "  bitfit: {}\n  mine: {base: bitfit}"
+    )
+    study = load_study(write(tmp_path, text.replace("[full-ft, bitfit]", "[full-ft, bitfit, mine]")))
+    rates = {method: study.recipe("rt", "mini", method, "en", 1).training.lr for method in study.methods}
+    assert rates == {"full-ft": 1e-3, "bitfit": 2e-3, "mine": 2e-3}
 
 
 def test_training_settings_for_a_group_are_those_of_its_members(tmp_path: Path) -> None:

@@ -231,6 +231,17 @@ def test_a_language_with_a_file_has_its_text_and_the_others_what_they_had(tmp_pa
     assert texts(tmp_path, other, **own) == texts(tmp_path / "other", other)
 
 
+def test_lines_of_an_artificial_language_are_its_text_again(tmp_path):
+    make_text("qa1", tmp_path / "my.txt", TextSettings(sentences=30))
+    assert (
+        texts(tmp_path, "qb1", files={"qb1": f"{tmp_path}/my.txt"})["text"].to_pylist()
+        == texts(tmp_path, "qa1")["text"].to_pylist()
+    )
+    with pytest.raises(ValueError, match=r"end the name in \.parquet"):
+        make_text("en", tmp_path / "en.txt")
+    assert not (tmp_path / "en.txt").exists()
+
+
 def test_a_file_of_ones_own_wins_over_the_data_of_the_others(tmp_path):
     settings = premises(tmp_path, "fr", ["A", "B"]) | {"files": {"en": str(written(tmp_path / "my.txt"))}}
     assert texts(tmp_path, "en", **settings)["text"].to_pylist() == SAID

@@ -18,8 +18,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def mine(finished: Path) -> None:
+@pytest.fixture
+def mine(finished: Path) -> Path:
     """In the same project, what README.md says of a language of one's own, cut down as well."""
     for name in ("pfeiffer2020", "pfeiffer2020-mini"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", finished / "studies")
@@ -32,4 +32,4 @@ def mine(finished: Path) -> None:
     study["grids"] = {"ner": {"source": ["qa1", "qa9"], "target": ["qa1", "qa9"], "seed": [1]}}
     study["grids"]["ner-snapshots"] = {"snapshots": [2]}
     (finished / "studies" / "mine.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    (finished / "my.txt").write_text("".join(f"line {i} of a language of mine\n" for i in range(100)))
+    return finished

@@ -1,9 +1,13 @@
 """Every command of README.md runs."""
 
+import csv
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from project import ROOT, shell
 
 # `make demo` built the project that the others run in; `make test` is what runs this.
@@ -33,11 +37,43 @@ def test_the_tree_names_every_file() -> None:
     assert [name for name in files if name != "__init__.py" and f"  {name} " not in readme] == []
 
 
-@pytest.mark.parametrize("command", [command for command in commands() if command not in ELSEWHERE])
+CELL = "results/{study}/cells/wikiann/mini-xlmr/madx/qa1/qa9/seed1.json"
+
+
+def cell(folder: Path, study: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / CELL.format(study=study)).read_text())
+    return found
+
+
+def own(command: str) -> bool:
+    """Whether it is of the section about a language of one's own, whose commands build on each other."""
+    return "mine" in command or "my.txt" in command
+
+
+@pytest.mark.parametrize("command", [one for one in commands() if one not in ELSEWHERE and not own(one)])
 def test_a_command_of_the_readme_runs(finished: Path, command: str, request: pytest.FixtureRequest) -> None:
     if "--profile slurm" in command:
         request.getfixturevalue("slurm")
-    if "mine" in command:
-        request.getfixturevalue("mine")
     done = shell(finished, command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_from_a_text_of_one_s_own_to_the_heatmap(mine: Path) -> None:
+    for command in filter(own, commands()):
+        done = shell(mine, command)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    with (mine / "results/mine/exhibits/figure10.csv").open() as file:
+        assert {row["column"] for row in csv.DictReader(file)} == {"qa1", "qa9"}
+    trained = cell(mine, "mine")
+    assert "language:qa9" in trained["stack"]
+
+    # What the last command wrote, in the place of training.
+    exported = [command for command in commands() if "export-adapter" in command]
+    assert shell(mine, exported[0].replace("qa9", "qa1")).returncode == 0
+    again = {"extends": "mine", "title": "Again", "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}}}
+    again |= {"grids": {"ner-snapshots": None}, "exhibits": {"figure04": None}}
+    (mine / "studies" / "again.yaml").write_text(yaml.safe_dump(again))
+    done = shell(mine, f"snakemake --profile laptop {CELL.format(study='again')} --config study=again")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert not (mine / "results/again/tokens/mlm").exists(), "adapters that are imported were trained"
+    assert cell(mine, "again")["outcomes"] == trained["outcomes"]
