@@ -369,8 +369,14 @@ def _labelled(table: "pa.Table", made: Task, source: Origin) -> "pa.Table":
 
 def _joined(made: Task, codes: tuple[str, ...], tables: list["pa.Table"], places: list[str]) -> "pa.Table":
     """The first table with the second one's column `Task.second`."""
+    # An answer is a piece of the first language's context.
+    compared = "id" if made.head == "span" else made.target
     for table, place in zip(tables, places, strict=True):
         made.check(table, place)
+        if compared not in table.column_names:
+            raise ValueError(
+                f"{place} has no column {compared!r}, which tells that rows of a pair belong together: add it"
+            )
     pair = "-".join(codes)
     if places[0] == places[1] and codes[0] != codes[1]:
         raise ValueError(
@@ -382,14 +388,12 @@ def _joined(made: Task, codes: tuple[str, ...], tables: list["pa.Table"], places
             f"{pair} takes parallel data, but {places[0]} has {tables[0].num_rows} rows and {places[1]} has "
             f"{tables[1].num_rows}: row i must say the same in both"
         )
-    # An answer is a piece of the first language's context.
-    compared = "id" if made.head == "span" else made.target
     labels = (table[compared].to_pylist() for table in tables)
     for i, (one, other) in enumerate(zip(*labels, strict=True)):
         if one != other:
             raise ValueError(
-                f"{pair} takes parallel data, but in row {i} the {'id' if made.head == 'span' else 'label'} is {one!r} in {places[0]} and {other!r} in "
-                f"{places[1]}: row i must say the same in both"
+                f"{pair} takes parallel data, but in row {i} the {compared} is {one!r} in {places[0]} and {other!r} in {places[1]}: "
+                "row i must say the same in both"
             )
     second = made.second
     assert second
@@ -401,6 +405,7 @@ def _write(table: "pa.Table", kind: str, out: Path, where: str) -> None:
 
     made = task(kind)
     made.check(table, where)
-    extra = [column for column in ("depth", "id") if column in table.column_names and column not in made.columns]
+    known = dict.fromkeys((*made.columns, "depth", "id"))
     with whole(out) as aside:
-        pq.write_table(table.select([*made.columns, *extra]).replace_schema_metadata(None), aside)
+        kept = table.select([column for column in known if column in table.column_names])
+        pq.write_table(kept.replace_schema_metadata(None), aside)

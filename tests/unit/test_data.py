@@ -125,6 +125,13 @@ def test_where_selects_and_says_what_there_is(made, tmp_path):
         fetch_data("ruletaker", source | {"where": {"config": "depth-9"}}, "en", tmp_path / "out", tmp_path / "l.yaml")
 
 
+def test_ner_of_one_s_own_has_tokens_and_tags_and_no_more(tmp_path):
+    row = {"tokens": ["Bapi", "sleeps"], "ner_tags": [1, 0]}
+    (tmp_path / "xx.jsonl").write_text(json.dumps(row) + "\n")
+    fetch_data("wikiann", {"local": f"{tmp_path}/xx.jsonl"}, "yo", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [row]
+
+
 def test_columns_can_be_renamed(tmp_path):
     for split in data.SPLITS:
         pq.write_table(pa.table({"words": [["a"]], "pos_tags": [[3]]}), tmp_path / f"{split}.parquet")

@@ -204,7 +204,7 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
 
 DOCS = STUDIES[0].parents[1] / "docs"
 # With a method that each example of the page is about.
-PAPERS = {"foroutan2023": ["pair-qcross-bias"], "pfeiffer2020": ["madx", "madx-equations"]}
+PAPERS = {"foroutan2023": ["pair-qcross-bias"], "pfeiffer2020": ["madx", "madx", "madx-equations"]}
 
 
 @pytest.mark.parametrize("paper", PAPERS)

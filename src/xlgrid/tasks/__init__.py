@@ -19,7 +19,8 @@ class Task:
 
     A *meaning* is an example that no language has said yet: the same one is realised in every language, so data are
     parallel. `examples(options, sizes)` makes sum(sizes) meanings, in the order train, dev, test; `group(options)` is
-    how many consecutive ones must share a split; `row(meaning, language, options)` says one in a language or pair;
+    how many consecutive ones must share a split; `row(meaning, language, options)` says one in a language or pair, as a row
+    with the `columns` of the Hub's data, of which fetched data need the `inputs` and the `target` alone;
     `to_json` and `from_json` store a meaning as a line; `speaks(code)` is whether `row` knows a language. `inputs` are the
     columns the encoder reads, `target` the one with the label: a name out of `labels` for the sequence head, a list of
     indices into `labels` for the token head. For the span head it has the answers, each a text and where in the context, the
@@ -63,7 +64,7 @@ class Task:
         """
         if not table.num_rows:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
-        for column in self.columns:
+        for column in (*self.inputs, self.target):
             if column not in table.column_names:
                 raise ValueError(
                     f"{where} has no column {column!r}, which {self.name} needs: {unknown('column', column, table.column_names)}; "
