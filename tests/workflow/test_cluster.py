@@ -20,7 +20,7 @@ def test_the_profile_makes_the_same_cells_as_a_laptop(slurm: None, finished: Pat
 def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(slurm: None, tmp_path: Path) -> None:
     """Slow: Slurm's shortest limit is a minute, which the training has to exceed on a fast machine too."""
     study = small()
-    study["training"] = [{"set": {"steps": 30000, "batch_tokens": 256, "evaluations": 3}}]
+    study["training"] = [{"set": {"steps": 18000, "batch_tokens": 256, "evaluations": 3}}]
     (tmp_path / "calm").mkdir()
     calm = project(tmp_path / "calm", study)
     assert shell(calm, f"snakemake --cores 2 {RUN}/delta.safetensors").returncode == 0
