@@ -116,19 +116,20 @@ class Estimate:
                 splits = ",".join(split.upper() for split in data.SPLITS[:wanted])
                 raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(sizes)}")
         trained = [run for run in self.all if self._trains(run)]
-        used = dict.fromkeys(
-            (MLM, code) for run in trained if run.task == MLM for code in data_of(run.source).split("+")
-        )
-        for name in dict.fromkeys(run.task for run in trained if run.task != MLM):
-            used |= dict.fromkeys((one, "") for one in (name, self.study.entry(name, "train")[0]))
-        missing = [(name, code) for name, code in used if self.sizes(name, code) is None]
+        texts = dict.fromkeys(code for run in trained if run.task == MLM for code in data_of(run.source).split("+"))
+        tasks = dict.fromkeys(run.task for run in trained if run.task != MLM)
+        tasks |= dict.fromkeys(self.study.entry(name, "train")[0] for name in tasks)
+        untold = [code for code in texts if self.sizes(MLM, code) is None]
+        # One number for all texts is enough where none has a known one.
+        missing = [MLM] * bool(untold) if len(untold) == len(texts) else [f"{MLM}:{code}" for code in untold]
+        asked = [f"--examples {name}=TRAIN,DEV" for name in missing]
+        for name in tasks:
+            if self.sizes(name) is None:
+                missing.append(name)
+                asked.append(f"--examples {name}=TRAIN,DEV,TEST")
         if missing:
-            # A number for all languages is enough where none has a known one.
-            all_of = {name for name, _ in missing if not any(self.sizes(*other) for other in used if other[0] == name)}
-            names = dict.fromkeys(name if name in all_of else f"{name}:{code}" for name, code in missing)
-            asked = (f"--examples {name}=TRAIN,DEV{'' if name.startswith(MLM) else ',TEST'}" for name in names)
             raise ValueError(
-                f"study {self.study.name} does not say how many examples {' and '.join(names)} have, whose data are "
+                f"study {self.study.name} does not say how many examples {' and '.join(missing)} have, whose data are "
                 f"not generated: add {' '.join(asked)}"
             )
 

@@ -409,6 +409,16 @@ def test_a_pair_of_questions_has_the_context_of_the_first_language(tmp_path):
     assert (row["context"], row["question"], row["answers"]["answer_start"]) == ("es in Rome", "en?", [6])
 
 
+def test_a_pair_of_questions_without_ids_is_told(tmp_path):
+    squad(tmp_path, ["en", "es"])
+    for code in ("en", "es"):
+        path = tmp_path / f"{code}.parquet"
+        pq.write_table(read_table(path).drop_columns("id"), path)
+    source = {"local": f"{tmp_path}/{{language}}.parquet"}
+    with pytest.raises(ValueError, match=r"en\.parquet has no column 'id'"):
+        data.fetch_data("xquad", source, "en-es", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
 def test_an_answer_that_is_not_where_it_should_be_is_told(tmp_path):
     row = {"id": "q1", "context": "In Rome", "question": "?", "answers": {"text": ["Rome"], "answer_start": [2]}}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "test.parquet")
