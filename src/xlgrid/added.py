@@ -58,7 +58,7 @@ def counts(exhibit: "Parameters", study: "Study") -> pd.DataFrame:
         config = configuration(study, encoder)
         for method in exhibit.methods:
             entry = study.methods[method]
-            one = added(config, entry.base or method, entry.options)
+            one = added(config, entry.base, entry.options)
             whole = one.weights + one.biases
             sizes = {"weights": one.weights, "parameters": whole, "encoder_parameters": one.encoder}
             shares = {

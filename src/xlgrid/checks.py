@@ -85,7 +85,7 @@ def _languages(study: "Study") -> Iterator[str]:
 def _methods(study: "Study") -> Iterator[str]:
     for name, method in study.methods.items():
         try:
-            made = methods.make(method.base or name, method.options)
+            made = methods.make(method.base, method.options)
         except ValueError as error:
             yield f"methods.{name}: {error}"
         else:
@@ -106,7 +106,7 @@ def _methods(study: "Study") -> Iterator[str]:
 
 def _begun(study: "Study") -> Iterator[str]:
     """A method gets from its start what it does not train."""
-    made = {name: methods.make(method.base or name, method.options) for name, method in study.methods.items()}
+    made = {name: methods.make(method.base, method.options) for name, method in study.methods.items()}
     for name, method in study.methods.items():
         try:
             made[name].check_start(made[method.start.method] if method.start else None)
@@ -140,7 +140,7 @@ def _starts(study: "Study") -> Iterator[str]:
         targets = [code for value in grid.target for code in study.expand(value, grid)]
         for key in grid.method:
             start = study.methods[key].start
-            made = methods.make(study.methods[key].base or key, study.methods[key].options)
+            made = methods.make(study.methods[key].base, study.methods[key].options)
             if (tune := getattr(made, "tune", None)) in ("language", "query"):
                 yield (
                     f"grids.{name}.method: {key}, with `tune: {tune}`, is for runs on text and trains no head: name a method "
@@ -299,7 +299,7 @@ def _sizes(study: "Study") -> Iterator[str]:
             known[axis] += [value for value in values if value not in known[axis]]
     known["task"] = [*_with_first(study, map(str, known["task"]))]
     methods = map(str, known["method"])
-    known["base"] = [*dict.fromkeys(study.methods[method].base or method for method in methods)]
+    known["base"] = [*dict.fromkeys(study.methods[method].base for method in methods)]
     for i, entry in enumerate(study.training):
         for axis, given in entry.when.items():
             for value in [given] if isinstance(given, str) else given:
@@ -362,9 +362,7 @@ def _exhibits(study: "Study") -> Iterator[str]:
         elif isinstance(exhibit, Curve):
             yield from _among(f"{place}.x", "axis", [exhibit.x], ["step", "snapshot"])
         elif isinstance(exhibit, Masks):
-            masked = [
-                key for key, entry in study.methods.items() if methods.METHODS[entry.base or key] in methods.MASKS
-            ]
+            masked = [key for key, entry in study.methods.items() if methods.METHODS[entry.base] in methods.MASKS]
             yield from _among(f"{place}.methods", "method with masks", exhibit.methods, masked)
         elif isinstance(exhibit, Attention):
             yield from _contrasted(study, place, exhibit, known["target"])

@@ -247,7 +247,7 @@ class Estimate:
         if place not in self._counts:
             method = self.study.methods[run.method]
             config = configuration(self.study, run.encoder)
-            self._counts[place] = count(config, head, labels, method.base or run.method, method.options)
+            self._counts[place] = count(config, head, labels, method.base, method.options)
         return self._counts[place]
 
     @cached_property

@@ -56,7 +56,7 @@ def cells(exhibit: "Masks", methods: Mapping[str, "MethodEntry"]) -> pd.DataFram
     tokens += [f"q{n}" for n in range(1, exhibit.question + 1)]
     rows: list[dict[str, Any]] = []
     for name in exhibit.methods:
-        method = make(methods[name].base or name, methods[name].options)
+        method = make(methods[name].base, methods[name].options)
         given = np.array([exhibit.context]), np.array([True]), length, torch.device("cpu")
         # Whoever draws a figure should not change what others draw from this generator.
         with torch.random.fork_rng(devices=[]):

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from xlgrid.checks import problems
 from xlgrid.claims import Claim
@@ -134,7 +142,7 @@ class ImportedAdapters(Strict):
 class MethodEntry(Strict):
     """A method: its base in xlgrid.methods.METHODS and what differs from the defaults."""
 
-    base: str | None = Field(None, description="absent: the entry's own name")
+    base: str = Field(description="absent: the entry's own name")
     options: dict[str, float | int | str | bool] = {}
     start: Start | None = None
     imported: ImportedAdapters | None = Field(None, description="its runs on text are read from here, not trained")
@@ -192,6 +200,13 @@ class Study(Strict):
     claims: dict[Name, Claim] = Field({}, description="what the paper says; each gets a verdict from our cells")
     published: Naming = Field(Naming(), description="for every exhibit that has `published`, whose own entries win")
     name: Name = ""
+
+    @field_validator("methods", mode="before")
+    @classmethod
+    def _bases(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: {"base": name} | entry if isinstance(entry, dict) else entry for name, entry in given.items()}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -321,20 +336,20 @@ class Study(Strict):
 
         Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
         """
-        base = self.methods[method].base or method
-        identity = {"task": task, "encoder": encoder, "method": method, "base": base, "source": source}
+        entry = self.methods[method]
+        identity = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": source}
         matched = identity | {"source": data_of(source)}
         settings: dict[str, Any] = {}
-        for entry in self.training:
-            if all(matched[axis] in self.meant(axis, values) for axis, values in entry.when.items()):
-                settings |= entry.set
+        for rule in self.training:
+            if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
+                settings |= rule.set
         return Recipe(
             study=self.name,
             kind=MLM if task == MLM else self.tasks[task].kind,
-            options=self.methods[method].options,
+            options=entry.options,
             seed=seed,
             training=Training(**settings),
-            start=self.methods[method].start if task != MLM else None,
+            start=entry.start if task != MLM else None,
             first=self.tasks[task].start if task != MLM else None,
             **identity,
         )

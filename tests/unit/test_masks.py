@@ -15,7 +15,7 @@ from xlgrid.study import MethodEntry
 STUDY = {
     "drop": MethodEntry(base="structured-dropout"),
     "strict": MethodEntry(base="qcross", options={"p_mask": 1}),
-    "qcross": MethodEntry(),
+    "qcross": MethodEntry(base="qcross"),
 }
 CONTEXT, QUESTION = 6, 4
 
