@@ -98,18 +98,11 @@ def text_settings(wildcards):
     return json.dumps(STUDY.text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)
 
 
-def resolved(run):
+def recipe(wildcards):
+    run = named(Run, wildcards)
     if run not in RUNS:
         raise WorkflowError(explain(run.folder, STUDY))
-    return STUDY.recipe(run.task, run.encoder, run.method, run.source, run.seed).model_dump_json(exclude_defaults=True)
-
-
-def recipe(wildcards):
-    return resolved(named(Run, wildcards))
-
-
-def text_recipe(wildcards):
-    return resolved(Run(STUDY.name, MLM, wildcards.encoder, wildcards.method, wildcards.source, int(wildcards.seed)))
+    return STUDY.recipe(*run[1:]).model_dump_json(exclude_defaults=True)
 
 
 # The repository or folder, and what says which of its versions.

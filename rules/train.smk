@@ -44,17 +44,18 @@ rule import_adapter:
         encoder="results/{study}/encoders/{encoder}/model.safetensors",
         adapter=imported_files,
     output:
-        f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/delta.safetensors",
-        f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/run.json",
-        f"results/{{study}}/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}/curve.jsonl",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",
+        "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/curve.jsonl",
     log:
-        f"results/{{study}}/logs/runs/{MLM}/{{encoder}}/{{method}}/{{source}}/seed{{seed}}.log",
+        "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
+        task=MLM,
         method=IMPORTED,
     conda:
         "../envs/xlgrid.yaml"
     params:
-        recipe=text_recipe,
+        recipe=recipe,
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
         place=imported_place,
