@@ -276,7 +276,7 @@ def spread_figure(deviations: pd.DataFrame) -> Figure:
             mine = one[one["seed"] == seed]
             ax.plot(
                 mine["deviation"],
-                mine["method"].map(methods.index) + aside,
+                [methods.index(method) + aside for method in mine["method"]],
                 plots.MARKERS[i % len(plots.MARKERS)],
                 color=plots.COLOURS[i % len(plots.COLOURS)],
                 markersize=3.5,

@@ -149,6 +149,13 @@ def test_spread_bar_is_the_pooled_standard_deviation() -> None:
     assert [text.get_text() for text in figure.axes[0].texts] == ["4.5"]
 
 
+def test_spread_is_drawn_where_a_task_lacks_another_one_s_seeds() -> None:
+    more, fewer = frame(full__en=[90, 94, 92]), frame(full__en=[60, 68]).assign(task="spans")
+    figure = report.spread_figure(report.seed_deviations(pd.concat([more, fewer])))
+    drawn = [[len(line.get_xdata()) for line in ax.lines[:3]] for ax in figure.axes]
+    assert drawn == [[1, 1, 1], [1, 1, 0]]
+
+
 def test_learning_curves_have_a_panel_per_method_and_a_line_per_run(curves: pd.DataFrame) -> None:
     figure = report.curves_figure(pd.concat([curves, curves[curves["seed"] == 0].assign(method="bitfit")]))
     assert [len(ax.lines) for ax in figure.axes] == [2, 1]
