@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from xlgrid import compare, exhibits
+from xlgrid import compare, exhibits, records, report
 from xlgrid.claims import terms
 from xlgrid.exhibits import contrasts, references
 from xlgrid.grid import MLM, Run, cells, runs
@@ -25,6 +25,23 @@ STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_every_study_is_read_and_plans_something(path: Path) -> None:
     assert cells(load_study(path))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_every_section_of_a_study_s_report_is_drawn(path: Path) -> None:
+    """Of cells and runs without their files, some with more seeds than others, as the study has them."""
+    study = load_study(path)
+    identities = [(cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in cells(study)]
+    done = records.read_cells(identities, study.metrics).assign(score=50.0, n=100.0, seconds=1.0)
+    trained = pd.DataFrame([run._asdict() | {"step": step, "score": 50.0} for run in runs(study) for step in (0, 100)])
+    sections = {
+        "overview": report.overview(study.name, study.title, study.description, done),
+        "coverage": report.coverage(done),
+        "spread": report.spread(done),
+        "learning curves": report.learning_curves(trained),
+    }
+    assert {name for name, html in sections.items() if 'class="missing"' in html} == set()
+    assert report.summary(done)["n_seeds"].sum() == len(done)
 
 
 @pytest.fixture(scope="module")
