@@ -49,13 +49,14 @@ def study() -> dict[str, Any]:
 
 
 def here(claims: Any) -> Any:
-    """Claims, or parts of them, about sources of this slice alone."""
+    """Claims, or parts of them, about sources and seeds of this slice alone."""
     if isinstance(claims, list):
         return [here(each) for each in claims]
     if not isinstance(claims, dict):
         return claims
+    left = {"source": LANGUAGES, "seed": [1]}
     return {
-        key: [code for code in LANGUAGES if code in given] if key == "source" else here(given)
+        key: [value for value in left[key] if value in given] if key in left else here(given)
         for key, given in claims.items()
     }
 
