@@ -21,11 +21,13 @@ DELTA = "delta.safetensors"
 def kept(model: "PreTrainedModel", method: "Method") -> dict[str, "torch.nn.Parameter"]:
     """The parameters that a run's `delta.safetensors` holds: those that train, and the head.
 
-    What a language model's output shares with its encoder has its name there, under which a classifier has it, too.
+    Of a language model these are the encoder's alone: no task has a use for its head.
     """
-    found = [(name, p) for name, p in model.named_parameters() if method.trains(name) or is_head(name)]
-    own = {id(p): f"{model.base_model_prefix}.{name}" for name, p in model.base_model.named_parameters()}
-    return {own.get(id(p), name): p for name, p in found}
+    if model.get_output_embeddings() is None:
+        found = dict(model.named_parameters())
+    else:
+        found = {f"{model.base_model_prefix}.{name}": p for name, p in model.base_model.named_parameters()}
+    return {name: p for name, p in found.items() if method.trains(name) or is_head(name)}
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
@@ -76,7 +78,7 @@ def load_start(
     wanted: Callable[[str], bool] = lambda name: True,
     step: int | None = None,
 ) -> None:
-    """Put what runs on text have trained into a model with `method` installed, but for their language-modelling head.
+    """Put what runs on text have trained into a model with `method` installed.
 
     Args:
         wanted: whether to take the parameter of a name.

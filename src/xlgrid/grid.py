@@ -226,6 +226,8 @@ def explain(path: str, study: "Study") -> str:
     """Why a path under results/ is not made by the study: which part is unknown, its nearest neighbour, what exists."""
     from xlgrid.exhibits import contrasts, suffixes
 
+    if path.count("/") > 1 and (named := path.split("/")[1]) != study.name:
+        return f"{path} belongs to study {named!r}, but this is {study.name!r}: add --config study={named}"
     known = cells(study)
     pages = [*(f"claims.{kind}" for kind in ("html", "md", "csv", "svg") if study.claims), "summary.csv", "report.html"]
     try:
@@ -242,8 +244,6 @@ def explain(path: str, study: "Study") -> str:
         hint = f" The nearest file is {near[0]}." if near else ""
         kinds = ["cells/", "runs/", "attention/", "data/", "text/", "encoders/", "tokens/", "exhibits/", *pages]
         return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {', '.join(kinds)}"
-    if asked.study != study.name:
-        return f"{path} belongs to study {asked.study!r}, but this is {study.name!r}: add --config study={asked.study}"
     # Runs on text, and those of a first task, have no cells.
     there: Sequence[Run | Cell] = runs(study, known) if isinstance(asked, Run) else known
     for axis, value in asked._asdict().items():

@@ -41,7 +41,7 @@ class Count(NamedTuple):
 
     Attributes:
         trained: those that training changes.
-        stored: those that a run keeps in its `delta.safetensors`: what is trained, and the head.
+        stored: those that a run keeps in its `delta.safetensors`: what is trained, and a task's head.
         total: all of them.
         passed: those that every token is multiplied by: the layers of the encoder, not its embeddings, pooler or
             classifier; of a language model, a share `batches.MASKED` of its output embeddings.

@@ -90,6 +90,7 @@ def test_a_cell_made_twice_is_refused_by_name() -> None:
         ("results/small/cells/ner/mini/bitfit/en/fr/seed9.json", "unknown seed '9'"),
         ("results/small/attention/ner/mini/bitfit/en/en-fr/en-it/seed1.json", "unknown target 'en-it'"),
         ("results/other/cells/ner/mini/bitfit/en/fr/seed1.json", "--config study=other"),
+        ("results/other/report.html", "--config study=other"),
         ("results/small/exhibit/x.csv", "nothing makes"),
     ],
 )

@@ -10,10 +10,14 @@ from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
     BertForMaskedLM,
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
     XLMRobertaConfig,
     XLMRobertaForMaskedLM,
+    XLMRobertaForMultipleChoice,
+    XLMRobertaForQuestionAnswering,
     XLMRobertaForSequenceClassification,
     XLMRobertaForTokenClassification,
 )
@@ -25,9 +29,15 @@ SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attent
 MODELS = {
     "bert-sequence": (BertConfig, BertForSequenceClassification),
     "bert-token": (BertConfig, BertForTokenClassification),
+    "bert-span": (BertConfig, BertForQuestionAnswering),
+    "bert-choice": (BertConfig, BertForMultipleChoice),
     "xlmr-sequence": (XLMRobertaConfig, XLMRobertaForSequenceClassification),
     "xlmr-token": (XLMRobertaConfig, XLMRobertaForTokenClassification),
+    "xlmr-span": (XLMRobertaConfig, XLMRobertaForQuestionAnswering),
+    "xlmr-choice": (XLMRobertaConfig, XLMRobertaForMultipleChoice),
 }
+# Sequences and tokens are told one of three.
+LABELS = {"span": 2, "choice": 1}
 SPEAKERS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
 IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 
@@ -35,6 +45,7 @@ IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 OPTIONS: dict[str, dict[str, Any]] = {
     "madx on text": {"tune": "language"},
     "madx by the equations": {"wiring": "paper", "task_reduction": 4},
+    "madx without the invertible": {"invertible": False},
     "madx without language": {"language": False, "invertible": False},
     "madx without the last layer": {"leave_out_last": True, "activation": "gelu_new", "task_reduction": 8},
     "madx on text without the last layer": {"tune": "language", "leave_out_last": True, "language_reduction": 4},
@@ -46,7 +57,8 @@ pytestmark = [pytest.mark.parametrize("base", [*METHODS, *OPTIONS]), pytest.mark
 def model_of(kind: str, seed: int = 3) -> Any:
     config, maker = {**MODELS, **SPEAKERS}[kind]
     torch.manual_seed(seed)
-    model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=3)).eval()
+    labels = LABELS.get(kind.split("-")[1], 3)
+    model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=labels)).eval()
     with torch.no_grad():
         # Fresh biases are zero, which would hide a method that drops them.
         for parameter in model.parameters():
@@ -70,9 +82,16 @@ def switched(method: Method, length: int, training: bool = False) -> dict[str, A
     return method.arrange(np.array([3, 3]), np.array([True, True]), length, torch.device("cpu"), training)
 
 
+def answered(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
+    """All that a model's head says; of a choice there is one to choose from."""
+    ids = ids[:, None] if "MultipleChoice" in type(model).__name__ else ids
+    found = model(input_ids=ids, attention_mask=(ids != 1).long(), **extra)
+    return torch.stack([found.start_logits, found.end_logits], -1) if "start_logits" in found else found.logits
+
+
 @torch.no_grad()
 def logits(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
-    return model(input_ids=ids, attention_mask=(ids != 1).long(), **extra).logits
+    return answered(model, ids, **extra)
 
 
 def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:
@@ -85,7 +104,7 @@ def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
     model, method = installed(base, kind)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(method.trains(name))
-    model(input_ids=IDS, **switched(method, 6, training=True)).logits.square().sum().backward()
+    answered(model, **switched(method, 6, training=True)).square().sum().backward()
     got = {name for name, p in model.named_parameters() if p.grad is not None}
     assert got == {name for name, _ in model.named_parameters() if method.trains(name)}
 
@@ -122,14 +141,14 @@ def test_padding_never_changes_a_result(base: str, kind: str) -> None:
     ids = torch.cat([IDS, torch.ones(2, 5, dtype=torch.long)], 1)
     for short, long in (({}, {}), (switched(method, 6), switched(method, 11))):
         padded = logits(model, ids, **long)
-        padded = padded[:, : IDS.shape[1]] if kind.endswith("token") else padded
+        padded = padded[:, : IDS.shape[1]] if kind.endswith(("token", "span")) else padded
         torch.testing.assert_close(padded, logits(model, **short), atol=1e-5, rtol=0)
 
 
 def count(base: str, kind: str) -> int:
-    """Trainable parameters by arithmetic: h hidden, m intermediate, 2 layers, 3 labels."""
-    h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, 3
-    pooler = {"bert-sequence": h * h, "xlmr-sequence": h * h}.get(kind, 0)
+    """Trainable parameters by arithmetic: h hidden, m intermediate, 2 layers."""
+    h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, LABELS.get(kind.split("-")[1], 3)
+    pooler = h * h if kind.endswith(("sequence", "choice")) else 0
     head_weights = pooler + labels * h
     if base.startswith("madx"):
 
@@ -141,6 +160,7 @@ def count(base: str, kind: str) -> int:
             "madx": layers * adapter(h, 1) + head,
             "madx on text": layers * adapter(h, h // 2) + 2 * adapter(h // 2, h // 4),
             "madx by the equations": layers * adapter(h, h // 4) + head,
+            "madx without the invertible": layers * adapter(h, 1) + head,
             "madx without language": layers * adapter(h, 1) + head,
             "madx without the last layer": (layers - 1) * adapter(h, h // 8) + head,
             "madx on text without the last layer": (layers - 1) * adapter(h, h // 4) + 2 * adapter(h // 2, h // 4),

@@ -8,6 +8,7 @@ import pytest
 
 from xlgrid import added, compare, exhibits
 from xlgrid.claims import Term, terms
+from xlgrid.estimate import Assumed, Estimate
 from xlgrid.exhibits import references
 from xlgrid.grid import MLM, Cell, cells, runs
 from xlgrid.study import Study, load_study
@@ -189,3 +190,23 @@ def test_heatmaps_stand_in_the_paper_s_order(study: Study) -> None:
     heatmaps = [exhibit for exhibit in study.exhibits.values() if isinstance(exhibit, exhibits.Heatmap)]
     assert len(heatmaps) == 15
     assert {exhibit.blocks for exhibit in heatmaps} == {("seen", "unseen")}
+
+
+@pytest.fixture(scope="module")
+def mini() -> Study:
+    return load_study(ROOT / "studies" / "pfeiffer2020-mini.yaml")
+
+
+def test_the_miniature_has_four_of_eight_languages_that_no_encoder_was_trained_on(mini: Study) -> None:
+    unseen = set(mini.expand("unseen"))
+    assert (len(mini.languages), len(unseen)) == (8, 4)
+    for name, entry in mini.encoders.items():
+        assert entry.mini and unseen.isdisjoint(entry.mini.languages), name
+
+
+def test_a_run_of_adapters_in_the_miniature_stores_a_few_per_cent_of_its_encoder(mini: Study) -> None:
+    estimate = Estimate(mini, Assumed())
+    for run in runs(mini):
+        if mini.methods[run.method].base == "madx":
+            found = estimate.count(run)
+            assert found.stored < 0.08 * found.total, run

@@ -20,6 +20,7 @@ SWAPPING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "qcross with its bias": ({"swap": "weight+bias"}, {"tune": "query", "p_mask": 1}),
     "madx": ({}, {"tune": "language"}),
     "madx by the equations": ({"wiring": "paper"}, {"tune": "language"}),
+    "madx without the invertible": ({"invertible": False}, {"tune": "language", "invertible": False}),
     "madx without the last layer": ({"leave_out_last": True}, {"tune": "language"}),
 }
 RUN = "results/s/runs/t/e/m/en-fr/seed1"
