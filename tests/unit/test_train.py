@@ -18,7 +18,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from test_batches import write
-from transformers import BertConfig, BertForSequenceClassification, BertModel, XLMRobertaConfig, XLMRobertaForMaskedLM
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+)
 
 from xlgrid import batches, deltas, evaluate, heads
 from xlgrid.methods import Method
@@ -212,6 +219,22 @@ def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
     assert snapshots(tmp_path) == snapshots(kept)
     assert result(tmp_path) == result(kept)
     assert not list(tmp_path.glob(".step*"))
+
+
+def test_adapters_of_a_text_killed_and_resumed_are_identical(tmp_path: Path) -> None:
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    torch.manual_seed(1)
+    BertForMaskedLM(BertConfig(vocab_size=50, max_position_embeddings=40, **size)).save_pretrained(tmp_path / "encoder")
+    rng = np.random.default_rng(1)
+    text = write(tmp_path / "text.arrow", [rng.integers(5, 40, 12).tolist() for _ in range(60)], "mlm")
+    asked = recipe("madx", snapshots=STEPS).model_copy(
+        update={"task": "mlm", "kind": "mlm", "options": {"tune": "language"}}
+    )
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    train(asked, tmp_path / "encoder", [text], [text], whole)
+    assert killed(20, signal.SIGKILL, asked, tmp_path / "encoder", text, broken).returncode == -signal.SIGKILL
+    train(asked, tmp_path / "encoder", [text], [text], broken)
+    assert (result(broken), snapshots(broken)) == (result(whole), snapshots(whole))
 
 
 def stopped(at: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path) -> Loop:
