@@ -1,4 +1,4 @@
-"""Tiny encoders: BERT's or XLM-R's architecture, pre-trained from scratch in about a minute by MLM, TLM on bitext, and NSP."""
+"""Tiny encoders: BERT's or XLM-R's architecture, pre-trained from scratch in minutes by MLM, TLM on bitext, and NSP."""
 
 import sys
 import time

@@ -58,8 +58,7 @@ def stream(
 ) -> tuple[Generator[tuple[int, Any], None, None], str]:
     """A column of a split of a source in a language: number and value of each row that `where` and `limit` select.
 
-    What the Hub has is read from there as it is asked for; nothing is kept on disk, and in memory at most what one of its
-    files has. Rows are counted from 0, after
+    What the Hub has is read from there as it is asked for, and nothing is kept on disk. Rows are counted from 0, after
     `where`; in plain text lines are, of which empty ones are no rows, so that those of parallel files keep their numbers.
 
     Returns:
