@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from project import ROOT, planned, project, shown, small
 
+from xlgrid.study import load_study
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -30,6 +32,15 @@ def test_an_exhibit_of_a_paper_takes_what_its_documentation_says(folder: Path, s
     jobs = planned(folder, f"results/{study}/exhibits/{exhibit}.csv", f"--config study={study}")
     runs, on_text, cells = row(study, exhibit)
     assert (jobs["train"], jobs["text_tokens"], jobs["evaluate"]) == (runs, on_text, cells)
+
+
+def test_all_of_a_paper_is_planned_with_what_its_documentation_says(folder: Path) -> None:
+    """With all of its exhibits; on text two methods of an encoder share the tokens."""
+    jobs = planned(folder, "results/pfeiffer2020/report.html", "--config study=pfeiffer2020")
+    runs, _, cells = row("pfeiffer2020", "whole study")
+    assert (jobs["train"], jobs["evaluate"]) == (runs, cells)
+    drawn = sum(number for rule, number in jobs.items() if rule.startswith(("table", "figure")))
+    assert drawn == len(load_study(folder / "studies" / "pfeiffer2020.yaml").exhibits)
 
 
 def test_a_language_of_one_s_own_is_planned_as_the_readme_shows_it(folder: Path) -> None:
