@@ -49,7 +49,7 @@ def read_run(run: str | Path) -> dict[str, Any]:
             raise ValueError("entries are missing")
         return record
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path} does not exist: rerun training") from error
+        raise FileNotFoundError(f"{path} does not exist: check the path, or rerun training") from error
     except ValueError as error:
         raise ValueError(f"{path} is damaged ({error}): delete it and rerun training") from error
 
@@ -176,6 +176,6 @@ def _stored(
             tensors = {name: stored.get_tensor(name) for name in filter(wanted, shapes)}
             return tensors, shapes, (stored.metadata() or {}).get("digest")
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path} does not exist: rerun training") from error
+        raise FileNotFoundError(f"{path} does not exist: check the path, or rerun training") from error
     except (SafetensorError, OSError) as error:
         raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error

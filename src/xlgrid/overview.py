@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid import ledger
-from xlgrid.grid import MLM, Cell, Run, data_of, starting_runs
+from xlgrid.grid import MLM, Cell, Run, data_of, runs, starting_runs
 from xlgrid.languages import parts
 from xlgrid.study import Study
 
@@ -29,7 +29,7 @@ class Failure(NamedTuple):
 class Overview(NamedTuple):
     """A study at one moment.
 
-    cells, runs: planned -> state: done, running, training, queued, failed or waiting; a cell that nothing is done for but its run has the run's state.
+    cells, runs: planned, runs on text and of first tasks among them -> state: done, running, training, queued, failed or waiting; a cell that nothing is done for but its run has the run's state.
     broken: cells that wait for a job that failed.
     flight: jobs in the ledger, (rule, running or queued) -> number.
     left: how much time is left, as a sentence; empty if nobody knows.
@@ -147,10 +147,10 @@ def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collecti
         job = known.get(target)
         return {"running": running, "queued": "queued"}.get(job.state if job else "", "waiting")
 
-    runs: dict[Run, str] = {}
-    for run in dict.fromkeys(cell.run for cell in planned):
+    trained: dict[Run, str] = {}
+    for run in runs(study, planned):
         result = f"{run.folder}/run.json"
-        runs[run] = "done" if result in made else "failed" if failure(run) else state(result, "training")
+        trained[run] = "done" if result in made else "failed" if failure(run) else state(result, "training")
     states: dict[Cell, str] = {}
     broken: dict[Cell, Failure] = {}
     for cell in planned:
@@ -160,18 +160,18 @@ def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collecti
             states[cell], broken[cell] = "failed", found
         else:
             states[cell] = state(path, "running")
-            if states[cell] == "waiting" and runs[cell.run] in ("training", "queued"):
-                states[cell] = runs[cell.run]
+            if states[cell] == "waiting" and trained[cell.run] in ("training", "queued"):
+                states[cell] = trained[cell.run]
     busy = {job for job in known.values() if job.state in ("queued", "running")}
     ours = [job for job in busy if any(name.startswith(f"{root}/") and name not in made for name in job.outputs)]
     flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in ours)
     left = ""
     if flight:
         cells_done = _mtimes([cell.path for cell, now in states.items() if now == "done"])
-        runs_done = _mtimes([f"{run.folder}/run.json" for run, now in runs.items() if now == "done"])
-        to_come = [sum(now not in ("done", "failed") for now in some.values()) for some in (states, runs)]
+        runs_done = _mtimes([f"{run.folder}/run.json" for run, now in trained.items() if now == "done"])
+        to_come = [sum(now not in ("done", "failed") for now in some.values()) for some in (states, trained)]
         left = time_left(time.time(), cells_done, to_come[0], runs_done, to_come[1])
-    return Overview(study.name, states, runs, broken, flight, left)
+    return Overview(study.name, states, trained, broken, flight, left)
 
 
 def _mtimes(paths: list[str]) -> list[float]:
@@ -183,7 +183,8 @@ def _mtimes(paths: list[str]) -> list[float]:
 
 
 def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: list[float], runs_left: int) -> str:
-    """How much time is left at the rate of late: "about 2 h 10 min left at the rate of the last 15 min".
+    """How much time is left at the rate of late: "about 2 h 10 min left for the whole study at the rate of the last
+    15 min".
 
     Cells come in bursts after their run and runs take longer, so the later of the two ends counts.
 
@@ -196,7 +197,7 @@ def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: l
         return ""
     ends = [(left / rate[0], rate[1]) for left, rate in ((cells_left, cell), (runs_left, run)) if rate]
     seconds, span = max(ends)
-    what = "left" if cell else "until all runs are trained"
+    what = "left for the whole study" if cell else "until all runs are trained"
     return f"about {_duration(seconds)} {what} at the rate of the last {_duration(span)}"
 
 

@@ -328,4 +328,4 @@ def test_the_command_exports_and_says_what_is_wrong(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"adapter_config.json", "adapter.safetensors"}
     (tmp_path / "run" / "delta.safetensors").unlink()
     done = CliRunner().invoke(app, [*given, "--output", str(tmp_path / "other")])
-    assert done.exit_code == 1 and "delta.safetensors does not exist: rerun training" in done.output
+    assert done.exit_code == 1 and "delta.safetensors does not exist: check the path, or rerun training" in done.output

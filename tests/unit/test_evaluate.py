@@ -115,8 +115,8 @@ def spoil(run: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("no delta", r"delta\.safetensors does not exist: rerun training"),
-        ("no record", r"run\.json does not exist: rerun training"),
+        ("no delta", r"delta\.safetensors does not exist: check the path, or rerun training"),
+        ("no record", r"run\.json does not exist: check the path, or rerun training"),
         ("truncated delta", r"delta\.safetensors is truncated .* rerun training"),
         ("truncated record", r"run\.json is damaged .* rerun training"),
         ("another recipe", r"belongs to recipe .* rerun training"),

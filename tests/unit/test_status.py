@@ -357,10 +357,10 @@ def every(seconds: float, number: int, until: float = NOW) -> list[float]:
 @pytest.mark.parametrize(
     ("cells_done", "cells_left", "runs_done", "runs_left", "expected"),
     [
-        (every(9, 1000), 600, [], 0, "about 1 h 30 min left at the rate of the last 15 min"),
-        (every(10, 31), 6, [], 0, "about 1 min left at the rate of the last 5 min"),
-        (every(600, 20), 6 * 24 * 3, [], 0, "about 3 d left at the rate of the last 1 h"),
-        (every(1, 200), 200, every(300, 9), 12, "about 1 h left at the rate of the last 40 min"),
+        (every(9, 1000), 600, [], 0, "about 1 h 30 min left for the whole study at the rate of the last 15 min"),
+        (every(10, 31), 6, [], 0, "about 1 min left for the whole study at the rate of the last 5 min"),
+        (every(600, 20), 6 * 24 * 3, [], 0, "about 3 d left for the whole study at the rate of the last 1 h"),
+        (every(1, 200), 200, every(300, 9), 12, "about 1 h left for the whole study at the rate of the last 40 min"),
         ([], 100, every(60, 100), 90, "about 1 h 30 min until all runs are trained at the rate of the last 15 min"),
         (every(60, 4), 100, [], 3, ""),
         (every(60, 100, NOW - 86400), 100, [], 3, ""),
@@ -479,6 +479,7 @@ def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text()
         one for one in rests if "@" in one and not one.startswith(("results/tiny/runs/", "results/tiny/cells/"))
     ]
     seen = overview.look(study, planned, ledger.FOLDER)
+    assert {run.task for run in seen.runs} == {"mlm", "first", "ner"}
     [table] = [part for part in status.matrices(seen, 200) if isinstance(part, Table)]
     assert list(table.columns[0].cells) == ["qa1", "qa2"]
 
