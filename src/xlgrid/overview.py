@@ -29,7 +29,8 @@ class Failure(NamedTuple):
 class Overview(NamedTuple):
     """A study at one moment.
 
-    cells, runs: planned, runs on text and of first tasks among them -> state: done, running, training, queued, failed or waiting; a cell that nothing is done for but its run has the run's state.
+    cells, runs: planned, runs on text and of first tasks among them -> state: done, running, training, queued, failed or
+        waiting; a cell that nothing is done for but its run has the run's state.
     broken: cells that wait for a job that failed.
     flight: jobs in the ledger, (rule, running or queued) -> number.
     left: how much time is left, as a sentence; empty if nobody knows.
