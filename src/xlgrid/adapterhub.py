@@ -187,7 +187,7 @@ def export(run: str | Path, encoder: str | Path, folder: str | Path, safetensors
         ValueError: a file is damaged, or the run has no adapters.
         OSError: `folder` cannot be written.
     """
-    from xlgrid.deltas import read_run
+    from xlgrid.deltas import DELTA, read_delta, read_run
     from xlgrid.methods import make
     from xlgrid.recipe import Recipe
 
@@ -202,7 +202,7 @@ def export(run: str | Path, encoder: str | Path, folder: str | Path, safetensors
     origin = path.with_name("encoder.json")
     if origin.is_file():
         config["_name_or_path"] = json.loads(origin.read_text(encoding="utf-8")).get("hub")
-    tensors = _tensors(Path(run) / "delta.safetensors", "rerun training")
+    tensors, _, _ = read_delta(Path(run) / DELTA)
     name = recipe.source if method.tune == "language" else recipe.task
     write(folder, tensors, config, method, re.sub(r"[^\w-]", "-", name), safetensors)
 
@@ -293,10 +293,10 @@ def _weights(folder: Path) -> dict[str, "torch.Tensor"]:
     path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if path is None:
         raise FileNotFoundError(f"{folder} has none of {', '.join(WEIGHTS)}: fetch the adapter again")
-    return {_renamed(key): tensor for key, tensor in _tensors(path, "fetch it again").items()}
+    return {_renamed(key): tensor for key, tensor in _tensors(path).items()}
 
 
-def _tensors(path: Path, advice: str) -> dict[str, "torch.Tensor"]:
+def _tensors(path: Path) -> dict[str, "torch.Tensor"]:
     """The tensors of a file of safetensors or of torch, which may hold nothing else."""
     import pickle
 
@@ -308,10 +308,8 @@ def _tensors(path: Path, advice: str) -> dict[str, "torch.Tensor"]:
         if path.suffix == ".safetensors":
             return dict(load_file(path))
         return dict(torch.load(path, map_location="cpu", weights_only=True))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{path} does not exist: {advice}") from error
     except (SafetensorError, OSError, RuntimeError, EOFError, TypeError, ValueError, pickle.UnpicklingError) as error:
-        raise ValueError(f"{path} is damaged, or holds more than tensors ({error}): {advice}") from error
+        raise ValueError(f"{path} is damaged, or holds more than tensors ({error}): fetch it again") from error
 
 
 def _renamed(key: str) -> str:

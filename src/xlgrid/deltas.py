@@ -103,7 +103,7 @@ def load_start(
                 f"{path} does not exist (there are snapshots of the steps: {', '.join(map(str, there)) or 'none'}): check "
                 f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew"
             )
-        trained, shapes, digest = _stored(path, lambda name: has_place(name) and wanted(name))
+        trained, shapes, digest = read_delta(path, lambda name: has_place(name) and wanted(name))
         if step and digest != (beside := read_run(folder)["digest"]):
             raise ValueError(
                 f"{path} is of recipe {digest}, the run.json beside it of {beside}: delete {folder} and run the study again, "
@@ -143,7 +143,7 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
     import torch
 
     expected = kept(model, method)
-    delta, _, of = _stored(path)
+    delta, _, of = read_delta(path)
     if of != digest:
         raise ValueError(
             f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training"
@@ -163,11 +163,16 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
             expected[name].copy_(tensor)
 
 
-def _stored(
+def read_delta(
     path: Path, wanted: Callable[[str], bool] = lambda name: True
 ) -> tuple[dict[str, "torch.Tensor"], dict[str, tuple[int, ...]], str | None]:
     """The tensors that are wanted of a `delta.safetensors` or snapshot, the shapes of all that are in it, and the digest of
-    the recipe that it is of."""
+    the recipe that it is of.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is truncated.
+    """
     from safetensors import SafetensorError, safe_open
 
     try:
