@@ -189,6 +189,7 @@ def export_adapter(
 
     with _plainly():
         export(run, encoder, output, safetensors)
+        print(f"{output}: written, for `model.load_adapter` of the adapters library")
 
 
 @app.command()

@@ -12,6 +12,7 @@ from pydantic import Field, PositiveInt, model_validator
 from xlgrid import streams, world
 from xlgrid.data import Origin
 from xlgrid.files import whole, write_text
+from xlgrid.languages import language as known
 from xlgrid.languages import natural
 from xlgrid.languages.artificial import artificial, is_artificial
 from xlgrid.logic import IS_A, VARIABLE, Literal, Rule
@@ -162,6 +163,8 @@ def make_text(
 
     settings = settings or TextSettings()
     lines = Path(out).suffix == ".txt"
+    if not settings.fetches(language):
+        known(language)
     if lines and (settings.fetches(language) or not is_artificial(language)):
         raise ValueError(f"{out}: only sentences of an artificial language fit lines of text: end the name in .parquet")
     if settings.fetches(language):

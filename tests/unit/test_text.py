@@ -242,6 +242,12 @@ def test_lines_of_an_artificial_language_are_its_text_again(tmp_path):
     assert not (tmp_path / "en.txt").exists()
 
 
+@pytest.mark.parametrize("suffix", ["txt", "parquet"])
+def test_a_language_that_is_none_is_told_before_a_file_is_named(tmp_path, suffix):
+    with pytest.raises(ValueError, match=r"unknown language 'qa0' .* artificial ones are qa1, qa2, \.\.\. \(qa to qt"):
+        make_text("qa0", tmp_path / f"qa0.{suffix}")
+
+
 def test_a_file_of_ones_own_wins_over_the_data_of_the_others(tmp_path):
     settings = premises(tmp_path, "fr", ["A", "B"]) | {"files": {"en": str(written(tmp_path / "my.txt"))}}
     assert texts(tmp_path, "en", **settings)["text"].to_pylist() == SAID
