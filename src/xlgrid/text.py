@@ -9,10 +9,9 @@ from typing import Literal as OneOf
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid import streams, world
+from xlgrid import languages, streams, world
 from xlgrid.data import Origin
 from xlgrid.files import whole, write_text
-from xlgrid.languages import language as known
 from xlgrid.languages import natural
 from xlgrid.languages.artificial import artificial, is_artificial
 from xlgrid.logic import IS_A, VARIABLE, Literal, Rule
@@ -162,12 +161,12 @@ def make_text(
     import pyarrow.parquet as pq
 
     settings = settings or TextSettings()
-    lines = Path(out).suffix == ".txt"
-    if not settings.fetches(language):
-        known(language)
-    if lines and (settings.fetches(language) or not is_artificial(language)):
+    lines, fetches = Path(out).suffix == ".txt", settings.fetches(language)
+    if not fetches:
+        languages.language(language)
+    if lines and (fetches or not is_artificial(language)):
         raise ValueError(f"{out}: only sentences of an artificial language fit lines of text: end the name in .parquet")
-    if settings.fetches(language):
+    if fetches:
         found, where = _fetched(language, settings, lock)
         with closing(found), whole(out) as aside:
             _write(found, where, settings.most_characters, aside)

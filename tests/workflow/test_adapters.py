@@ -133,10 +133,20 @@ def test_a_run_made_for_a_target_began_with_text_of_that(built: Path) -> None:
     ],
 )
 def test_a_run_of_adapters_stores_them_and_the_head_of_its_task_alone(built: Path, run: str, parts: set[str]) -> None:
-    tensors, _, _ = read_delta(built / RESULTS / "runs" / run / "seed1/delta.safetensors")
+    stored = built / RESULTS / "runs" / run / "seed1/delta.safetensors"
+    assert stored.stat().st_size < (built / RESULTS / "encoders/mini-xlmr/model.safetensors").stat().st_size
+    tensors, _, _ = read_delta(stored)
     found = {name: parts.intersection(name.split(".")) for name in tensors}
     assert [name for name, of in found.items() if not of] == []
     assert set().union(*found.values()) == parts
+
+
+def test_a_run_of_adapters_on_a_task_stores_all_that_it_trained(built: Path) -> None:
+    folder = built / RESULTS / "runs/wikiann/mini-xlmr/madx/qa1/seed1"
+    trained = json.loads((folder / "run.json").read_text())["parameters"]["trained"]
+    tensors, _, _ = read_delta(folder / "delta.safetensors")
+    assert sum(tensor.numel() for tensor in tensors.values()) == trained
+    assert trained * 4 <= (folder / "delta.safetensors").stat().st_size
 
 
 def test_language_adapters_are_trained_once_for_all_tasks_and_seeds(built: Path) -> None:
