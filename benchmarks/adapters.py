@@ -20,9 +20,12 @@ from safetensors.torch import save
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig
 
-from xlgrid import batches, deltas, evaluate, heads
+from xlgrid.data import batches
+from xlgrid.evaluation import cell as evaluate
 from xlgrid.methods import make
-from xlgrid.parameters import HUB
+from xlgrid.models import deltas
+from xlgrid.models import load as heads
+from xlgrid.models.parameters import HUB
 
 # What is trained, its head, and the method; each head's first is what the others are compared with.
 METHODS: dict[str, tuple[str, str, dict[str, Any]]] = {

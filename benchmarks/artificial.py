@@ -3,8 +3,8 @@
 import sys
 import time
 
-from xlgrid import world
-from xlgrid.languages.artificial import artificial
+from xlgrid.synthetic import world
+from xlgrid.synthetic.artificial import artificial
 
 N = 20_000
 

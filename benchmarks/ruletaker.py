@@ -9,8 +9,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from xlgrid.data import make_data, make_meanings
-from xlgrid.languages.natural import natural_codes
+from xlgrid.data.sources import make_data, make_meanings
+from xlgrid.synthetic.natural import natural_codes
 
 
 def main() -> None:

@@ -19,13 +19,15 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from xlgrid import batches, evaluate, heads
-from xlgrid.estimate import Assumed, Estimate
-from xlgrid.grid import MLM, Run, runs
+from xlgrid.data import batches
+from xlgrid.evaluation import cell as evaluate
 from xlgrid.methods import Method, make
-from xlgrid.parameters import configuration
-from xlgrid.study import Study, load_study
-from xlgrid.tasks import task
+from xlgrid.models import load as heads
+from xlgrid.models.parameters import configuration
+from xlgrid.plan.estimate import Assumed, Estimate
+from xlgrid.plan.grid import Run, runs
+from xlgrid.study.schema import Study, load_study
+from xlgrid.tasks import MLM, task
 
 
 class Work:

@@ -18,25 +18,25 @@ import numpy as np
 ARTICLE = 2500
 # In a process of its own too, because a process starts with the peak of the one that it comes from.
 ENCODER = """
-from xlgrid.mini import MiniEncoder, make_mini
-from xlgrid.text import TextSettings, make_text
+from xlgrid.training.mini import MiniEncoder, make_mini
+from xlgrid.data.text import TextSettings, make_text
 make_text("en", "en.parquet", TextSettings(sentences=500))
 sizes = {"vocab": 2000, "hidden": 8, "layers": 1, "heads": 1, "intermediate": 8, "steps": 1, "batch": 2}
 make_mini(MiniEncoder(languages=("en",), **sizes), {"en": "en.parquet"}, "encoder")
 """
 STEPS = {
     "text": """
-from xlgrid.text import TextSettings, make_text
+from xlgrid.data.text import TextSettings, make_text
 make_text("qa1", "text.parquet", TextSettings(files={"qa1": "text.txt"}))
 """,
     "tokens": """
-from xlgrid.tokens import tokenize_text
+from xlgrid.data.tokenize import tokenize_text
 tokenize_text(["text.parquet"], "encoder", "train.arrow", "dev.arrow", documents="split", max_length=256)
 """,
     "batches": """
 from itertools import islice
-from xlgrid import batches
-from xlgrid.recipe import Training
+from xlgrid.data import batches
+from xlgrid.training.recipe import Training
 import numpy as np, torch
 def held():
     return int(open("/proc/self/status").read().partition("RssAnon:")[2].split()[0])

@@ -6,7 +6,7 @@ Run from the repository root: python benchmarks/theories.py [--n 20000]
 import argparse
 import time
 
-from xlgrid.theories import MAX_DEPTH, TheoryOptions, examples
+from xlgrid.synthetic.theories import MAX_DEPTH, TheoryOptions, examples
 
 
 def main() -> None:

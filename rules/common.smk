@@ -6,24 +6,14 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from xlgrid import adapterhub
-from xlgrid.claims import terms
-from xlgrid.exhibits import compared, contrasts, needed, references, tabular
-from xlgrid.grid import (
-    MLM,
-    Cell,
-    Contrast,
-    Run,
-    cells,
-    constraint,
-    data_of,
-    explain,
-    files,
-    runs,
-    starting_runs,
-)
+from xlgrid.training import adapterhub
+from xlgrid.results.claims import terms
+from xlgrid.exhibits.schema import compared, contrasts, needed, references, tabular
+from xlgrid.plan.grid import Cell, Contrast, Run, cells, constraint, explain, files, runs, starting_runs
+from xlgrid.tasks import MLM
+from xlgrid.languages.sources import data_of
 from xlgrid.languages import parts
-from xlgrid.study import load_study
+from xlgrid.study.schema import load_study
 from xlgrid.tasks import task
 
 # A study of many cells is millions of objects of Snakemake, which looking for garbage among slows by half.

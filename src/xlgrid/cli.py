@@ -61,7 +61,7 @@ def _plainly() -> Iterator[None]:
 @app.command()
 def meanings(kind: str, output: Output, options: Json = "{}") -> None:
     """Make the meanings of a generated task, which every language then says."""
-    from xlgrid.data import make_meanings
+    from xlgrid.data.sources import make_meanings
 
     with _plainly():
         make_meanings(kind, json.loads(options), output)
@@ -70,7 +70,7 @@ def meanings(kind: str, output: Output, options: Json = "{}") -> None:
 @app.command()
 def data(kind: str, language: str, meanings: File, output: Output, options: Json = "{}") -> None:
     """Say the meanings of a generated task in a language or pair."""
-    from xlgrid.data import make_data
+    from xlgrid.data.sources import make_data
 
     with _plainly():
         make_data(kind, json.loads(options), language, meanings, output)
@@ -79,7 +79,7 @@ def data(kind: str, language: str, meanings: File, output: Output, options: Json
 @app.command()
 def fetch_data(kind: str, language: str, split: str, source: Json, lock: File, output: Output) -> None:
     """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
-    from xlgrid.data import fetch_data
+    from xlgrid.data.sources import fetch_data
 
     with _plainly():
         fetch_data(kind, json.loads(source), language, split, output, lock)
@@ -93,7 +93,7 @@ def text(
     lock: Annotated[Path | None, typer.Option(help="the lock file, for text from the Hub")] = None,
 ) -> None:
     """Make or fetch text in a language to pre-train on; one id means the same in every language of a world."""
-    from xlgrid.text import TextSettings, make_text
+    from xlgrid.data.text import TextSettings, make_text
 
     with _plainly():
         make_text(language, output, TextSettings.model_validate_json(settings), lock)
@@ -102,7 +102,7 @@ def text(
 @app.command()
 def mini_encoder(texts: list[Path], spec: Json, output: Output) -> None:
     """Pre-train a tiny encoder on texts named {language}.parquet."""
-    from xlgrid.mini import MiniEncoder, make_mini
+    from xlgrid.training.mini import MiniEncoder, make_mini
 
     with _plainly():
         make_mini(MiniEncoder.model_validate_json(spec), {path.stem: path for path in texts}, output)
@@ -111,7 +111,7 @@ def mini_encoder(texts: list[Path], spec: Json, output: Output) -> None:
 @app.command()
 def fetch_encoder(hub: str, lock: File, output: Output, revision: Annotated[str, typer.Option()] = "main") -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
-    from xlgrid.encoders import fetch_encoder
+    from xlgrid.data.encoders import fetch_encoder
 
     with _plainly():
         fetch_encoder(hub, revision, output, lock)
@@ -120,7 +120,7 @@ def fetch_encoder(hub: str, lock: File, output: Output, revision: Annotated[str,
 @app.command()
 def copy_encoder(path: Path, output: Output) -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
-    from xlgrid.encoders import copy_encoder
+    from xlgrid.data.encoders import copy_encoder
 
     with _plainly():
         copy_encoder(path, output)
@@ -137,7 +137,7 @@ def tokenize(
     stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
-    from xlgrid.tokens import tokenize
+    from xlgrid.data.tokenize import tokenize
 
     with _plainly():
         tokenize(data, encoder, kind, max_length, output, one_separator, stride)
@@ -155,7 +155,7 @@ def tokenize_text(
     dev_inputs: Annotated[int, typer.Option(help="most inputs for --dev")] = 10_000,
 ) -> None:
     """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
-    from xlgrid.tokens import tokenize_text
+    from xlgrid.data.tokenize import tokenize_text
 
     with _plainly():
         tokenize_text([*texts], encoder, train, dev, one_separator, documents, max_length, dev_inputs)
@@ -170,8 +170,8 @@ def train(
     output: Output,
 ) -> None:
     """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
-    from xlgrid.recipe import Recipe
-    from xlgrid.train import train as train_run
+    from xlgrid.training.loop import train as train_run
+    from xlgrid.training.recipe import Recipe
 
     with _plainly():
         train_run(Recipe.model_validate_json(recipe), encoder, train, dev, output)
@@ -185,7 +185,7 @@ def export_adapter(
     safetensors: Annotated[bool, typer.Option("--safetensors", help="instead of pytorch_adapter.bin")] = False,
 ) -> None:
     """Write the language or task adapters that a run has trained to a folder, as the `adapters` library saves them."""
-    from xlgrid.adapterhub import export
+    from xlgrid.training.adapterhub import export
 
     with _plainly():
         export(run, encoder, output, safetensors)
@@ -202,8 +202,8 @@ def import_adapter(
     lock: Annotated[Path | None, typer.Option(help="the lock file, for weights from the Hub")] = None,
 ) -> None:
     """Take over an adapter in the layout of AdapterHub as a run on text."""
-    from xlgrid.imported import import_adapter
-    from xlgrid.recipe import Recipe
+    from xlgrid.training.imported import import_adapter
+    from xlgrid.training.recipe import Recipe
 
     with _plainly():
         import_adapter(Recipe.model_validate_json(recipe), encoder, place, output, revision, lock)
@@ -212,8 +212,8 @@ def import_adapter(
 @app.command()
 def evaluate(cell: str) -> None:
     """Make a cell, results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json: its path says from what."""
-    from xlgrid.evaluate import evaluate
-    from xlgrid.grid import Cell, parse
+    from xlgrid.evaluation.cell import evaluate
+    from xlgrid.plan.grid import Cell, parse
 
     with _plainly():
         made = parse(cell)
@@ -225,8 +225,8 @@ def evaluate(cell: str) -> None:
 @app.command()
 def attention(contrast: str) -> None:
     """Compare a run's attention on two targets: results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json."""
-    from xlgrid.attention import compare
-    from xlgrid.grid import Contrast, parse
+    from xlgrid.evaluation.attention import compare
+    from xlgrid.plan.grid import Contrast, parse
 
     with _plainly():
         made = parse(contrast)
@@ -239,8 +239,8 @@ def attention(contrast: str) -> None:
 @app.command()
 def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
-    from xlgrid.render import render_exhibit
-    from xlgrid.study import load_study
+    from xlgrid.report.render import render_exhibit
+    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -250,8 +250,8 @@ def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Op
 @app.command()
 def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
-    from xlgrid.study import load_study
-    from xlgrid.verdicts import render_claims
+    from xlgrid.results.verdicts import render_claims
+    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -269,11 +269,11 @@ def status(
 
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
-    from xlgrid import status
-    from xlgrid.grid import cells
-    from xlgrid.ledger import FOLDER
-    from xlgrid.overview import look
-    from xlgrid.study import load_study
+    from xlgrid.plan.grid import cells
+    from xlgrid.report import status
+    from xlgrid.report.ledger import FOLDER
+    from xlgrid.report.overview import look
+    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -307,8 +307,8 @@ def cost(
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
 ) -> None:
     """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
-    from xlgrid import cost
-    from xlgrid.study import load_study
+    from xlgrid.plan import cost
+    from xlgrid.study.schema import load_study
 
     with _plainly():
         assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
@@ -322,12 +322,12 @@ def partial(
     ledger: Ledger = None,
 ) -> None:
     """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
-    from xlgrid.grid import cells
-    from xlgrid.ledger import FOLDER
-    from xlgrid.overview import failed_files, look
-    from xlgrid.render import render_exhibit
-    from xlgrid.status import show
-    from xlgrid.study import load_study
+    from xlgrid.plan.grid import cells
+    from xlgrid.report.ledger import FOLDER
+    from xlgrid.report.overview import failed_files, look
+    from xlgrid.report.render import render_exhibit
+    from xlgrid.report.status import show
+    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -335,7 +335,7 @@ def partial(
         show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
         made = {f"exhibit {name}": functools.partial(render_exhibit, study, name) for name in study.exhibits}
         if study.claims:
-            from xlgrid.verdicts import render_claims
+            from xlgrid.results.verdicts import render_claims
 
             made["claims"] = functools.partial(render_claims, study)
         for name, render in made.items():

@@ -5,7 +5,7 @@ from importlib import import_module
 
 # What all models and tokenisers rest on, a thousand modules each, `transformers` imports only with the first of them.
 _MODELS = (
-    "xlgrid.recipe",
+    "xlgrid.training.recipe",
     "xlgrid.methods",
     "torch",
     "transformers.modeling_utils",
@@ -13,7 +13,7 @@ _MODELS = (
     "safetensors.torch",
 )
 _TOKENISERS = (
-    "xlgrid.tokens",
+    "xlgrid.data.tokenize",
     "transformers.models.auto.tokenization_auto",
     "pandas",
     "pyarrow.dataset",
@@ -21,16 +21,16 @@ _TOKENISERS = (
 )
 # What the commands import when they run.
 LIBRARIES = {
-    "meanings": ("xlgrid.data", "pandas", "pyarrow.parquet"),
-    "data": ("xlgrid.data", "pandas", "pyarrow.parquet"),
-    "text": ("xlgrid.text", "pandas", "pyarrow.parquet"),
+    "meanings": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
+    "data": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
+    "text": ("xlgrid.data.text", "pandas", "pyarrow.parquet"),
     "tokenize": _TOKENISERS,
     "tokenize-text": _TOKENISERS,
-    "mini-encoder": ("xlgrid.mini", "xlgrid.heads", "pandas", *_MODELS),
-    "train": ("xlgrid.train", *_MODELS),
-    "evaluate": ("xlgrid.evaluate", *_MODELS),
-    "attention": ("xlgrid.attention", "tokenizers", *_MODELS),
-    "exhibit": ("xlgrid.render", "xlgrid.plots", "xlgrid.tables"),
+    "mini-encoder": ("xlgrid.training.mini", "xlgrid.models.load", "pandas", *_MODELS),
+    "train": ("xlgrid.training.loop", *_MODELS),
+    "evaluate": ("xlgrid.evaluation.cell", *_MODELS),
+    "attention": ("xlgrid.evaluation.attention", "tokenizers", *_MODELS),
+    "exhibit": ("xlgrid.report.render", "xlgrid.exhibits.plots", "xlgrid.exhibits.tables"),
 }
 
 
@@ -45,8 +45,9 @@ def warm_up(arguments: Sequence[str]) -> None:
     if command == "evaluate":
         import torch
 
-        from xlgrid import batches, evaluate
-        from xlgrid.grid import Cell, parse
+        from xlgrid.data import batches
+        from xlgrid.evaluation import cell as evaluate
+        from xlgrid.plan.grid import Cell, parse
 
         cell = parse(arguments[1])
         assert isinstance(cell, Cell)

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForPreTraining, PretrainedConfig, XLMRobertaConfig, XLMRobertaForMaskedLM
 
-from xlgrid.pieces import learn_pieces
+from xlgrid.data.vocabulary import learn_pieces
 from xlgrid.tasks import lot, ruletaker, xnli
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from project import ROOT, SIZES, project, shell
 
-from xlgrid.deltas import read_delta
-from xlgrid.study import Study, load_study
+from xlgrid.models.deltas import read_delta
+from xlgrid.study.schema import Study, load_study
 
 BASE = yaml.safe_load((ROOT / "studies" / "pfeiffer2020-mini.yaml").read_text())
 RESULTS = "results/demo"

@@ -16,8 +16,11 @@ from project import ROOT, project, shell, shown
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from xlgrid import batches, evaluate, heads, records
-from xlgrid.data import read_table
+from xlgrid.data import batches
+from xlgrid.data.sources import read_table
+from xlgrid.evaluation import cell as evaluate
+from xlgrid.models import load as heads
+from xlgrid.results import records
 
 BASE = yaml.safe_load((ROOT / "studies" / "foroutan2023.yaml").read_text())
 CHECKPOINTS = {"mbert": "bert-base-multilingual-cased", "xlmr-base": "xlm-roberta-base"}

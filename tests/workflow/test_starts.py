@@ -9,7 +9,9 @@ import torch
 from project import planned, project, shell, small
 from safetensors.torch import load_file
 
-from xlgrid import attention, batches, evaluate
+from xlgrid.data import batches
+from xlgrid.evaluation import attention
+from xlgrid.evaluation import cell as evaluate
 
 CELLS = "results/demo/cells/ruletaker-d0/mini-bert"
 RUNS = "results/demo/runs"

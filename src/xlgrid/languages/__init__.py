@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from xlgrid.names import unknown
+from xlgrid.base.names import unknown
 
 
 class Language(NamedTuple):
@@ -35,8 +35,8 @@ def language(code: str) -> Language:
     Raises:
         ValueError: no such language; names the nearest codes and how to add one.
     """
-    from xlgrid.languages.artificial import artificial, is_artificial
-    from xlgrid.languages.natural import lexicon, natural_codes
+    from xlgrid.synthetic.artificial import artificial, is_artificial
+    from xlgrid.synthetic.natural import lexicon, natural_codes
 
     if code in _table():
         return _table()[code]

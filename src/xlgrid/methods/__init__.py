@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import fields
 
+from xlgrid.base.names import unknown
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
-from xlgrid.names import unknown
 
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,

@@ -27,7 +27,7 @@ class MadX(Method):
         activation: of all adapters; of the published ones, those of XLM-R have relu, as in the paper, most of mBERT
             gelu_new.
         wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
-            in equations 1 and 2 (see `xlgrid.nn.adapter`).
+            in equations 1 and 2 (see `xlgrid.methods.adapter_modules`).
         inverse: the inverse of the invertible adapter comes before the decoder of the language-modelling head.
         lm_head: whether runs on text train the head's own layer and bias, as the library does; its decoder is tied to
             the frozen embeddings either way. The paper does not say.
@@ -71,7 +71,7 @@ class MadX(Method):
             )
 
     def install(self, model: "PreTrainedModel") -> None:
-        from xlgrid.nn.adapter import install
+        from xlgrid.methods.adapter_modules import install
 
         install(
             model,
@@ -129,7 +129,7 @@ class MadX(Method):
 
 def adapter_kind(name: str) -> Literal["language", "task"] | None:
     """Whether a parameter of a model is of its language adapters, the invertible one with them, of its task adapters, or of
-    neither; told by the names of `xlgrid.nn.adapter`."""
+    neither; told by the names of `xlgrid.methods.adapter_modules`."""
     at = set(name.split("."))
     if "task" in at:
         return "task"

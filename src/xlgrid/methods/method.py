@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.batches import Flags, Ints
+from xlgrid.base.arrays import Flags, Ints
 
 if TYPE_CHECKING:
     import torch

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from xlgrid.batches import Flags, Ints
+from xlgrid.base.arrays import Flags, Ints
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.method import Method, check_choice
 
@@ -31,7 +31,7 @@ class StructuredDropout(Method):
         check_share(self)
 
     def install(self, model: "PreTrainedModel") -> None:
-        from xlgrid.nn.structured import install
+        from xlgrid.methods.structured_attention import install
 
         install(model, cross=False)
 
@@ -79,7 +79,7 @@ class CrossQuery(Method):
 
     def install(self, model: "PreTrainedModel") -> None:
         """Q_cross is at first a copy of Q, by which only what both queries see counts twice."""
-        from xlgrid.nn.structured import install
+        from xlgrid.methods.structured_attention import install
 
         install(model, cross=True)
 
@@ -103,10 +103,10 @@ class CrossQuery(Method):
 
 
 def layout(contexts: Ints, switched: Flags, length: int, device: "torch.device", share: float, **options: Any) -> Any:
-    """A batch's `xlgrid.nn.structured.Layout`, with a share of the other kind's cells drawn by torch's generator."""
+    """A batch's `xlgrid.methods.structured_attention.Layout`, with a share of the other kind's cells drawn by torch's generator."""
     import torch
 
-    from xlgrid.nn.structured import Layout
+    from xlgrid.methods.structured_attention import Layout
 
     also = torch.rand(len(contexts), length, length, device=device) < share if share else None
     first, second = (torch.from_numpy(array).to(device, non_blocking=True) for array in (contexts, switched))

@@ -1,16 +1,19 @@
-"""Tasks: where their examples come from, the columns of their data, their labels and head (`xlgrid.metrics` follows)."""
+"""Tasks: where their examples come from, the columns of their data, their labels and head (`xlgrid.heads.metrics` follows)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from xlgrid import metrics
-from xlgrid.names import unknown
-from xlgrid.recipe import Strict
+from xlgrid.base.names import unknown
+from xlgrid.base.settings import Strict
+from xlgrid.heads import metrics
 from xlgrid.tasks import copa, lot, ruletaker, siqa, udpos, wikiann, xnli, xquad
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# The task of runs on text, which other runs begin with.
+MLM = "mlm"
 
 
 @dataclass(frozen=True)

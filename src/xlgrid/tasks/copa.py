@@ -10,8 +10,8 @@ the language, as in AdapterHub's notebook on COPA.
 from collections.abc import Sequence
 from typing import Any
 
-from xlgrid import causes
-from xlgrid.causes import Example, Options, from_json, to_json
+from xlgrid.synthetic import causes
+from xlgrid.synthetic.causes import Example, Options, from_json, to_json
 from xlgrid.tasks.wikiann import group, speaks
 
 __all__ = ["CHOICES", "COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]

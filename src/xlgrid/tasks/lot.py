@@ -18,10 +18,9 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid import logic
-from xlgrid.languages import natural
-from xlgrid.logic import IS_A
-from xlgrid.recipe import Strict
+from xlgrid.base.settings import Strict
+from xlgrid.synthetic import logic, natural
+from xlgrid.synthetic.logic import IS_A
 from xlgrid.tasks.ruletaker import speaks
 
 __all__ = ["COLUMNS", "LABELS", "Example", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]

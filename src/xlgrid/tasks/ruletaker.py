@@ -6,10 +6,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid import theories
-from xlgrid.languages import natural
-from xlgrid.recipe import Strict
-from xlgrid.theories import Example, TheoryOptions, from_json, to_json
+from xlgrid.base.settings import Strict
+from xlgrid.synthetic import natural, theories
+from xlgrid.synthetic.theories import Example, TheoryOptions, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 

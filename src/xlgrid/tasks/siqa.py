@@ -7,8 +7,8 @@ Columns are those of the Hub's lighteval/siqa, which has no test set:
 from collections.abc import Sequence
 from typing import Any
 
-from xlgrid import causes
-from xlgrid.causes import Example, Options, from_json, to_json
+from xlgrid.synthetic import causes
+from xlgrid.synthetic.causes import Example, Options, from_json, to_json
 from xlgrid.tasks.copa import group, speaks
 
 __all__ = ["CHOICES", "COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from xlgrid.languages.artificial import UPOS, artificial
+from xlgrid.synthetic.artificial import UPOS, artificial
+from xlgrid.synthetic.world import Fact
 from xlgrid.tasks.wikiann import Options, draw, from_json, group, speaks, to_json
-from xlgrid.world import Fact
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import Field, PositiveInt
 
-from xlgrid import world
-from xlgrid.languages.artificial import NER, Token, artificial, is_artificial
-from xlgrid.recipe import Strict
-from xlgrid.world import Fact, from_json, to_json
+from xlgrid.base.settings import Strict
+from xlgrid.synthetic import world
+from xlgrid.synthetic.artificial import NER, Token, artificial, is_artificial
+from xlgrid.synthetic.world import Fact, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -18,7 +18,7 @@ _SHARE = 0.8  # of the entities are for training where the others are held out
 
 
 class Options(Strict):
-    """What sentences of artificial languages are made of; the dials are explained at `xlgrid.languages.artificial`."""
+    """What sentences of artificial languages are made of; the dials are explained at `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="sentences in all three splits")
     seed: int = 0

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-from xlgrid import premises
-from xlgrid.languages import natural
-from xlgrid.premises import LABELS, Example, Options, from_json, to_json
+from xlgrid.synthetic import natural, premises
+from xlgrid.synthetic.premises import LABELS, Example, Options, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -38,7 +37,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     """One line of data in a language (`fr`) or pair (`en-fr`: premise in English, hypothesis in French).
 
     The sentences of the premise have one shuffled order, the same in every language and for each of its hypotheses.
-    Besides COLUMNS there is `depth`, see `xlgrid.premises.Example`, which data from the Hub lack.
+    Besides COLUMNS there is `depth`, see `xlgrid.synthetic.premises.Example`, which data from the Hub lack.
 
     Raises:
         ValueError: no such language.

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from xlgrid import world
 from xlgrid.languages import parts
-from xlgrid.languages.artificial import artificial
+from xlgrid.synthetic import world
+from xlgrid.synthetic.artificial import artificial
+from xlgrid.synthetic.world import Fact, Phrase
 from xlgrid.tasks import wikiann
 from xlgrid.tasks.wikiann import group, speaks
-from xlgrid.world import Fact, Phrase
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -32,7 +32,7 @@ _POOL, _MORE = 2, 60
 
 
 class Options(wikiann.Options):
-    """What contexts of artificial languages are made of; the dials are explained at `xlgrid.languages.artificial`."""
+    """What contexts of artificial languages are made of; the dials are explained at `xlgrid.synthetic.artificial`."""
 
     n: int = Field(10_000, gt=0, description="questions in all three splits, one for each context")
     sentences: int = Field(3, ge=1, le=8, description="facts of a context, no two with one verb")

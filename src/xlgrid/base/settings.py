@@ -1,0 +1,34 @@
+"""Strict settings: an unknown key is an error that names its nearest neighbour."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from xlgrid.base.names import unknown
+
+
+class Strict(BaseModel):
+    """A schema in which an unknown key is an error, of type `unknown_keys`, that names the nearest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, data: Any) -> Any:
+        wrong = [key for key in data if key not in cls.model_fields] if isinstance(data, dict) else []
+        if wrong:
+            keys = {str(key): unknown("key", key, cls.model_fields) for key in wrong}
+            raise PydanticCustomError("unknown_keys", "{text}", {"text": "; ".join(keys.values()), "keys": keys})
+        return data
+
+
+def plainly(error: ValidationError) -> str:
+    """The problems of a `ValidationError` in one line: where, what, and what was got."""
+    lines = []
+    for problem in error.errors():
+        where = ".".join(map(str, problem["loc"]))
+        text = problem["msg"].removeprefix("Value error, ")
+        own = problem["type"] in ("unknown_keys", "value_error")
+        lines.append(": ".join([where] * bool(where) + [text]) + ("" if own else f", got {problem['input']!r}"))
+    return "; ".join(lines)

@@ -1,0 +1,117 @@
+"""Encoders from the Hub or from disk, as ordinary transformers folders; `xlgrid.training.mini` makes tiny ones from scratch.
+
+A folder has config.json, model.safetensors, tokenizer.json, tokenizer_config.json, and encoder.json: where it is from.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from xlgrid.data import lock as locks
+
+# What is taken of a repository or folder: not the same weights again, for other libraries.
+_FILES = ["config.json", "model*.safetensors", "tokenizer*", "vocab*", "merges.txt"]
+_FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
+
+
+def fetch_encoder(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
+    """Fetch an encoder's config, tokenizer and safetensors from the Hub at the locked commit; add encoder.json.
+
+    Raises:
+        ValueError: the Hub cannot be reached, does not know it, or has no weights as safetensors.
+    """
+    from huggingface_hub import snapshot_download
+
+    commit = locks.commit(lock, "model", hub, revision)
+    try:
+        found = Path(snapshot_download(hub, revision=commit, allow_patterns=_FILES, ignore_patterns=["*/*"]))
+    except Exception as error:  # of whatever the Hub or the network raise, say what was being fetched
+        raise ValueError(f"cannot fetch the encoder {hub} at {commit[:7]}: {type(error).__name__}: {error}") from error
+    _copy(found, folder, {"source": "hub", "hub": hub, "revision": revision, "commit": commit})
+
+
+def copy_encoder(path: str | Path, folder: str | Path) -> None:
+    """Copy an encoder's config, tokenizer and safetensors from a local folder; add encoder.json.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: it is no encoder, or a damaged one.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no folder {path}: check the path of the encoder")
+    _copy(path, folder, {"source": "local", "path": str(path)})
+
+
+def check_encoder(folder: str | Path) -> None:
+    """Check that a folder has an encoder whose files are whole.
+
+    Raises:
+        FileNotFoundError: the folder or one of its files is missing.
+        ValueError: config.json or a file of weights is damaged.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no encoder {folder}: make or fetch it first")
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        if not (folder / name).is_file():
+            several = ", its weights are in several files" if list(folder.glob("model-*.safetensors")) else ""
+            raise FileNotFoundError(
+                f"{folder} has no {name}{several}: an encoder is a folder of config.json, model.safetensors and "
+                "tokenizer.json; save it so, or make or fetch it again"
+            )
+    try:
+        json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{folder}/config.json is damaged ({error}): delete the folder and make it again") from error
+    weights = folder / "model.safetensors"
+    try:
+        with safe_open(weights, framework="numpy") as opened:
+            opened.keys()
+    except (SafetensorError, OSError) as error:
+        raise ValueError(
+            f"{weights} is damaged, perhaps cut short at {weights.stat().st_size:,} bytes ({error}): "
+            f"delete {folder} and make or fetch it again"
+        ) from error
+
+
+def _copy(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
+    check_encoder(source)
+    with whole_folder(folder) as aside:
+        for file in sorted(source.iterdir()):
+            if file.is_file() and any(fnmatch(file.name, pattern) for pattern in _FILES):
+                shutil.copy(file, aside / file.name)
+        write_json(aside / "encoder.json", provenance)
+
+
+@contextmanager
+def whole_folder(folder: str | Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `folder`; when the block ends well, its files replace those there, config.json last."""
+    folder = Path(folder)
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}")
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        aside.mkdir(parents=True)
+        yield aside
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.iterdir():
+            if not (aside / old.name).exists():
+                old.unlink()
+        for file in sorted(aside.iterdir(), key=lambda file: file.name == "config.json"):
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+            file.replace(folder / file.name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write JSON as transformers does."""
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

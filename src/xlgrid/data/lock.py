@@ -1,0 +1,68 @@
+"""The lock: which commit each Hub repository and revision stood for when it was first fetched."""
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from xlgrid.base.files import write_text
+
+_COMMIT = re.compile("[0-9a-f]{40}")
+_HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. Delete a line to fetch the revision anew.\n"
+
+
+def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revision: str = "main") -> str:
+    """The commit, 40 hexadecimal digits, of a revision on the Hub: the locked one, else the Hub's, now locked.
+
+    Raises:
+        ValueError: the lock is not a lock, or the Hub cannot be asked or does not know the repository or revision.
+    """
+    from filelock import FileLock
+
+    lock = Path(lock)
+    key = f"{kind}/{repo}@{revision}"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(lock.with_name(f".{lock.name}.lock")):
+        commits = read_lock(lock)
+        if key not in commits:
+            commits[key] = revision if _COMMIT.fullmatch(revision) else _ask(kind, repo, revision, lock)
+            write_text(lock, _HEADER + yaml.safe_dump(commits, sort_keys=True, width=1000))
+        return commits[key]
+
+
+def read_lock(lock: str | Path) -> dict[str, str]:
+    """All locked commits by "kind/repo@revision"; none if there is no file.
+
+    Raises:
+        ValueError: the file is not YAML, or a value is not a commit.
+    """
+    lock = Path(lock)
+    if not lock.exists():
+        return {}
+    try:
+        found = yaml.safe_load(lock.read_text(encoding="utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{lock} is not YAML: {error}; restore it from version control or delete it") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{lock} is no lock: expected lines like 'model/owner/name@main: <commit>'")
+    for key, value in found.items():
+        if not isinstance(value, str) or not _COMMIT.fullmatch(value):
+            raise ValueError(f"{lock}, {key}: {value!r} is not a commit of 40 hexadecimal digits; delete the line")
+    return found
+
+
+def _ask(kind: str, repo: str, revision: str, lock: Path) -> str:
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+
+    try:
+        sha = HfApi().repo_info(repo, revision=revision, repo_type=kind).sha
+    except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, OSError) as error:
+        raise ValueError(
+            f"cannot learn the commit of {kind} {repo} at {revision} from the Hub ({type(error).__name__}: {error}): "
+            f"check the name, run this once where there is a network, or write the commit into {lock}"
+        ) from error
+    if not sha or not _COMMIT.fullmatch(sha):
+        raise ValueError(f"the Hub names no commit for {kind} {repo} at {revision}: write it into {lock}")
+    return str(sha)

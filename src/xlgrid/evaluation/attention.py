@@ -1,0 +1,219 @@
+"""Attention of the last layer on one example in two targets, and how far the two differ over many examples.
+
+Foroutan et al. (2023, appendix E, figures 4 and 5) compare the two by eye. The number here is of two targets that share
+the context and differ in the question, whose tokens have no counterparts. So a row of attention weights of a context
+token (special tokens included) is taken as a distribution over the tokens of the context and, as one more outcome, the
+question as a whole. Of each such row in each head, the *divergence* is the Jensen-Shannon divergence between the targets
+in bits: 0 if they are the same, 1 if they have nothing in common. Rows of the question are not compared.
+"""
+
+import base64
+import binascii
+import json
+import time
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xlgrid.base.files import write_text
+from xlgrid.data import batches
+from xlgrid.evaluation import cell as evaluate
+from xlgrid.models import deltas, prediction
+from xlgrid.models import load as heads
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+    from xlgrid.methods import Method
+
+# Examples that are averaged over: the first of the test set.
+SAMPLES = 500
+# Tokens at once, padding included.
+BUDGET = 4096
+# Of the rows that are averaged: all of the context's, and the first token's ([CLS]) alone.
+ROWS = ("context", "first")
+
+
+def compare(run: str | Path, encoder: str | Path, tokens: Mapping[str, str | Path], out: str | Path) -> None:
+    """Compare the attention of the run in folder `run` on two targets; write a JSON to `out`, which `read` reads.
+
+    Without dropout, with the masks of evaluation, in full precision. The example that is kept to be drawn is the shortest.
+
+    Args:
+        tokens: each target's tokens file, row by row the same examples.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file is damaged, the checkpoint does not fit, or the targets have no context in common.
+    """
+    began = time.monotonic()
+    import torch
+    from tokenizers import Tokenizer
+
+    from xlgrid.methods import make
+    from xlgrid.training.recipe import Recipe
+
+    record = deltas.read_run(run)
+    recipe = Recipe.model_validate(record["recipe"])
+    method, device = make(recipe.base, recipe.options), prediction.default_device()
+    data = {target: batches.read(path, target) for target, path in tokens.items()}
+    first, second = data.values()
+    chosen, left_out = same_contexts(first, second)
+    models = {target: evaluate.speaking(run, encoder, one, target).to(device).eval() for target, one in data.items()}  # type: ignore[arg-type]
+    # For methods whose evaluation has something random.
+    torch.manual_seed(recipe.seed)
+    longest = np.maximum(first.lengths, second.lengths)
+    shortest = int(chosen[np.argmin(longest[chosen])])
+    found, drawn = [], {}
+    for batch in batches.cut(longest, chosen[np.argsort(longest[chosen], kind="stable")], BUDGET):
+        weights = [
+            last_layer(models[target], method, one, batch, recipe.training.segments) for target, one in data.items()
+        ]
+        for at, row in enumerate(batch.tolist()):
+            context = int(first.contexts[row])
+            found.append(divergence(*(outcomes(one[at], context) for one in weights)))
+            if row == shortest:
+                drawn = dict(zip(data, (one[at] for one in weights), strict=True))
+    # Examples × heads, one for each of `ROWS`.
+    means = torch.stack([one.mean(-1) for one in found]), torch.stack([one[:, 0] for one in found])
+    tokenizer = Tokenizer.from_file(str(Path(encoder) / "tokenizer.json"))
+    told = {
+        "study": recipe.study,
+        "task": recipe.task,
+        "encoder": recipe.encoder,
+        "method": recipe.method,
+        "source": recipe.source,
+        "targets": list(data),
+        "seed": recipe.seed,
+        "divergence": {name: float(one.mean()) for name, one in zip(ROWS, means, strict=True)},
+        "by_head": {name: one.mean(0).tolist() for name, one in zip(ROWS, means, strict=True)},
+        "n": len(found),
+        "left_out": left_out,
+        "row": shortest,
+        "drawn": [_drawn(data[target], shortest, weights, tokenizer) for target, weights in drawn.items()],
+        "run": str(run),
+        "digest": record["digest"],
+        "speaks": [[str(folder) for folder in deltas.start_folders(recipe, target)] for target in data],
+        **prediction.circumstances(device),
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    write_text(out, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+
+
+def same_contexts(first: batches.Tokens, second: batches.Tokens) -> tuple[batches.Ints, int]:
+    """The first `SAMPLES` rows whose contexts have the same tokens in both, and how many before were left out.
+
+    A context differs where a long input was cut, to make room for a longer question.
+
+    Raises:
+        ValueError: the two are not the same examples, have no context in common, or several inputs an example.
+    """
+    if first.head in ("span", "choice"):
+        raise ValueError(
+            f"attention is compared on tasks with one input an example, which one with the head {first.head!r} has not: "
+            "select another task"
+        )
+    if len(first) != len(second):
+        raise ValueError(
+            f"the targets have {len(first)} and {len(second)} examples: attention is compared on the same examples, "
+            "row by row; use parallel data"
+        )
+    chosen: list[int] = []
+    for row in range(len(first)):
+        ours, theirs = (one.values[one.offsets[row] :][: one.contexts[row]] for one in (first, second))
+        if np.array_equal(ours, theirs):
+            chosen.append(row)
+        if len(chosen) == SAMPLES:
+            break
+    if not chosen:
+        raise ValueError(
+            f"of {len(first)} examples none has the same context in both targets: name two pairs with one context "
+            "language, such as en-fr and en-ar, of a task with two segments"
+        )
+    return np.array(chosen), chosen[-1] + 1 - len(chosen) if len(chosen) == SAMPLES else len(first) - len(chosen)
+
+
+def last_layer(
+    model: "PreTrainedModel", method: "Method", tokens: batches.Tokens, chosen: batches.Ints, segments: bool
+) -> "torch.Tensor":
+    """Attention weights of the last layer on the examples `chosen`: B × H × L × L."""
+    import torch
+
+    from xlgrid.methods import structured_attention as structured
+
+    layer, device = structured.layers(model)[-1], model.device
+    seen: list[torch.Tensor] = []
+    hook = layer.register_forward_pre_hook(
+        lambda layer, given, options: seen.append((*given, *options.values())[0]), with_kwargs=True
+    )
+    inputs = batches.collate(tokens, chosen, segments and heads.has_segments(model), device)
+    inputs.pop("labels")
+    try:
+        with torch.inference_mode():
+            extra = prediction.extras(method, tokens, chosen, device, training=False)
+            model(**inputs, **extra)
+            return structured.weights(layer, seen[0], inputs["attention_mask"].bool(), extra.get("layout"))
+    finally:
+        hook.remove()
+
+
+def outcomes(weights: "torch.Tensor", context: int) -> "torch.Tensor":
+    """The rows of the `context` first tokens over these and the rest as a whole: H × L × L -> H × C × (C + 1)."""
+    import torch
+
+    rows = weights[:, :context].double()
+    return torch.cat([rows[..., :context], rows[..., context:].sum(-1, keepdim=True)], -1)
+
+
+def divergence(first: "torch.Tensor", second: "torch.Tensor") -> "torch.Tensor":
+    """Jensen-Shannon divergence in bits between distributions along the last axis, from 0 to 1 (Lin 1991)."""
+    import torch
+
+    middle = (first + second) / 2
+    whole = torch.zeros_like(middle[..., 0])
+    for one in (first, second):
+        # Where a weight is 0, so is its term.
+        whole += torch.special.xlogy(one, one / middle.clamp(min=torch.finfo(middle.dtype).tiny)).sum(-1) / 2
+    return (whole / np.log(2)).clamp(0, 1)
+
+
+def _drawn(tokens: batches.Tokens, row: int, weights: "torch.Tensor", tokenizer: Any) -> dict[str, Any]:
+    length = int(tokens.lengths[row])
+    values = weights[:, :length, :length].cpu().numpy().astype("<f2")
+    ids = tokens.values[tokens.offsets[row] : tokens.offsets[row + 1]].tolist()
+    return {
+        "tokens": [str(tokenizer.id_to_token(number)) for number in ids],
+        "context": int(tokens.contexts[row]),
+        "weights": base64.b64encode(zlib.compress(values.tobytes(), 9)).decode(),
+    }
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """What `compare` wrote to `path`; `weights` of each example in `drawn` are H × L × L.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is truncated, or something else.
+    """
+    path = Path(path)
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if lacks := sorted({"targets", "divergence", "by_head", "n", "left_out", "drawn"} - found.keys()):
+            raise ValueError(f"it lacks {', '.join(lacks)}")
+        for one in found["drawn"]:
+            one["weights"] = _unpacked(one["weights"], len(one["tokens"]))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} does not exist: run the study to make it") from error
+    except (ValueError, binascii.Error, zlib.error) as error:
+        raise ValueError(f"{path} is truncated or is not of attention ({error}): delete it and run again") from error
+    return found
+
+
+def _unpacked(text: str, length: int) -> NDArray[np.float32]:
+    values = np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), "<f2").astype(np.float32)
+    return values.reshape(-1, length, length)

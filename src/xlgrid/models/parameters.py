@@ -1,0 +1,171 @@
+"""How many parameters a method trains and stores on an encoder, counted on a model without weights."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xlgrid.data import batches
+from xlgrid.methods import make
+from xlgrid.methods.method import is_head
+from xlgrid.models import deltas
+from xlgrid.models import load as heads
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+    from xlgrid.study.schema import Study
+
+# What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
+# transformers for its model type.
+HUB: dict[str, dict[str, Any]] = {
+    "google-bert/bert-base-multilingual-cased": {"model_type": "bert", "vocab_size": 119547},
+    "FacebookAI/xlm-roberta-base": {
+        "model_type": "xlm-roberta",
+        "vocab_size": 250002,
+        "max_position_embeddings": 514,
+        "type_vocab_size": 1,
+    },
+    "FacebookAI/xlm-roberta-large": {
+        "model_type": "xlm-roberta",
+        "vocab_size": 250002,
+        "max_position_embeddings": 514,
+        "type_vocab_size": 1,
+        "hidden_size": 1024,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 16,
+        "intermediate_size": 4096,
+    },
+}
+
+
+class Count(NamedTuple):
+    """Parameters of a model with a method installed.
+
+    Attributes:
+        trained: those that training changes.
+        stored: those that a run keeps in its `delta.safetensors`: what is trained, and a task's head.
+        total: all of them.
+        passed: those that every token is multiplied by: the layers of the encoder, not its embeddings, pooler or
+            classifier; of a language model, a share `batches.MASKED` of its output embeddings.
+        passed_trained: as many of these as training changes.
+    """
+
+    trained: int
+    stored: int
+    total: int
+    passed: float
+    passed_trained: float
+
+    @property
+    def training(self) -> float:
+        """Floating-point operations of training on a token: a multiplication and an addition per parameter to go forward, as
+        many for the gradient of what came in, and as many for that of each parameter that trains; 6 per parameter where
+        all do (Kaplan et al. 2020, section 2.1). Attention itself, a few percent at these lengths, is left out."""
+        return 4 * self.passed + 2 * self.passed_trained
+
+    @property
+    def evaluation(self) -> float:
+        """Floating-point operations of evaluating a token."""
+        return 2 * self.passed
+
+
+class Added(NamedTuple):
+    """Parameters that a method adds to an encoder.
+
+    Attributes:
+        weights: of matrices.
+        biases: of everything else.
+        encoder: those of the encoder itself, its embeddings included; it has no head and no pooler.
+    """
+
+    weights: int
+    biases: int
+    encoder: int
+
+
+def configuration(study: "Study", encoder: str) -> "PreTrainedConfig":
+    """The configuration of a study's encoder: that of its folder where it is made or fetched, else what the study says.
+
+    Of a mini encoder that is not made, the vocabulary has as many entries as it may.
+
+    Raises:
+        ValueError: an encoder of the Hub is not fetched, and not in `HUB`.
+    """
+    from transformers import AutoConfig
+
+    from xlgrid.training import mini
+
+    entry = study.encoders[encoder]
+    made = Path(f"results/{study.name}/encoders/{encoder}")
+    for folder in (made, *([Path(entry.path)] if entry.path else [])):
+        if (folder / "config.json").is_file():
+            return AutoConfig.from_pretrained(folder, local_files_only=True)
+    if entry.mini:
+        return mini.configuration(entry.mini, entry.mini.vocab)
+    if entry.hub in HUB:
+        return AutoConfig.for_model(**HUB[entry.hub])
+    raise ValueError(
+        f"how large the encoder {encoder} ({entry.hub or entry.path}) is is not known before it is here: make it with "
+        f"`snakemake --cores 1 {made}/model.safetensors`"
+    )
+
+
+def count(
+    config: "PreTrainedConfig", head: str, labels: int, base: str, options: Mapping[str, float | int | str | bool]
+) -> Count:
+    """Count what a method trains, stores and computes with.
+
+    Args:
+        head: of the task, one of `heads.HEADS`.
+        labels: of the task; not asked for text.
+        base, options: of the method, see `xlgrid.methods.make`.
+
+    Raises:
+        ValueError: there is no such method, or it is not for this encoder.
+    """
+    method = make(base, options)
+    for name, value in heads.head_settings(head, labels).items():
+        setattr(config, name, value)
+    model = heads.shapes(config, head)
+    method.install(model)
+    parameters = dict(model.named_parameters())
+    passed = {
+        name: float(p.numel())
+        for name, p in parameters.items()
+        if name.startswith(model.base_model_prefix) and "embeddings" not in name and not is_head(name)
+    }
+    if head == "mlm":
+        # Tied to the embeddings of the input, whose name it may have.
+        out = model.get_output_embeddings().weight
+        passed |= {name: batches.MASKED * p.numel() for name, p in parameters.items() if p is out}
+    return Count(
+        trained=sum(p.numel() for name, p in parameters.items() if method.trains(name)),
+        stored=sum(p.numel() for p in deltas.kept(model, method).values()),
+        total=sum(p.numel() for p in parameters.values()),
+        passed=sum(passed.values()),
+        passed_trained=sum(number for name, number in passed.items() if method.trains(name)),
+    )
+
+
+def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | int | str | bool]) -> Added:
+    """Count what a method adds to an encoder, whether it trains or not.
+
+    Args:
+        base, options: of the method, see `xlgrid.methods.make`.
+
+    Raises:
+        ValueError: there is no such method, or it is not for this encoder.
+    """
+    model = heads.shapes(config, "token")
+    # By numbers, for a method may give a module another name.
+    matrices, others = _split(model)
+    encoder = sum(p.numel() for p in model.base_model.parameters())
+    make(base, options).install(model)
+    weights, biases = _split(model)
+    return Added(weights - matrices, biases - others, encoder)
+
+
+def _split(model: "PreTrainedModel") -> tuple[int, int]:
+    """Parameters in matrices, and all others."""
+    sizes = [(p.dim() > 1, p.numel()) for p in model.parameters()]
+    return sum(size for matrix, size in sizes if matrix), sum(size for matrix, size in sizes if not matrix)

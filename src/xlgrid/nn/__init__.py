@@ -1,1 +1,0 @@
-"""Modules and functions that methods put into transformers' models."""

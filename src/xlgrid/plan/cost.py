@@ -1,0 +1,150 @@
+"""A study's cost and its methods' parameters as tables in the terminal, from `xlgrid.plan.estimate`."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlgrid.base.files import write_text
+from xlgrid.models.parameters import Count
+from xlgrid.plan.estimate import STEP_MS, TFLOPS, Assumed, Cost, Estimate
+from xlgrid.study.schema import Study
+from xlgrid.tasks import MLM
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def assumptions(
+    examples: Iterable[str],
+    tokens: Iterable[str],
+    tflops: float = TFLOPS,
+    evaluation: float | None = None,
+    step_ms: float = STEP_MS,
+) -> Assumed:
+    """What the options of `xlgrid cost` say, such as `xnli=392702,2490,5010`, `wikiann:jv=100,100,100` and `xnli=60`.
+
+    Raises:
+        ValueError: one cannot be read.
+    """
+    other = tflops if evaluation is None else evaluation
+    if min(tflops, other) <= 0:
+        raise ValueError(f"TFLOP/s are a positive number, got {min(tflops, other):g}")
+    if step_ms < 0:
+        raise ValueError(f"--step-ms is no negative number, got {step_ms:g}")
+    lengths = {name: numbers[0] for name, numbers in (_numbers("--tokens", one, 1) for one in tokens)}
+    return Assumed(dict(_numbers("--examples", one) for one in examples), lengths, tflops, other, step_ms)
+
+
+def _numbers(option: str, text: str, most: int = 3) -> tuple[str, tuple[int, ...]]:
+    name, _, given = text.partition("=")
+    found = given.split(",")
+    if not name or len(found) > most or not all(each.isdecimal() and int(each) for each in found):
+        form = "TASK=NUMBER" if most == 1 else "TASK=TRAIN,DEV,TEST (of text mlm=TRAIN,DEV)"
+        raise ValueError(f"{option} {text}: expected {form} of positive whole numbers without separators")
+    return name, tuple(map(int, found))
+
+
+def show(study: Study, assumed: Assumed, measured: str | Path | None = None, path: str | Path | None = None) -> None:
+    """Print both tables and what they assume; write that of exhibits to `path` too, if given.
+
+    Args:
+        measured: a run.json whose speed counts instead of the one assumed.
+
+    Raises:
+        FileNotFoundError, ValueError: as `Estimate` and `Estimate.measured`.
+    """
+    from xlgrid.report.status import console
+
+    estimate = Estimate(study, assumed)
+    if measured:
+        estimate = Estimate(study, estimate.measured(measured))
+    costs = list(estimate.exhibits())
+    terminal = console()
+    terminal.print(exhibit_table(costs))
+    terminal.print(method_table(estimate))
+    for line in notes(estimate, "measured" if measured else "assumed"):
+        terminal.print(line, soft_wrap=True, markup=False)
+    if path:
+        write_csv(costs, path)
+
+
+def exhibit_table(costs: Iterable[tuple[str, Cost]]) -> "Table":
+    """A row for each exhibit."""
+    head = ["exhibit", "runs", "on text", "cells", "steps", "examples evaluated"]
+    table = _table([*head, "h training", "h evaluation", "GPU-hours", "GB stored"], 1)
+    for name, cost in costs:
+        counts = (cost.runs, cost.text_runs, cost.cells, cost.steps, cost.evaluated)
+        sizes = (cost.training_hours, cost.evaluation_hours, cost.hours, cost.gigabytes)
+        table.add_row(name, *(f"{number:,}" for number in counts), *(f"{number:,.1f}" for number in sizes))
+    return table
+
+
+def method_table(estimate: Estimate) -> "Table":
+    """A row for each method on each encoder and kind of head: parameters, and work per token of training."""
+    table = _table(["encoder", "method", "task", "trained", "stored", "all", "% trained", "MFLOP/token"], 3)
+    study = estimate.study
+    found: dict[tuple[str, str, Count], list[str]] = {}
+    for run in estimate.all:
+        kind = MLM if run.task == MLM else study.tasks[run.task].kind
+        kinds = found.setdefault((run.encoder, run.method, estimate.count(run)), [])
+        kinds += [] if kind in kinds else [kind]
+    encoders, methods = list(study.encoders), list(study.methods)
+    rows = sorted(found.items(), key=lambda row: (encoders.index(row[0][0]), methods.index(row[0][1])))
+    for (encoder, method, counted), kinds in rows:
+        share = 100 * counted.trained / counted.total
+        numbers = (counted.trained, counted.stored, counted.total)
+        table.add_row(
+            encoder,
+            method,
+            ", ".join(kinds),
+            *(f"{n:,}" for n in numbers),
+            f"{share:.2f}",
+            f"{counted.training / 1e6:,.0f}",
+        )
+    return table
+
+
+def _table(columns: list[str], words: int) -> "Table":
+    """An empty table, its columns after the first `words` right-aligned."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, no_wrap=True, justify="left" if number < words else "right")
+    return table
+
+
+def notes(estimate: Estimate, speed: str) -> Iterator[str]:
+    """What the numbers rest on, in sentences.
+
+    Args:
+        speed: `assumed` or `measured`.
+    """
+    assumed = estimate.assumed
+    yield (
+        f"GPU-hours: {assumed.training:,.4g} TFLOP/s in training, {assumed.evaluation:,.4g} in evaluation, and "
+        f"{assumed.step_ms:g} ms a step, {speed}. "
+        "Data, tokens, mini encoders and the start of processes are not in them."
+    )
+    kinds = {name: MLM if name == MLM else estimate.study.tasks[name].kind for name in _tasks(estimate)}
+    tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}
+    yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."
+    for name, sizes in assumed.examples.items():
+        yield f"Examples of {name}, as given: {', '.join(f'{n:,}' for n in sizes)}."
+
+
+def _tasks(estimate: Estimate) -> list[str]:
+    return list(dict.fromkeys(run.task for run in estimate.all))
+
+
+def write_csv(costs: Iterable[tuple[str, Cost]], path: str | Path) -> None:
+    """Write a line for each exhibit: its name, the fields of `Cost`, `hours`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["exhibit", *Cost._fields, "hours"])
+    for name, cost in costs:
+        writer.writerow([name, *(round(value, 3) for value in (*cost, cost.hours))])
+    write_text(path, text.getvalue())

@@ -1,0 +1,169 @@
+"""A study at a glance: source x target matrices in the terminal, live if asked."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlgrid.base.files import write_text
+from xlgrid.languages.sources import data_of
+from xlgrid.plan.grid import cells
+from xlgrid.report.overview import Failure, Overview, look
+from xlgrid.study.schema import Study
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+# Where a job failed -> how to run it there again.
+HOW = {"slurm": "--profile slurm", "local": "--profile laptop"}
+# State of a cell or run -> mark and colour. A box of a matrix has those of the first that any of its seeds is in.
+STATES = {
+    "failed": ("✗", "red"),
+    "running": ("▶", "yellow"),
+    "training": ("▷", "yellow"),
+    "queued": ("…", "cyan"),
+    "waiting": ("", "dim"),
+    "done": ("", "green"),
+}
+
+
+def matrices(seen: Overview, width: int) -> Iterator["Table | Text"]:
+    """Title and table of each task, encoder and method: how many seeds of each source and target are done. The columns of a
+    matrix that is wider than `width` go on in another table: codes and counts are never cut."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for cell, state in seen.cells.items():
+        groups[cell.task, cell.encoder, cell.method][data_of(cell.source), cell.target].append(state)
+    for names, boxes in groups.items():
+        sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*boxes, strict=True))
+        shown = {place: _box(states) for place, states in boxes.items()}
+        counts = max(len(text) for text, _ in shown.values())
+        first = max(map(len, ["source", *sources])) + 2
+        tables: list[list[str]] = [[]]
+        room = width - first
+        for target in targets:
+            room -= max(len(target), counts) + 2
+            if room < 0 and tables[-1]:
+                tables.append([])
+                room = width - first - max(len(target), counts) - 2
+            tables[-1].append(target)
+        for number, columns in enumerate(tables):
+            yield Text(f"{' · '.join(names)}: seeds done of those planned{', continued' if number else ''}", "bold")
+            table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+            table.add_column("source", no_wrap=True)
+            for target in columns:
+                table.add_column(target, no_wrap=True, min_width=counts)
+            for source in sources:
+                row = [shown.get((source, target), ("", "")) for target in columns]
+                table.add_row(source, *(Text(*one) for one in row))
+            yield table
+            yield Text()
+
+
+def _box(states: list[str]) -> tuple[str, str]:
+    done = states.count("done")
+    mark, style = STATES[next(state for state in STATES if state in states)]
+    return f"{done}/{len(states)} {mark}".strip(), "" if done and style == "dim" else style
+
+
+def totals(seen: Overview) -> "Text":
+    """What the marks mean with how many cells and runs are in each state, the jobs in flight, and the time left."""
+    from rich.text import Text
+
+    lines = []
+    for kind, states in (("cells", seen.cells), ("runs", seen.runs)):
+        count = Counter(states.values())
+        line = Text(f"{count['done']:,} of {len(states):,} {kind} ").append("done", STATES["done"][1])
+        for state, (mark, style) in STATES.items():
+            if state == "done" or not count[state]:
+                continue
+            words = f"{state} {mark}".strip()
+            if state == "failed" and kind == "cells":
+                jobs = len(set(seen.broken.values()))
+                words = f"wait for {jobs:,} failed {'job' if jobs == 1 else 'jobs'} (✗)"
+            line.append(f", {count[state]:,} ").append(words, style)
+        lines.append(line)
+    if seen.flight:
+        flight = seen.flight
+        parts = [
+            f"{rule} {', '.join(f'{flight[rule, of]:,} {of}' for of in ('running', 'queued') if flight[rule, of])}"
+            for rule in sorted({rule for rule, _ in flight})
+        ]
+        lines.append(Text(f"in flight: {'; '.join(parts)}"))
+    if seen.left:
+        lines.append(Text(seen.left))
+    return Text("\n").join(lines)
+
+
+def failures(seen: Overview, together: bool) -> list[str]:
+    """What is to know of each failed job; `together`, one text for those of a kind that failed for the same reason."""
+    waiting = Counter(seen.broken.values())
+    groups: dict[tuple[str, ...], list[Failure]] = defaultdict(list)
+    for failure in waiting:
+        kind = failure.target.split("/")[2]
+        groups[(kind, failure.reason, failure.cluster) if together else (failure.target,)].append(failure)
+    texts = []
+    for group in groups.values():
+        first, number = group[0], sum(waiting[failure] for failure in group)
+        # The command without targets makes all that is missing.
+        targets = f" -- {' '.join(failure.target for failure in group)}" if len(group) <= 10 else ""
+        more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
+        texts.append(
+            f"{first.target}{more} ({number:,} cells wait for {'them' if more else 'it'})\n  reason: {first.reason}\n"
+            f"  log: {first.log}\n  again: snakemake {HOW.get(first.cluster, '--cores all')} --config study={seen.study}{targets}"
+        )
+    return texts
+
+
+def show(seen: Overview, report: Path | None = None) -> None:
+    """Print the matrices, the totals and the failures; write each failure to `report` too, if given."""
+    terminal = console()
+    for part in matrices(seen, terminal.width):
+        terminal.print(part)
+    terminal.print(totals(seen), soft_wrap=True)
+    for text in failures(seen, together=True):
+        terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+    if report:
+        write_text(report, "\n\n".join(failures(seen, together=False)) + "\n")
+
+
+def watch(study: Study, folder: str | Path, seconds: float) -> None:
+    """Show the totals, failures and matrices anew every so many seconds, until all cells are done or Ctrl-C is pressed.
+
+    Args:
+        folder: the executor's ledger.
+    """
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+    planned, terminal, seen = cells(study), console(), None
+    with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False, screen=True) as live:
+        while not seen or set(seen.cells.values()) != {"done"}:
+            if seen:
+                time.sleep(seconds)
+            seen = look(study, planned, folder)
+            # What does not fit the terminal is cut at its bottom, and the order of these is that of how much they say.
+            head = Text(f"{study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim")
+            broken = [
+                Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
+                for text in failures(seen, together=True)[:5]
+            ]
+            live.update(Group(head, totals(seen), *broken, *matrices(seen, terminal.width)), refresh=True)
+    if seen:
+        show(seen)
+
+
+def console() -> "Console":
+    """The terminal; a file or pipe is as wide as it needs to be."""
+    from rich.console import Console
+
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=1000)

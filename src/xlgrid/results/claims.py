@@ -1,0 +1,218 @@
+"""The claims of a paper as data: a schema, and which cells a claim is about, each with its weight in the claim's effect.
+
+Importing this module is cheap. `xlgrid.results.verdicts` measures the effects and judges them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+
+from xlgrid.base.settings import Strict
+from xlgrid.exhibits.schema import Values
+from xlgrid.languages.sources import snapshot_of
+
+if TYPE_CHECKING:
+    from xlgrid.plan.grid import Cell
+
+# Cells are paired over those of these that no side of a claim names, and over seeds.
+PAIRED = ("task", "encoder", "method", "source", "target")
+Belongs = Callable[[str, str, str], bool]
+
+
+class Selection(Strict):
+    """The cells whose axes have one of the values named here, and that belong to one of the groups."""
+
+    task: Values | None = None
+    encoder: Values | None = None
+    method: Values | None = None
+    source: Values | None = None
+    target: Values | None = None
+    group: Values | None = Field(default=None, description="as the groups of a table: mono, en-X, zero-shot:X-en, ...")
+    seed: tuple[NonNegativeInt, ...] | None = Field(
+        default=None, description="in `select` only, where not all methods have all seeds"
+    )
+
+    @property
+    def axes(self) -> dict[str, tuple[Any, ...]]:
+        """What is named: axis, or `group` -> values, of which seeds are numbers."""
+        named = ((axis, getattr(self, axis)) for axis in type(self).model_fields)
+        return {
+            axis: tuple(values if axis == "seed" else map(str, values)) for axis, values in named if values is not None
+        }
+
+    @property
+    def text(self) -> str:
+        return " ".join("/".join(map(str, values)) for values in self.axes.values())
+
+
+class Claim(Strict):
+    """A sentence of a paper, and the effect, in points of the metric, that would show it.
+
+    The effect is one of
+
+    - `compare`: the mean over the first selection minus the mean over the second;
+    - `compare` with `within`: the same within the first of these two selections minus the same within the second, such as a
+      gain on unseen languages minus that on others;
+    - `trend`: the least-squares slope over the means of three selections or more, in points per step;
+    - `against`: the mean over `select` minus a number, such as the accuracy of guessing.
+
+    Selections of one claim name the same axes and are paired over all others: for each value of those, and each seed, both
+    sides must be planned; within it a side's cells are averaged, and the pairs count alike. If only methods differ, each
+    pair is thus two cells that differ in nothing else.
+    """
+
+    says: str = Field(min_length=1, description="the paper's claim, with its section or table")
+    select: Selection = Field(Selection(), description="holds for every side")
+    compare: tuple[Selection, Selection] | None = None
+    within: tuple[Selection, Selection] | None = None
+    trend: Annotated[tuple[Selection, ...], Field(min_length=3)] | None = None
+    against: float | None = Field(None, ge=-100, le=100, description="percent")
+    expect: Literal["greater", "less", "none"] = Field(
+        description="the effect is above `margin`, below -`margin`, or between the two"
+    )
+    margin: NonNegativeFloat = Field(0, description="points")
+    metric: str | None = Field(None, description="of several that the cells have; absent: each task's main one")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        given = [name for name in ("compare", "trend", "against") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a claim has one of compare, trend and against, got {' and '.join(given) or 'none'}")
+        if self.expect == "none" and not self.margin:
+            raise ValueError("`expect: none` needs a `margin`: how many points still count as no effect")
+        if self.within and not self.compare:
+            raise ValueError(f"`within` goes with `compare`, got `{given[0]}`: leave it out")
+        named = {"select": set(self.select.axes)}
+        for key in ("compare", "within", "trend"):
+            if getattr(self, key):
+                named[key] = self._named(key, getattr(self, key))
+        for one, other in combinations(named, 2):
+            if twice := named[one] & named[other]:
+                raise ValueError(f"`{one}` and `{other}` both name {' and '.join(sorted(twice))}: leave one out")
+        return self
+
+    @staticmethod
+    def _named(key: str, sides: Sequence[Selection]) -> set[str]:
+        """The axes that the selections of a key name, which are the same."""
+        named = [set(side.axes) for side in sides]
+        if any(axes != named[0] for axes in named):
+            told = "; ".join(" and ".join(sorted(axes)) or "nothing" for axes in named)
+            raise ValueError(f"the selections of `{key}` must name the same axes, got {told}")
+        if not named[0]:
+            raise ValueError(f"the selections of `{key}` name nothing: they must differ in some axis")
+        if "seed" in named[0]:
+            raise ValueError(f"the selections of `{key}` name seeds, over which they are paired: name them in `select`")
+        texts = Counter(side.text for side in sides)
+        if again := [text for text, count in texts.items() if count > 1]:
+            raise ValueError(f"`{key}` has the selection {again[0]!r} twice")
+        return named[0]
+
+    @property
+    def sides(self) -> tuple[Selection, ...]:
+        if self.compare and self.within:
+            return tuple(Selection(**one.axes, **other.axes) for other in self.within for one in self.compare)
+        return self.compare or self.trend or (Selection(),)
+
+    @property
+    def factors(self) -> list[float]:
+        """By what the mean of each side is multiplied; the sum is the effect, but for `against`."""
+        if self.trend:
+            middle = (len(self.trend) - 1) / 2
+            squares = sum((at - middle) ** 2 for at in range(len(self.trend)))
+            return [(at - middle) / squares for at in range(len(self.trend))]
+        if self.within:
+            return [1.0, -1.0, -1.0, 1.0]
+        return [1.0, -1.0] if self.compare else [1.0]
+
+    @property
+    def measured(self) -> str:
+        """What the effect is, in words."""
+        named = f" ({self.metric})" if self.metric else ""
+        if self.compare:
+            minus = " − ".join(side.text for side in self.compare)
+            minus = " − ".join(f"({minus} in {side.text})" for side in self.within) if self.within else minus
+            return minus + named
+        if self.trend:
+            return "slope over " + ", ".join(side.text for side in self.trend) + named
+        return f"{self.select.text or 'score'} − {self.against:g}{named}"
+
+    @property
+    def expected(self) -> str:
+        """The expectation as an inequality."""
+        margin = f"{self.margin:g}"
+        if self.expect == "none":
+            return f"within ±{margin}"
+        return f"> {margin}" if self.expect == "greater" else f"< {'−' * bool(self.margin)}{margin}"
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Where the effect is claimed to be, in points."""
+        if self.expect == "none":
+            return -self.margin, self.margin
+        return (self.margin, inf) if self.expect == "greater" else (-inf, -self.margin)
+
+
+class Term(NamedTuple):
+    """A cell of a claim, and the weight of its score in the effect of its seed."""
+
+    cell: "Cell"
+    weight: float
+
+
+def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) -> list[Term]:
+    """The planned cells that a claim is about.
+
+    Args:
+        name: of the claim, for messages.
+        cells: every planned cell; those that speak as of a step (`Grid.snapshots`) are not for claims.
+        belongs: whether the target (3rd) belongs to the group (1st) for the source (2nd).
+
+    Raises:
+        ValueError: a selection is empty, a side is not planned where another is, or seeds differ in what is planned.
+    """
+    named = set(claim.sides[0].axes)
+    # Groups are of sources and targets: sides that name one differ in targets.
+    paired = [axis for axis in PAIRED if axis not in named and not (axis == "target" and "group" in named)]
+    chosen = _select([cell for cell in cells if snapshot_of(cell.target) is None], claim.select, belongs)
+    # (seed, the values of `paired`) -> the cells of each side.
+    pairs: dict[tuple[int, tuple[str, ...]], list[list[Cell]]] = defaultdict(lambda: [[] for _ in claim.sides])
+    for at, side in enumerate(claim.sides):
+        found = _select(chosen, side, belongs)
+        if not found:
+            told = f"{claim.select.text} {side.text}".strip()
+            raise ValueError(f"claims.{name}: no cell is planned for {told}: select others")
+        for cell in found:
+            pairs[cell.seed, tuple(getattr(cell.shown, axis) for axis in paired)][at].append(cell)
+    for (seed, values), sides in pairs.items():
+        if lacking := [side.text for side, its in zip(claim.sides, sides, strict=True) if not its]:
+            here = ", ".join(f"{axis} {value}" for axis, value in zip(paired, values, strict=True))
+            raise ValueError(
+                f"claims.{name}: {lacking[0]} has no planned cell for {here or 'any'}, seed {seed}, where "
+                f"{next(side.text for side, its in zip(claim.sides, sides, strict=True) if its)} has: narrow `select` to what "
+                "both have"
+            )
+    count = Counter(seed for seed, _ in pairs)
+    if len({values for _, values in pairs}) * len(count) != len(pairs):
+        told = ", ".join(f"{number} for seed {seed}" for seed, number in count.items())
+        raise ValueError(f"claims.{name}: seeds differ in how many pairs are planned ({told}): narrow `select`")
+    return [
+        Term(cell, factor / len(its) / count[seed])
+        for (seed, _), sides in pairs.items()
+        for factor, its in zip(claim.factors, sides, strict=True)
+        for cell in its
+    ]
+
+
+def _select(cells: list["Cell"], where: Selection, belongs: Belongs) -> list["Cell"]:
+    for axis, values in where.axes.items():
+        if axis == "group":
+            runs_on = {(cell.shown.source, cell.target) for cell in cells}
+            inside = {pair for pair in runs_on if any(belongs(group, *pair) for group in values)}
+            cells = [cell for cell in cells if (cell.shown.source, cell.target) in inside]
+        else:
+            cells = [cell for cell in cells if getattr(cell.shown, axis) in values]
+    return cells

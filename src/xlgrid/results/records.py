@@ -1,0 +1,163 @@
+"""Reading results back: cells as JSON and as the data frame of the exhibits, learning curves, per-example outcomes."""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.languages.sources import data_of, snapshot_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
+MEASURED = ("score", "n", "seconds")
+CURVE = ("task", "encoder", "method", "source", "seed", "step", "score")
+
+
+def read_cell(path: str | Path) -> dict[str, Any]:
+    """The cell in `path`.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: it is truncated, or no cell.
+    """
+    path = Path(path)
+    try:
+        cell = json.loads(path.read_text(encoding="utf-8"))
+        missing = sorted({*IDENTITY, "study", "scores", "metric", "n", "outcomes"} - set(cell))
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{path} does not exist: run the study to make this cell") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is truncated or is no cell ({error}): delete it and run the study again") from error
+    return cell
+
+
+def read_expected(path: str | Path, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The cell in `path`, which must be the one of this identity (the six identity columns).
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_cell`, and if it is another cell.
+    """
+    cell = read_cell(path)
+    if wrong := [name for name in IDENTITY if cell[name] != identity[name]]:
+        got = ", ".join(f"{name} {cell[name]!r} instead of {identity[name]!r}" for name in wrong)
+        raise ValueError(f"{path} is another cell: {got}; delete it and run the study again")
+    return cell
+
+
+def outcomes(cell: Mapping[str, Any]) -> list[Any]:
+    """The outcome of each example of a cell, in the order of its tokens file; see `xlgrid.heads.metrics` for what one is.
+
+    Raises:
+        ValueError: they are damaged, or not as many as the cell's `n`.
+    """
+    try:
+        found = json.loads(zlib.decompress(base64.b64decode(cell["outcomes"], validate=True)))
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise ValueError(
+            f"the outcomes of {_name(cell)} are damaged ({error}): delete the cell, evaluate again"
+        ) from error
+    if len(found) != cell["n"]:
+        raise ValueError(f"{_name(cell)} has {len(found)} outcomes but n {cell['n']}: delete the cell, evaluate again")
+    return found
+
+
+def read_cells(
+    expected: Iterable[tuple[str | Path, Mapping[str, Any]]], metrics: Mapping[str, Sequence[str]] | None = None
+) -> "pd.DataFrame":
+    """One row per metric of every expected cell: task, encoder, method, source, target, seed, any further columns, metric,
+    score, n, seconds.
+
+    Args:
+        expected: path and identity of each cell: the six identity columns, numbers to plot against, if any, and
+            `metric` where it is known.
+        metrics: task -> those of its metrics that are asked for, see `Study.metrics`; a task that it does not name has a
+            row for the main metric of its cells.
+
+    Returns:
+        `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step that the target is
+        spoken as of, NaN for the end. `score` in percent; `n` examples; `seconds` of evaluation. All three are NaN where the file is missing, and
+        `metric` is then as given or as in the task's other cells ("" if it has none).
+
+    Raises:
+        ValueError: a cell is truncated, is not the one expected at its path, or lacks a metric that is asked for.
+    """
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = []
+    main: dict[Any, str] = {}
+    for path, identity in expected:
+        row = {**{name: identity[name] for name in IDENTITY}, **identity, **dict.fromkeys(MEASURED, float("nan"))}
+        row |= _shown(identity)
+        asked = (metrics or {}).get(row["task"], ())
+        if not Path(path).exists():
+            rows += [{**row, "metric": metric} for metric in asked] or [row]
+            continue
+        cell = read_expected(path, identity)
+        main.setdefault(row["task"], cell["metric"]["name"])
+        row |= {"n": float(cell["n"]), "seconds": float(cell.get("seconds", "nan"))}
+        for metric in asked or [cell["metric"]["name"]]:
+            rows.append({**row, "metric": metric, "score": score(path, cell, metric)})
+    for row in rows:
+        row.setdefault("metric", main.get(row["task"], ""))
+    extra = [name for row in rows for name in row if name not in {*IDENTITY, "metric", *MEASURED}]
+    return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), "metric", *MEASURED])
+
+
+def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:
+    step = snapshot_of(identity["target"])
+    names = {axis: data_of(identity[axis]) for axis in ("source", "target")}
+    return names if step is None else {**names, "snapshot": step}
+
+
+def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
+    """The score of a cell, read from `path`, in a metric.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if metric not in cell["scores"]:
+        raise ValueError(f"{path} has no {metric}, but {', '.join(cell['scores'])}: delete it and run the study again")
+    return float(cell["scores"][metric])
+
+
+def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
+    """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (percent, on dev), run.
+
+    Folders without a finished run are left out. Where there are runs for one target each (source en@qu), a column `target`
+    says which ("" for others), and `source` is what they train on.
+
+    Raises:
+        ValueError: a file is damaged.
+    """
+    import pandas as pd
+
+    rows = []
+    for run in map(Path, runs):
+        if not (run / "run.json").exists() or not (run / "curve.jsonl").exists():
+            continue
+        try:
+            recipe = json.loads((run / "run.json").read_text(encoding="utf-8"))["recipe"]
+            identity = {name: recipe[name] for name in CURVE if name not in ("step", "score")}
+            source, at, target = identity["source"].partition("@")
+            identity |= {"source": source, **({"target": target} if at else {})}
+            for line in (run / "curve.jsonl").read_text(encoding="utf-8").splitlines():
+                point = json.loads(line)
+                rows.append({**identity, "step": point["step"], "score": point["score"], "run": str(run)})
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun"
+            ) from error
+    columns = [*CURVE, "run", *(["target"] if any("target" in row for row in rows) else [])]
+    found = pd.DataFrame(rows, columns=columns)
+    return found.fillna({"target": ""}) if "target" in found else found
+
+
+def _name(cell: Mapping[str, Any]) -> str:
+    return " ".join(str(cell.get(name)) for name in IDENTITY)

@@ -1,0 +1,441 @@
+"""Artificial languages: any number of them, in families, each made from its code alone.
+
+A code is `q`, a family letter a-t and a member number from 1 (`qa1`, `qt12`); ISO 639-2 reserves qaa-qtz for local use.
+
+The family (its letter, a = 0 ... t = 19) decides
+- the script: number modulo ten in Latin, Cyrillic, Devanagari, Arabic, Georgian, Greek, Hebrew, Armenian, Bengali,
+  Ethiopic, so that qa and qk are both written in Latin letters, qb and ql both in Cyrillic;
+- the order of subject, verb and object: number modulo three in SVO, SOV, VSO;
+- the sounds, their frequencies, which syllables are possible, a proto-language of roots and affixes in these sounds,
+  and a value for every other feature of GRAMMAR, drawn from generators seeded with the family's letters. Position of
+  adpositions and genitives agrees with the order of verb and object four times out of five, as it does on Earth.
+The member (its number) decides
+- three regular sound changes out of CHANGES, which every inherited root goes through;
+- which roots, function words and affixes it keeps; the others are replaced by words of its own (`overlap`);
+- now and then another value for a feature of GRAMMAR, other than `order`.
+
+Dials:
+- `overlap` (default 0.8): the share of the proto-language's roots, function words and affixes that a member keeps. Two
+  members of a family share about its square;
+- `loans` (default 0.1): the share of roots that are international words, the same in all families up to sounds and
+  script;
+- `distance` (default 1): the share of the features of GRAMMAR in which families differ. Features are set free in the
+  order of GRAMMAR (word order last); those not yet free have their first value in all languages.
+What a larger share adds never changes what a smaller one had decided.
+
+Names of people, places and organisations have one international form, said with the family's sounds and syllables,
+written in its script and inflected by its grammar; they do not count as roots. No two roots or names of a language are
+written alike. Scripts that have capitals use them for names and at the beginning of a sentence.
+"""
+
+import random
+import re
+from functools import cache
+from typing import NamedTuple
+
+from xlgrid.synthetic import world
+from xlgrid.synthetic.scripts import SCRIPTS, VOWELS, Phonology, fold
+from xlgrid.synthetic.world import Fact, Phrase
+
+# fmt: off
+UPOS = (  # in the order of XTREME's udpos
+    "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
+    "VERB", "X",
+)
+# fmt: on
+NER = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")  # in the order of WikiANN
+
+GRAMMAR: dict[str, tuple[str, ...]] = {  # the first value is the default; set free in this order by `distance`
+    "adjective": ("before", "after"),
+    "plural": ("suffix", "prefix", "none"),
+    "negation": ("before", "after", "prefix"),  # a word before or after the verb, or a part of the verb
+    "genitive": ("after", "before"),
+    "agreement": ("suffix", "prefix", "none"),  # of the verb with its subject
+    "definite": ("article", "suffix", "none"),
+    "numeral": ("before", "after"),
+    "tense": ("suffix", "auxiliary"),
+    "case": ("none", "suffix"),  # of genitives and obliques: adpositions or suffixes
+    "adposition": ("before", "after"),
+    "object": ("none", "suffix"),
+    "time": ("late", "first"),
+    "copula": ("word", "none"),
+    "order": ("SVO", "SOV", "VSO"),
+}
+CONTENT = world.OPEN_CLASS
+FUNCTION = (*world.PRONOUNS, *world.RELATIONS, "of", "and", "the", "not", "that", "is", "past", "future")
+# Drawn after all other words, which are thus what they would be without them.
+QUESTIONS = ("who", "what", "where")
+CASES = (*world.RELATIONS, "of", "object")
+PERSONS = tuple(f"{person}{number}" for person in (1, 2, 3) for number in ("sg", "pl") if (person, number) != (3, "sg"))
+AFFIXES = tuple(f"-{name}" for name in (*CASES, "plural", "definite", "past", "future", "not", *PERSONS))
+CHANGES = (  # sound changes: where, from which phonemes, to which; applied in this order
+    ("(?<=[aeiou])[ptk](?=[aeiou])", "ptk", "bdg"),  # lenition between vowels
+    ("^[bdg]", "bdg", "ptk"),  # devoicing at the beginning
+    ("p(?![lr])", "p", "f"),
+    ("k(?=[ei])", "k", "C"),
+    ("[sz](?=i)", "sz", "SS"),
+    ("(?<=[aeiou])[sz](?=[aeiou])", "sz", "rr"),  # rhotacism
+    ("^[sf](?=[aeiou])", "sf", "hh"),
+    ("[vb](?=[aeiou])", "vb", "bv"),
+    ("[gx](?=[aeiou])", "gx", "xh"),
+    ("a(?=[nmlr])", "a", "o"),
+    ("o(?=[^aeiou]*$)", "o", "u"),  # raising in the last syllable
+    ("[ea]$", "ea", "ie"),
+    ("d(?=[ieu])", "d", "z"),
+    ("r(?=[aeiou])", "r", "l"),
+    ("(?<=[aeiou][nlrms])[aeiou]$", "aeiou", ""),  # loss of final vowels
+)
+_UPOS_OF = (
+    dict.fromkeys(world.NOUNS, "NOUN")
+    | dict.fromkeys(world.ADJECTIVES, "ADJ")
+    | dict.fromkeys(world.VERBS, "VERB")
+    | dict.fromkeys(world.NUMERALS, "NUM")
+    | dict.fromkeys((*world.ADVERBS, *world.TIMES), "ADV")
+    | dict.fromkeys(world.PRONOUNS, "PRON")
+    | dict.fromkeys((*world.RELATIONS, "of"), "ADP")
+    | {"and": "CCONJ", "the": "DET", "not": "PART", "that": "SCONJ", "is": "AUX", "past": "AUX", "future": "AUX"}
+    | {"who": "PRON", "what": "PRON", "where": "ADV"}
+)
+_CONCEPTS = CONTENT + FUNCTION + AFFIXES
+_CODE = re.compile("(q[a-t])([1-9][0-9]{0,3})")
+
+
+class Token(NamedTuple):
+    """A word or punctuation mark, its part of speech (one of UPOS) and its named-entity tag (one of NER)."""
+
+    form: str
+    upos: str
+    ner: str = "O"
+
+
+@cache
+def _international() -> dict[str, str]:
+    """Phonemes of every part of a name and of every root in its international form."""
+    rng = random.Random("international")
+
+    def open_syllable() -> str:
+        return rng.choice((*"bdfgklmnprstvz", "gr", "tr")) + rng.choice(VOWELS)
+
+    def syllable() -> str:
+        return open_syllable() + (rng.choice("nrlst") if rng.random() < 0.3 else "")
+
+    # Most names show by their ending what they name, as names do ("-son", "-pol", "-tech"); some do not. The endings
+    # stay apart in families that confuse voiced with voiceless or f with p.
+    endings = {
+        "family": ("son", "man", "ini", "eski", "ero", "ano"),
+        "loc": ("pol", "gar", "dam", "sten", "bur", "vil"),
+        "brand": ("tek", "kor", "tron", "luk", "nova", "duna"),
+    }
+    forms = {f"given{i}": syllable() + open_syllable() for i in range(world.GIVEN_NAMES)}
+    for i in range(world.PER_TYPE):
+        for part, usual in endings.items():
+            stem = syllable() + open_syllable()[: -1 if rng.random() < 0.5 else None]
+            ending = rng.choice(usual) if rng.random() < 0.85 else open_syllable() + "n"
+            join = "" if (stem[-1] in VOWELS) != (ending[0] in VOWELS) else ("n" if ending[0] in VOWELS else "o")
+            forms[f"{part}{i}"] = stem + join + ending
+    forms |= {concept: syllable() + open_syllable() + rng.choice("nstkr") for concept in CONTENT}
+    return forms
+
+
+class _Family:
+    """What all members of a family have in common."""
+
+    def __init__(self, code: str):
+        number = ord(code[1]) - ord("a")
+        rng = random.Random(code)
+        self.code = code
+        self.script = SCRIPTS[number % len(SCRIPTS)]
+        self.sounds = Phonology(self.script, rng)
+        self.name = SCRIPTS[0].write(self.sounds.word(2, rng)).capitalize()
+        rng = random.Random(f"{code} grammar")
+        self.grammar = {feature: rng.choice(values) for feature, values in GRAMMAR.items()}
+        self.grammar["order"] = GRAMMAR["order"][number % 3]
+        verb_last = self.grammar["order"] == "SOV"
+        for feature, value_if_last in (("adposition", "after"), ("genitive", "before")):
+            usual = verb_last == (rng.random() < 0.8)
+            self.grammar[feature] = value_if_last if usual else next(v for v in GRAMMAR[feature] if v != value_if_last)
+        rng = random.Random(f"{code} roots")
+        self.taken: set[str] = set()
+        self.foreign = {
+            part: self.distinct(self.sounds.adapt(form), self.taken, rng) for part, form in _international().items()
+        }
+        taken, affixes = set(self.taken), set[str]()
+        self.roots = {
+            concept: self.distinct(self.root(concept, rng), affixes if concept in AFFIXES else taken, rng)
+            for concept in _CONCEPTS
+        }
+        rng = random.Random(f"{code} questions")
+        self.roots |= {word: self.distinct(self.sounds.word(1, rng), taken, rng) for word in QUESTIONS}
+
+    def root(self, concept: str, rng: random.Random) -> str:
+        """Make up a root, function word or affix."""
+        if concept in AFFIXES:
+            return self.sounds.affix(rng)
+        return self.sounds.word(1 if concept in FUNCTION else rng.choice((2, 2, 2, 2, 3)), rng)
+
+    def distinct(self, word: str, taken: set[str], rng: random.Random) -> str:
+        """`word`, lengthened if need be until none of `taken` is spelt like it; adds its spelling to `taken`."""
+        while self.script.write(word) in taken:
+            word += (rng.choice("ptkmnls") if word[-1] in VOWELS else "") + rng.choice(VOWELS)
+        taken.add(self.script.write(word))
+        return word
+
+
+_family = cache(_Family)
+
+
+class ArtificialLanguage:
+    """A language made by `artificial`.
+
+    Attributes: `code`; `name` (pronounceable); `family` (`"qa"`); `script` (ISO 15924); `direction` (ltr or rtl);
+    `grammar`, a value of GRAMMAR for each of its features; `origins`, where each root comes from (`"loan"`, a family or
+    this language).
+    """
+
+    def __init__(self, code: str, overlap: float, loans: float, distance: float):
+        family = _family(code[:2])
+        rng = random.Random(code)
+        self.code = code
+        self.family = code[:2]
+        self.name = f"{family.name} {code[2:]}"
+        self.script = family.script.code
+        self.direction = family.script.direction
+        self._letters = family.script
+        free = round(distance * len(GRAMMAR))
+        self.grammar: dict[str, str] = {}
+        for i, (feature, values) in enumerate(GRAMMAR.items()):
+            shifted, other = rng.random() < 0.08 and feature != "order", rng.choice(values)
+            self.grammar[feature] = values[0] if i >= free else other if shifted else family.grammar[feature]
+        self.origins, self._roots = _lexicon(code, overlap, loans, rng)
+        self._words = {word: Token(self._write(self._roots[word]), upos) for word, upos in _UPOS_OF.items()}
+        self._nouns: dict[tuple[str, bool, bool, str], Token] = {}
+        self._names: dict[tuple[str, str], list[Token]] = {}
+        self._verbs: dict[tuple[str, str, str, bool], Token] = {}
+
+    def realise(self, fact: Fact) -> list[Token]:
+        """The fact as a sentence of tokens, spelt as they appear in running text, a full stop at the end."""
+        tokens = self._clause(fact)
+        if self._letters.cased:
+            tokens[0] = tokens[0]._replace(form=_capitalised(tokens[0].form))
+        tokens.append(Token(self._letters.stop, "PUNCT"))
+        return tokens
+
+    def sentence(self, fact: Fact) -> str:
+        """The fact as text: the forms of `realise`, separated by spaces, the full stop attached."""
+        *words, stop = self.realise(fact)
+        return " ".join(word.form for word in words) + stop.form
+
+    def mention(self, fact: Fact, entity: str) -> tuple[int, int]:
+        """The first character of a named entity's name in `sentence(fact)`, and that after its last.
+
+        Raises:
+            ValueError: the fact does not mention it.
+        """
+        # Not as the sentence begins, which capitalises the adposition of a name that has one, but as long.
+        words = self._clause(fact)
+        forms = [word.form for word in words]
+        names = {tuple(token.form for token in self._name(entity, role)) for role in ("", *CASES)}
+        for first, word in enumerate(words):
+            last = first + 1
+            while last < len(words) and words[last].ner.startswith("I-"):
+                last += 1
+            if word.ner.startswith("B-") and tuple(forms[first:last]) in names:
+                start = len(" ".join([*forms[:first], ""]))
+                return start, start + len(" ".join(forms[first:last]))
+        raise ValueError(f"{entity} is not mentioned in {self.sentence(fact)!r}")
+
+    def _write(self, phonemes: str) -> str:
+        return self._letters.write(phonemes)
+
+    def _clause(self, fact: Fact) -> list[Token]:
+        grammar, words = self.grammar, self._words
+        subject: list[Token] = []
+        for agent in fact.agents:
+            subject += [words["and"], *self._phrase(agent)] if subject else self._phrase(agent)
+        verb = self._verb_group(fact)
+        time = [words[fact.time]] if fact.time else []
+        adverb = [words[fact.adverb]] if fact.adverb else []
+        rest = self._phrase(fact.patient, "" if fact.predicate == "be" else "object") if fact.patient else []
+        obliques = [token for relation, phrase in fact.obliques for token in self._phrase(phrase, relation)]
+        first, late = (time, []) if grammar["time"] == "first" else ([], time)
+        if grammar["order"] == "SOV":
+            clause = [*first, *subject, *obliques, *rest, *late, *adverb, *verb]
+        else:
+            opening = verb + subject if grammar["order"] == "VSO" else subject + verb
+            clause = [*first, *opening, *rest, *adverb, *obliques, *late]
+        return [*clause, words["that"], *self._clause(fact.content)] if fact.content else clause
+
+    def _verb_group(self, fact: Fact) -> list[Token]:
+        """The verb with its negation and auxiliary; less the copula where the language does without one."""
+        grammar, words = self.grammar, self._words
+        silent = fact.predicate == "be" and grammar["copula"] == "none"
+        group = [] if silent else [self._verb(fact)]
+        if grammar["tense"] == "auxiliary" and fact.tense != "present":
+            group.insert(len(group) if grammar["order"] == "SOV" else 0, words[fact.tense])
+        if not fact.positive and (silent or grammar["negation"] != "prefix"):
+            group.insert(len(group) if grammar["negation"] == "after" else 0, words["not"])
+        return group
+
+    def _verb(self, fact: Fact) -> Token:
+        first = fact.agents[0]
+        person = world.PRONOUNS[first.head][0] if first.head in world.PRONOUNS else 3
+        subject = f"{person}{'pl' if first.plural or len(fact.agents) > 1 else 'sg'}"
+        key = (fact.predicate, fact.tense, subject, fact.positive)
+        if key not in self._verbs:
+            grammar, stem = self.grammar, "is" if fact.predicate == "be" else fact.predicate
+            person_affix = self._roots.get(f"-{subject}", "")
+            parts = [
+                self._roots["-not"] if grammar["negation"] == "prefix" and not fact.positive else "",
+                person_affix if grammar["agreement"] == "prefix" else "",
+                self._roots[stem],
+                self._roots.get(f"-{fact.tense}", "") if grammar["tense"] == "suffix" else "",
+                person_affix if grammar["agreement"] == "suffix" else "",
+            ]
+            self._verbs[key] = Token(self._write("".join(parts)), _UPOS_OF[stem])
+        return self._verbs[key]
+
+    def _phrase(self, phrase: Phrase, role: str = "") -> list[Token]:
+        """A noun phrase marked for its role: "" (subject), "object" or one of world.RELATIONS."""
+        grammar, words = self.grammar, self._words
+        named = phrase.head in world.entities()
+        tokens = list(self._name(phrase.head, role)) if named else [self._noun(phrase, role)]
+        if phrase.adjective:
+            self._beside(tokens, [words[phrase.adjective]], "adjective")
+        if phrase.owner:
+            self._beside(tokens, self._with_adposition(list(self._name(phrase.owner, "of")), "of"), "genitive")
+        if phrase.numeral:
+            self._beside(tokens, [words[phrase.numeral]], "numeral")
+        determined = phrase.owner and grammar["genitive"] == "before"
+        if phrase.definite and grammar["definite"] == "article" and not determined:
+            tokens.insert(0, words["the"])
+        return self._with_adposition(tokens, role)
+
+    def _beside(self, tokens: list[Token], others: list[Token], feature: str) -> None:
+        """Put `others` before or after `tokens`, as a feature of the grammar says."""
+        place = 0 if self.grammar[feature] == "before" else len(tokens)
+        tokens[place:place] = others
+
+    def _with_adposition(self, tokens: list[Token], role: str) -> list[Token]:
+        if role and role != "object" and self.grammar["case"] == "none":
+            self._beside(tokens, [self._words[role]], "adposition")
+        return tokens
+
+    def _ending(self, role: str) -> str:
+        """The case suffix that marks a role, if any."""
+        marked = self.grammar["object" if role == "object" else "case"] == "suffix"
+        return self._roots[f"-{role}"] if role and marked else ""
+
+    def _noun(self, phrase: Phrase, role: str) -> Token:
+        if phrase.head not in world.NOUNS:  # a pronoun, or what `be` says of the subject
+            return self._words[phrase.head]
+        key = (phrase.head, phrase.definite, phrase.plural, role)
+        if key not in self._nouns:
+            grammar, roots = self.grammar, self._roots
+            plural = roots["-plural"] if phrase.plural else ""
+            parts = [
+                plural if grammar["plural"] == "prefix" else "",
+                roots[phrase.head],
+                plural if grammar["plural"] == "suffix" else "",
+                roots["-definite"] if phrase.definite and grammar["definite"] == "suffix" else "",
+                self._ending(role),
+            ]
+            self._nouns[key] = Token(self._write("".join(parts)), "NOUN")
+        return self._nouns[key]
+
+    def _name(self, entity: str, role: str) -> list[Token]:
+        """The words of a named entity; its head carries the case suffix."""
+        if (entity, role) not in self._names:
+            _, kind, parts = world.entities()[entity]
+            ending = self._ending(role)
+            if kind == "ORG" and len(parts) > 1:
+                tokens = [self._part(parts[0], ending)]
+                owner = self._with_adposition([self._part(parts[1], self._ending("of"))], "of")
+                self._beside(tokens, owner, "genitive")
+            else:
+                tokens = [self._part(parts[-1], ending)]
+                order = self.grammar["adjective"] if kind == "LOC" else "before"
+                place = 0 if order == "before" else 1
+                tokens[place:place] = [self._part(part, "") for part in parts[:-1]]
+            tagged = [token._replace(ner=f"{'I' if i else 'B'}-{kind}") for i, token in enumerate(tokens)]
+            self._names[entity, role] = tagged
+        return self._names[entity, role]
+
+    def _part(self, part: str, ending: str) -> Token:
+        form = self._write(self._roots[part] + ending)
+        return Token(_capitalised(form) if self._letters.cased else form, "PROPN")
+
+
+def _lexicon(code: str, overlap: float, loans: float, rng: random.Random) -> tuple[dict[str, str], dict[str, str]]:
+    """Where every root comes from, and the phonemes of every root, function word, affix and part of a name."""
+    family = _family(code[:2])
+    changes = [CHANGES[i] for i in sorted(rng.sample(range(len(CHANGES)), 3))]
+    # Both candidates are made for all concepts, whatever the dials say: a dial only chooses among fixed words.
+    taken, affixes = set(family.taken), set[str]()
+    inherited, replaced = {}, {}
+    for concept in _CONCEPTS:
+        root = family.roots[concept]
+        others, own = (affixes, root) if concept in AFFIXES else (taken, _changed(root, changes, family))
+        inherited[concept] = family.distinct(own, others, rng)
+        replaced[concept] = family.distinct(family.root(concept, rng), others, rng)
+    kept: set[str] = set()
+    for group in (CONTENT, FUNCTION, AFFIXES):
+        kept.update(rng.sample(group, len(group))[: round(overlap * len(group))])
+    own_rng = random.Random(f"{code} questions")
+    for word in QUESTIONS:
+        inherited[word] = family.distinct(_changed(family.roots[word], changes, family), taken, own_rng)
+        replaced[word] = family.distinct(family.sounds.word(1, own_rng), taken, own_rng)
+        # One by one, because a share of three words says little; a larger share still keeps what a smaller one did.
+        if own_rng.random() < overlap:
+            kept.add(word)
+    borrowed = set(random.Random("loans").sample(CONTENT, len(CONTENT))[: round(loans * len(CONTENT))])
+    origins = {root: "loan" if root in borrowed else family.code if root in kept else code for root in CONTENT}
+    roots = {concept: (inherited if concept in kept else replaced)[concept] for concept in (*_CONCEPTS, *QUESTIONS)}
+    names = {part: form for part, form in family.foreign.items() if part not in _CONCEPTS or part in borrowed}
+    return origins, roots | names
+
+
+def _changed(root: str, changes: list[tuple[str, str, str]], family: _Family) -> str:
+    """A root after its language's sound changes."""
+    for where, before, after in changes:
+        table = str.maketrans(before, after) if after else str.maketrans("", "", before)
+        root = "".join(part.translate(table) if i % 2 else part for i, part in enumerate(re.split(f"({where})", root)))
+    return fold(root, family.script.consonants())
+
+
+def _capitalised(word: str) -> str:
+    return word[0].upper() + word[1:]
+
+
+def is_artificial(code: str) -> bool:
+    """Whether `code` has the form of an artificial language's code, such as qa1."""
+    return _CODE.fullmatch(code) is not None
+
+
+def artificial(code: str, overlap: float = 0.8, loans: float = 0.1, distance: float = 1.0) -> ArtificialLanguage:
+    """The language of a code; the same object for the same arguments. The dials are described above.
+
+    Raises:
+        ValueError: no such code, or a dial outside 0..1.
+    """
+    if not is_artificial(code):
+        raise ValueError(
+            f"{code!r} is not the code of an artificial language: expected q, a family letter a-t and a member number "
+            f"1-9999 without leading zeros, such as qa1 or qt12"
+        )
+    for dial, value in (("overlap", overlap), ("loans", loans), ("distance", distance)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"{dial}={value!r} for {code}: expected a share from 0 to 1")
+    return _made(code, float(overlap), float(loans), float(distance))
+
+
+_made = cache(ArtificialLanguage)
+
+
+def lexical_overlap(a: ArtificialLanguage, b: ArtificialLanguage) -> float:
+    """Share of roots, 0..1, that two languages have from the same source; names and function words do not count."""
+    return sum(a.origins[root] == b.origins[root] for root in CONTENT) / len(CONTENT)
+
+
+def typological_distance(a: ArtificialLanguage, b: ArtificialLanguage) -> float:
+    """Share of the features of GRAMMAR, 0..1, that have different values in two languages."""
+    return sum(a.grammar[feature] != b.grammar[feature] for feature in GRAMMAR) / len(GRAMMAR)

@@ -1,0 +1,245 @@
+"""Premises, and hypotheses that follow from them, contradict them or do neither, generated (XNLI: Conneau et al. 2018).
+
+Unlike RuleTaker's theories these are read under the open-world assumption: what is not said may be so or not. Facts and
+rules are of either polarity, so that "not" gives no label away. A rule has one condition and works both ways: "if
+someone is big then they are kind" and "Anne is not kind" make "Anne is not big" follow. Each signature (all of a literal
+but its subject and polarity) is concluded by at most one rule, from a signature before it; such rules agree with each
+other, and applying them one after the other finds all that follows.
+
+A hypothesis that is neutral says of one entity what is known of another, at the same depth. So the same words are asked
+about with every label, and only who is said to be what tells which.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import count
+from random import Random
+from typing import Any, NamedTuple, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from xlgrid.base.settings import Strict
+from xlgrid.synthetic import natural
+from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, read_theory
+from xlgrid.synthetic.theories import MAX_DEPTH
+
+LABELS = ("entailment", "neutral", "contradiction")
+
+_Signature = tuple[str, str | None]
+_ATTEMPTS = 2000  # far more than any options need that leave room for the hypotheses at all
+
+
+class Example(NamedTuple):
+    """A premise (facts and rules of either polarity), a hypothesis about it and its label.
+
+    `depth` is the number of rules in sequence by which the hypothesis follows or is contradicted; of a neutral one,
+    that of the statement about another entity which it imitates.
+    """
+
+    facts: tuple[Literal, ...]
+    rules: tuple[Rule, ...]
+    hypothesis: Literal
+    label: str
+    depth: int
+
+
+class Options(Strict):
+    """What premises and hypotheses are made of; a (least, most) pair is inclusive."""
+
+    n: PositiveInt = Field(30_000, description="examples in all three splits; every three share a premise")
+    max_depth: int = Field(0, ge=0, le=MAX_DEPTH, description="depths 0 to this are equally frequent")
+    seed: int = 0
+    persons: int = Field(8, ge=0, le=8, description="the first so many of the concepts")
+    animals: int = Field(10, ge=0, le=10)
+    attributes: int = Field(16, ge=0, le=16)
+    relations: int = Field(8, ge=0, le=8)
+    facts: tuple[int, int] = Field((3, 6), description="per premise, at least 1")
+    rules: tuple[int, int] = Field((0, 3), description="per premise, which never has fewer than max_depth")
+    entities: int = Field(4, description="most per premise, at least 2, and at least 3 if there are relations")
+    relational: float = Field(0.5, ge=0, le=1, description="share of premises about animals and relations")
+    negated: float = Field(0.5, ge=0, le=1, description="share of negative facts, conclusions and what is asked about")
+    unmentioned: float = Field(
+        0.0, ge=0, le=1, description="share of neutral hypotheses whose attribute the premise does not mention"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for field, least in (("facts", 1), ("rules", 0)):
+            low, high = getattr(self, field)
+            if not least <= low <= high:
+                raise ValueError(f"{field} must be (least, most) with {least} <= least <= most, got {(low, high)}")
+        if self.rules[1] < self.max_depth:
+            raise ValueError(
+                f"max_depth {self.max_depth} takes at least {self.max_depth} rules, but rules is {self.rules}"
+            )
+        kinds = [("persons", 2, self.relational < 1), ("animals", 3, self.relational > 0)]
+        for field, least, wanted in kinds:
+            if wanted and min(getattr(self, field), self.entities) < least:
+                raise ValueError(
+                    f"premises about {field} take at least {least} of them, got {field} {getattr(self, field)} and "
+                    f"entities {self.entities}: raise these, or set relational to {int(field == 'persons')}"
+                )
+        if self.relational > 0 and not self.relations:
+            raise ValueError("premises about animals take at least 1 of relations, got none; or set relational to 0")
+        if self.attributes < self.max_depth + 2:
+            raise ValueError(
+                f"max_depth {self.max_depth} takes at least {self.max_depth + 2} attributes, got {self.attributes}"
+            )
+        return self
+
+
+def examples(n: int, options: Options) -> Iterator[Example]:
+    """The first `n` examples of an endless sequence that `options` determine, apart from their own `n`.
+
+    Examples 3 k to 3 k + 2 have one premise and each label once, in any order; no two premises have the same facts and
+    rules. Every max_depth + 1 premises have each depth once.
+
+    Raises:
+        ValueError: while iterating, if the options leave no room for further premises.
+    """
+    rng = Random(f"premises {options.seed}")
+    known: set[frozenset[Any]] = set()
+    depths: list[int] = []
+    for i in count(step=3):
+        depths = depths or rng.sample(range(options.max_depth + 1), options.max_depth + 1)
+        depth, positive = depths.pop(), rng.random() >= options.negated
+        for _ in range(_ATTEMPTS):
+            premise = _premise(rng, options)
+            if premise and (said := frozenset([*premise[0], *premise[1]])) not in known:
+                hypotheses = _hypotheses(*premise, depth, positive, rng, options)
+                if hypotheses:
+                    break
+        else:
+            raise ValueError(
+                f"no further premise with hypotheses of depth {depth} found in {_ATTEMPTS} attempts after {len(known)} "
+                f"with facts {options.facts}, rules {options.rules} and up to {options.entities} entities: "
+                "allow more concepts or entities, or fewer or more facts"
+            )
+        known.add(said)
+        labelled = list(zip(LABELS, hypotheses, strict=True))
+        rng.shuffle(labelled)
+        for label, hypothesis in labelled[: n - i]:
+            yield Example(*premise, hypothesis, label, depth)
+        if i + 3 >= n:
+            return
+
+
+def consequences(facts: Iterable[Literal], rules: Iterable[Rule]) -> dict[Literal, int]:
+    """What follows from facts, themselves included, each with the least number of rules in sequence that it takes.
+
+    Args:
+        facts: about entities, of either polarity.
+        rules: about everyone, with one condition; read both ways, see the module's docstring.
+    """
+    arcs: dict[Literal, list[Literal]] = {}
+    for (condition,), conclusion in rules:
+        arcs.setdefault(condition, []).append(conclusion)
+        arcs.setdefault(_negation(conclusion), []).append(_negation(condition))
+    found = dict.fromkeys(facts, 0)
+    queue = deque(found)
+    while queue:
+        literal = queue.popleft()
+        for arc in arcs.get(literal._replace(subject=VARIABLE), ()):
+            follows = arc._replace(subject=literal.subject)
+            if follows not in found:
+                found[follows] = found[literal] + 1
+                queue.append(follows)
+    return found
+
+
+def to_json(example: Example) -> str:
+    """One line of JSON that `from_json` reads back."""
+    return json.dumps(example._asdict(), ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: str) -> Example:
+    """The example that `to_json` wrote.
+
+    Raises:
+        ValueError: `text` is not an example.
+    """
+    try:
+        fields = json.loads(text)
+        return Example(*read_theory(fields), Literal(*fields["hypothesis"]), fields["label"], fields["depth"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"not an example in JSON, which to_json writes: {text[:80]!r} ({error})") from error
+
+
+def _negation(literal: Literal) -> Literal:
+    return literal._replace(positive=not literal.positive)
+
+
+def _premise(rng: Random, options: Options) -> tuple[tuple[Literal, ...], tuple[Rule, ...]] | None:
+    """Random facts and rules with a chain of max_depth rules, or None if this draw came to nothing."""
+    concepts = natural.concepts()
+    relational = rng.random() < options.relational
+    words = concepts.animals[: options.animals] if relational else concepts.persons[: options.persons]
+    names = rng.sample(words, rng.randint(2 + relational, min(options.entities, len(words))))
+    n_rules = rng.randint(max(options.rules[0], options.max_depth), options.rules[1])
+    pool = _signatures(n_rules + rng.randint(2, 4), names, relational, rng, options)
+
+    def some(signature: _Signature, subject: str) -> Literal:
+        return Literal(signature[0], subject, signature[1], rng.random() >= options.negated)
+
+    said = [some(signature, VARIABLE) for signature in pool]
+    rules = []
+    for i in range(1, min(n_rules + 1, len(pool))):
+        # The chain first; what other rules rest on may be what a rule concludes or its opposite.
+        condition = said[i - 1] if i <= options.max_depth else some(rng.choice(pool[:i]), VARIABLE)
+        rules.append(Rule((condition,), said[i]))
+    if options.max_depth and pool[0][1] == names[0]:
+        return None
+    facts = [said[0]._replace(subject=names[0])] if options.max_depth else []
+    for _ in range(rng.randint(*options.facts) - len(facts)):
+        subjects = [fact.subject for fact in facts]
+        name = min(rng.sample(names, len(names)), key=subjects.count)
+        known = consequences(facts, rules)
+        fresh = [some(signature, name) for signature in pool if signature[1] != name]
+        fresh = [fact for fact in fresh if fact not in known and _negation(fact) not in known]
+        if not fresh:
+            return None
+        facts.append(rng.choice(fresh))
+    rng.shuffle(facts)
+    rng.shuffle(rules)
+    return tuple(facts), tuple(rules)
+
+
+def _signatures(n: int, names: list[str], relational: bool, rng: Random, options: Options) -> list[_Signature]:
+    """Up to `n` signatures in random order; half are relations to one of the names if `relational`."""
+    concepts = natural.concepts()
+    relations: list[_Signature] = []
+    if relational:
+        some = rng.sample(concepts.relations[: options.relations], min(2, options.relations))
+        relations = [(relation, name) for relation in some for name in names]
+        relations = rng.sample(relations, min(n // 2, len(relations)))
+    attributes = rng.sample(concepts.attributes[: options.attributes], min(n - len(relations), options.attributes))
+    pool = [*relations, *((attribute, None) for attribute in attributes)]
+    rng.shuffle(pool)
+    return pool
+
+
+def _hypotheses(
+    facts: tuple[Literal, ...], rules: tuple[Rule, ...], depth: int, positive: bool, rng: Random, options: Options
+) -> tuple[Literal, ...] | None:
+    """A hypothesis of each label, in their order, on statements that are `positive` or not; None if there is none."""
+    known = consequences(facts, rules)
+    names = sorted({name for fact in facts for name in (fact.subject, fact.object) if name})
+    pairs = [
+        (literal, like)
+        for literal, steps in known.items()
+        for like in (literal._replace(subject=name) for name in names)
+        if (steps, literal.positive) == (depth, positive)
+        and literal.object not in (literal.subject, like.subject)
+        and like not in known
+        and _negation(like) not in known
+    ]
+    if not pairs:
+        return None
+    (follows, _), (_, neutral), (denied, _) = (rng.choice(pairs) for _ in LABELS)
+    mentioned = {literal.predicate for rule in rules for literal in (*rule.conditions, rule.conclusion)}
+    mentioned |= {fact.predicate for fact in facts}
+    elsewhere = [a for a in natural.concepts().attributes[: options.attributes] if a not in mentioned]
+    if elsewhere and rng.random() < options.unmentioned:
+        neutral = Literal(rng.choice(elsewhere), rng.choice(names))
+    return follows, neutral._replace(positive=rng.random() < 0.5), _negation(denied)

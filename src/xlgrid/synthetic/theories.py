@@ -1,0 +1,390 @@
+"""RuleTaker examples of any depth from 0 to 5, generated (Clark et al. 2020, section 3; Foroutan et al. 2023, A.1).
+
+A theory is built around a chain of rules, each resting on what the one before it concludes. Two of its entities satisfy
+all side conditions of the chain but differ in where it starts: what the chain proves of one fails for the other at the
+same depth, and the other way round after a negated step. So the same predicates are asked about with either answer,
+and nothing short of following the rules tells which. The remaining facts and rules are random, and `solve` has the last
+word: a theory that cannot supply the questions asked of it is drawn again.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from random import Random
+from typing import Any, NamedTuple
+
+from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, Theory, named, read_theory, solve
+
+MAX_DEPTH = 5
+
+_Signature = tuple[str, str | None]  # all of a literal but its subject and polarity
+_ATTEMPTS = 2000  # far more than any options need that leave room for the questions at all
+
+
+class Example(NamedTuple):
+    """A theory, a question about it, and its answer.
+
+    `label` is true iff the question, which may be negative, holds under the closed-world assumption; `depth` is the
+    number of rules in sequence that settle it, see `xlgrid.synthetic.logic.Solution`.
+    """
+
+    theory: Theory
+    question: Literal
+    label: bool
+    depth: int
+
+
+@dataclass(frozen=True)
+class TheoryOptions:
+    """What theories are made of. Words are concept ids; a (least, most) pair is inclusive. Defaults follow RuleTaker.
+
+    Raises:
+        ValueError: a value is out of its range; the message names the field.
+    """
+
+    persons: tuple[str, ...] = ("anne", "bob", "charlie", "dave", "erin", "fiona", "gary", "harry")
+    """Entities of attribute theories."""
+    animals: tuple[str, ...] = (
+        "cat", "dog", "bear", "cow", "mouse", "rabbit", "lion", "tiger", "squirrel", "bald_eagle",
+    )  # fmt: skip
+    """Entities of relation theories."""
+    attributes: tuple[str, ...] = (
+        "big", "kind", "young", "strong", "green", "red", "round", "cold",
+        "smart", "blue", "quiet", "white", "brave", "nice", "rough", "furry",
+    )  # fmt: skip
+    """Attributes of both kinds of theory."""
+    relations: tuple[str, ...] = ("chase", "see", "like", "visit", "eat", "know", "find", "bite")
+    """Relations of relation theories, which use up to three each."""
+    facts: tuple[int, int] = (4, 8)
+    """Facts per theory, at least 2."""
+    rules: tuple[int, int] = (3, 8)
+    """Rules per theory; a theory never has fewer than the maximum depth. (0, 0) leaves facts only."""
+    conditions: int = 3
+    """Most conditions per rule, 1 to 3."""
+    entities: int = 4
+    """Most entities per theory, at least 2, and at least 3 if there are relation theories."""
+    relational: float = 0.5
+    """Share of relation theories (animals, attributes and relations); the others have persons and attributes only."""
+    negated_rules: bool = True
+    """Whether half of the theories have rules with negative conditions; otherwise none does."""
+    negated_questions: float = 0.5
+    """Share of negative questions, whatever their label and depth."""
+    unmentioned: float = 0.0
+    """Share of the failing literals at depth 0 whose attribute the theory does not mention ("random" questions of Clark
+    et al. 2020). The others differ from one that holds in nothing but the entity, and no single word gives them away."""
+    questions_per_theory: int = 4
+    """Consecutive examples that share a theory, at least 1. Cut splits at multiples of it and no theory is in two."""
+
+    def __post_init__(self) -> None:
+        for field in ("persons", "animals", "attributes", "relations"):
+            words = getattr(self, field)
+            if isinstance(words, str) or not all(isinstance(w, str) and w and w != VARIABLE for w in words):
+                raise ValueError(f"{field} must be a tuple of concept ids, got {words!r}")
+            if len(set(words)) < len(words):
+                raise ValueError(f"{field} repeats {', '.join(sorted({w for w in words if words.count(w) > 1}))}")
+        both = set(self.attributes) & set(self.relations)
+        if both:
+            raise ValueError(f"{', '.join(sorted(both))} cannot be both an attribute and a relation")
+        for field, least in (("facts", 2), ("rules", 0)):
+            low, high = getattr(self, field)
+            if not least <= low <= high:
+                raise ValueError(f"{field} must be (least, most) with {least} <= least <= most, got {(low, high)}")
+        if not 1 <= self.conditions <= 3:
+            raise ValueError(f"conditions must be 1, 2 or 3, got {self.conditions}")
+        for field in ("relational", "negated_questions", "unmentioned"):
+            if not 0 <= getattr(self, field) <= 1:
+                raise ValueError(f"{field} is a share between 0 and 1, got {getattr(self, field)}")
+        if self.entities < 2 + (self.relational > 0):
+            needed = "3, because relational > 0" if self.relational > 0 else "2"
+            raise ValueError(f"entities must be at least {needed}, got {self.entities}")
+        if self.questions_per_theory < 1:
+            raise ValueError(f"questions_per_theory must be at least 1, got {self.questions_per_theory}")
+
+
+def examples(n: int, max_depth: int, seed: int, options: TheoryOptions | None = None) -> Iterator[Example]:
+    """The first `n` examples of an endless sequence that `max_depth`, `seed` and `options` determine.
+
+    Depths 0 to `max_depth` are equally frequent, and so are both labels at each depth; every run of 2 (max_depth + 1)
+    examples, counted from the first, has each combination once. Negative questions have their share of every such
+    combination. Theory k is that of examples k * questions_per_theory to (k + 1) * questions_per_theory - 1, which are
+    distinct questions where it is large enough. No two theories have the same facts and rules. Theories have rules even if `max_depth` is 0, as distractors.
+
+    Args:
+        n: number of examples, at least 1.
+        max_depth: the greatest depth of a question, 0 to 5.
+        seed: any integer.
+        options: what theories are made of; None for the defaults.
+
+    Raises:
+        ValueError: an argument is out of range, or the options have too few concepts or rules for `max_depth`; while
+            iterating, if they leave no room for theories that can supply the questions.
+    """
+    options = options or TheoryOptions()
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    if not 0 <= max_depth <= MAX_DEPTH:
+        raise ValueError(f"max_depth must be between 0 and {MAX_DEPTH}, got {max_depth}")
+    check_room(max_depth, options)
+    return islice(_sequence(max_depth, Random(f"theories {seed}"), options), n)
+
+
+def to_json(example: Example) -> str:
+    """One line of JSON that `from_json` reads back."""
+    facts = [_pack(fact) for fact in example.theory.facts]
+    rules = [[[_pack(c) for c in rule.conditions], _pack(rule.conclusion)] for rule in example.theory.rules]
+    fields = {
+        "facts": facts,
+        "rules": rules,
+        "question": _pack(example.question),
+        "label": example.label,
+        "depth": example.depth,
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: str) -> Example:
+    """The example that `to_json` wrote.
+
+    Raises:
+        ValueError: `text` is not an example.
+    """
+    try:
+        fields = json.loads(text)
+        return Example(read_theory(fields), Literal(*fields["question"]), fields["label"], fields["depth"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"not an example in JSON, which to_json writes: {text[:80]!r} ({error})") from error
+
+
+def _pack(literal: Literal) -> list[Any]:
+    """The fields of `literal`, without those at the end that have their default value."""
+    if not literal.positive:
+        return list(literal)
+    return list(literal[:2] if literal.object is None else literal[:3])
+
+
+def check_room(max_depth: int, options: TheoryOptions) -> None:
+    """Raise ValueError if the options have too few concepts or rules for questions of depth `max_depth`."""
+    if options.rules[1] < max_depth:
+        raise ValueError(f"max_depth {max_depth} takes at least {max_depth} rules, but rules is {options.rules}")
+    # Where the chain starts, where its decoy starts, and what each of its rules concludes.
+    needed = max(max_depth, 1) + 2
+    kinds = [("attribute", options.relational < 1, "persons", 2, len(options.attributes), "attributes")]
+    predicates = len(options.attributes) + len(options.relations)
+    kinds.append(("relation", options.relational > 0, "animals", 3, predicates, "attributes and relations together"))
+    for kind, wanted, field, least, available, what in kinds:
+        if wanted and len(getattr(options, field)) < least:
+            raise ValueError(f"{kind} theories take at least {least} {field}, got {len(getattr(options, field))}")
+        if wanted and available < needed:
+            raise ValueError(f"{kind} theories of depth {max_depth} take at least {needed} {what}, got {available}")
+    if options.relational > 0 and not options.relations:
+        raise ValueError("relation theories take at least 1 of relations, got none; or set relational to 0")
+
+
+def _sequence(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[Example]:
+    wanted = _wanted(max_depth, rng, options)
+    known: set[frozenset[tuple[Any, ...]]] = set()
+    while True:
+        demands = list(islice(wanted, options.questions_per_theory))
+        for _ in range(_ATTEMPTS):
+            theory = _theory(max_depth, rng, options)
+            # No theory comes twice, so that a test set asks about none of those that were trained on.
+            if theory and (said := frozenset([*theory.facts, *theory.rules])) in known:
+                continue
+            if theory and (questions := _questions(theory, demands, rng, options)):
+                known.add(said)
+                break
+        else:
+            raise ValueError(
+                f"no further theory with questions of depth {max_depth} found in {_ATTEMPTS} attempts after {len(known)} with facts "
+                f"{options.facts}, rules {options.rules} and up to {options.entities} entities: "
+                "allow more concepts or entities, or fewer facts or rules"
+            )
+        for question, (depth, label, _) in zip(questions, demands, strict=True):
+            yield Example(theory, question, label, depth)
+
+
+def _wanted(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[tuple[int, bool, bool]]:
+    """Depth, label and polarity of one question after the other, without end."""
+    kinds = [(depth, label) for depth in range(max_depth + 1) for label in (False, True)]
+    # A random start of each kind's own sequence of polarities, so that kinds do not all turn negative together.
+    starts = {kind: rng.random() for kind in kinds}
+    share = options.negated_questions
+    for i in count():
+        rng.shuffle(kinds)
+        for kind in kinds:
+            negative = math.floor((i + 1) * share + starts[kind]) > math.floor(i * share + starts[kind])
+            yield *kind, not negative
+
+
+def _questions(
+    theory: Theory, demands: list[tuple[int, bool, bool]], rng: Random, options: TheoryOptions
+) -> list[Literal] | None:
+    """A question for each demand, or None if the theory lacks one."""
+    solution = solve(theory, named(theory))
+    found: dict[tuple[int, bool], list[Literal]] = {}
+    for holds, settled in ((True, solution.proved), (False, solution.failed)):
+        for literal, depth in settled.items():
+            if literal.subject != literal.object:
+                found.setdefault((depth, holds), []).append(literal)
+    if any((depth, label == positive) not in found for depth, label, positive in demands):
+        return None
+    subjects = Counter(fact.subject for fact in theory.facts)
+    objects = Counter(fact.object for fact in theory.facts)
+
+    def unlike(pair: tuple[Literal, Literal]) -> int:
+        """How much more the facts say about one subject than about the other."""
+        a, b = pair[0].subject, pair[1].subject
+        return abs(subjects[a] - subjects[b]) + abs(objects[a] - objects[b])
+
+    # The same predicate failing for one entity and holding of another at one depth: drawn from such pairs, questions of
+    # either answer have the same words in the same numbers around them.
+    pairs = {
+        depth: [
+            (failed, proved)
+            for proved in found.get((depth, True), [])
+            for failed in found.get((depth, False), [])
+            if (proved.predicate, proved.object) == (failed.predicate, failed.object)
+        ]
+        for depth in {depth for depth, _, _ in demands}
+    }
+    mentioned = {literal.predicate for rule in theory.rules for literal in (*rule.conditions, rule.conclusion)}
+    mentioned |= {fact.predicate for fact in theory.facts}
+    elsewhere = [Literal(a, name) for a in options.attributes if a not in mentioned for name in sorted(subjects)]
+    questions: list[Literal] = []
+    for depth, label, positive in demands:
+        holds = label == positive
+        rng.shuffle(pairs[depth])
+        unpaired = list(found[depth, holds])
+        rng.shuffle(unpaired)
+        literals = [pair[holds] for pair in sorted(pairs[depth], key=unlike)] + unpaired
+        if elsewhere and not holds and not depth and rng.random() < options.unmentioned:
+            literals = rng.sample(elsewhere, len(elsewhere))
+        choices = [literal._replace(positive=positive) for literal in literals]
+        questions.append(next((choice for choice in choices if choice not in questions), choices[0]))
+    return questions
+
+
+def _theory(max_depth: int, rng: Random, options: TheoryOptions) -> Theory | None:
+    """A random theory with a chain of `max_depth` rules, or None if this draw came to nothing."""
+    relational = rng.random() < options.relational
+    negated = options.negated_rules and rng.random() < 0.5
+    n_facts = rng.randint(*options.facts)
+    n_rules = rng.randint(max(options.rules[0], max_depth), options.rules[1])
+    words = options.animals if relational else options.persons
+    most = min(options.entities, len(words))
+    names = rng.sample(words, rng.randint(min(3, most), most))
+    length = min(max(max_depth, 1), n_rules)
+
+    pool = _signatures(length + rng.randint(4, 6), names, relational, rng, options)
+    start, decoy, *chain = pool[: length + 2]
+    rest = pool[length + 2 :]
+    safe = sum(thing not in names[:2] for _, thing in rest)
+    n_shared = rng.randint(0, min(2, safe, (n_facts - 2) // 2))
+    shared, absent, spare = rest[:n_shared], rest[n_shared : n_shared + 1], rest[n_shared + 1 :]
+    base = [start, decoy, *shared, *absent]
+    # The first two entities are those that the chain tells apart, by its start and nothing else that it rests on.
+    has = {name: [*first, *shared] for name, first in zip(names[:2], ([start], [decoy]), strict=True)}
+    facts = _facts(n_facts, has, names[2:], base, rest, rng)
+    if facts is None:
+        return None
+
+    # What a rule may ask besides: each holds of both of these entities.
+    sides = [_everyone(signature) for signature in shared]
+    if rng.random() < 0.4:
+        sides += [fact for fact in facts if fact.subject in names[2:] and (fact.predicate, fact.object) in base][:1]
+    if negated:
+        sides += [_everyone(signature, False) for signature in absent]
+
+    def rule(before: _Signature, after: _Signature) -> Rule:
+        main, conclusion = _everyone(before, not negated or rng.random() < 0.75), _everyone(after)
+        n_sides = min(len(sides), rng.choice((0, 0, 0, 1, 1, 2)), options.conditions - 1)
+        conditions = [main, *(side for side in rng.sample(sides, n_sides) if side[:3] != main[:3])]
+        rng.shuffle(conditions)
+        return Rule(tuple(conditions), conclusion)
+
+    rules = [rule(before, after) for before, after in zip([start, *chain], chain, strict=False)]
+    # A rule that concludes a signature of some level rests on lower ones, so that negation is always stratified.
+    levels = dict.fromkeys(base, 0) | {signature: i + 1 for i, signature in enumerate(chain)}
+    levels |= {signature: rng.randint(1, length + 1) if i else 1 for i, signature in enumerate(spare)}
+    inner = [signature for signature, level in levels.items() if level]
+    known = {(frozenset(conditions), conclusion) for conditions, conclusion in rules}
+    for i in range(10 * (n_rules - length)):
+        if len(rules) == n_rules:
+            break
+        after = rng.choice(spare if spare and rng.random() < 0.7 else inner)
+        backward = not negated and rng.random() < 0.3
+        lower = [s for s in levels if s != after and (backward or levels[s] < levels[after])]
+        # Rules rest on the decoy as they do on the start, so that the words alone do not tell which is which.
+        extra = rule(rng.choice(lower) if i or not spare else decoy, after)
+        if rng.random() < 0.2:
+            extra = _grounded(extra, names, rng)
+        if (key := (frozenset(extra.conditions), extra.conclusion)) not in known:
+            known.add(key)
+            rules.append(extra)
+    if len(rules) < n_rules:
+        return None
+    rng.shuffle(facts)
+    rng.shuffle(rules)
+    return Theory(tuple(facts), tuple(rules))
+
+
+def _everyone(signature: _Signature, positive: bool = True) -> Literal:
+    return Literal(signature[0], VARIABLE, signature[1], positive)
+
+
+def _grounded(rule: Rule, names: list[str], rng: Random) -> Rule:
+    """`rule` about one entity instead of everyone, unless that is about itself or mentions a literal twice."""
+    name = rng.choice(names)
+    conclusion, *conditions = (
+        literal._replace(subject=name) if literal.subject == VARIABLE else literal
+        for literal in (rule.conclusion, *rule.conditions)
+    )
+    reflexive = any(literal.object == name for literal in (conclusion, *conditions))
+    if reflexive or len({literal[:3] for literal in conditions}) < len(conditions):
+        return rule
+    return Rule(tuple(conditions), conclusion)
+
+
+def _signatures(n: int, names: list[str], relational: bool, rng: Random, options: TheoryOptions) -> list[_Signature]:
+    """Up to `n` signatures; those that would relate one of the first two names to itself come last."""
+    attributes: list[_Signature] = [(attribute, None) for attribute in options.attributes]
+    if not relational:
+        return rng.sample(attributes, min(n, len(attributes)))
+    relations = rng.sample(options.relations, min(3, len(options.relations)))
+    safe: list[_Signature] = [(relation, name) for relation in relations for name in names[2:]]
+    unsafe: list[_Signature] = [(relation, name) for relation in relations for name in names[:2]]
+    n_unsafe = max(1, n - len(safe) - len(attributes))
+    n_safe = min(len(safe), max(n // 2, n - n_unsafe - len(attributes)))
+    pool = rng.sample(safe, n_safe) + rng.sample(attributes, min(len(attributes), n - n_safe - n_unsafe))
+    rng.shuffle(pool)
+    return pool + rng.sample(unsafe, min(len(unsafe), n_unsafe))
+
+
+def _facts(
+    n: int,
+    has: dict[str, list[_Signature]],
+    others: list[str],
+    base: list[_Signature],
+    rest: list[_Signature],
+    rng: Random,
+) -> list[Literal] | None:
+    """`n` facts, as many for each entity as can be: what some entities must have, and random ones.
+
+    Of `base`, the entities in `has` get no more than they have there. None if there are not that many facts.
+    """
+    own = {name: [signature for signature in rest if signature not in base] for name in has}
+    has = has | {name: [] for name in others}
+    order = rng.sample(list(has), len(has))
+    for _ in range(n - sum(map(len, has.values()))):
+        for name in sorted(order, key=lambda name: len(has[name])):
+            choices = own[name] if name in own else rest if rng.random() < 0.3 else base
+            free = [s for s in choices if s[1] != name and s not in has[name]]
+            if free:
+                has[name].append(rng.choice(free))
+                break
+        else:
+            return None
+    return [Literal(predicate, name, thing) for name in has for predicate, thing in has[name]]

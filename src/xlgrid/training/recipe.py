@@ -1,0 +1,159 @@
+"""A recipe: one run resolved from a study, as JSON in the run's command and record.
+
+With the files of its encoder and tokens, which it names only, it decides everything that the run computes.
+"""
+
+import hashlib
+from typing import Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from xlgrid.base.settings import Strict
+
+
+class Phase(Strict):
+    """One phase of a curriculum: train on the examples that pass the limits, for a share of the steps or for epochs.
+
+    Foroutan et al. 2023, appendix C.2 trains on depth 0 for 3 epochs first; tiny encoders learn look-up sooner from short
+    inputs.
+    """
+
+    share: float | None = Field(None, gt=0, lt=1, description="share of all optimiser steps")
+    epochs: PositiveFloat | None = Field(None, description="passes over these examples, before those over all")
+    max_tokens: PositiveInt | None = Field(None, description="keep inputs of at most so many tokens")
+    max_depth: int | None = Field(None, ge=0, description="keep questions of at most this proof depth")
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if (self.share is None) == (self.epochs is None):
+            raise ValueError("a phase has either `share` or `epochs`: give exactly one")
+        return self
+
+
+class Training(Strict):
+    """Settings of the training loop."""
+
+    steps: PositiveInt | None = Field(None, description="optimiser steps; wins over epochs")
+    epochs: PositiveFloat = Field(3, description="passes over the training data where steps is not given")
+    batch_tokens: PositiveInt = Field(4096, description="tokens, padding included, in one optimiser step")
+    batch_size: PositiveInt | None = Field(None, description="examples in one optimiser step; wins over batch_tokens")
+    micro_batch_tokens: PositiveInt | None = Field(
+        None, description="tokens at once, accumulated; halved if out of memory"
+    )
+    lr: PositiveFloat = Field(2e-5, description="peak learning rate")
+    warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps of linear warm-up; decays linearly to 0")
+    weight_decay: float = Field(0.0, ge=0)
+    clip: PositiveFloat = Field(1.0, description="gradient norm")
+    dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
+    evaluations: PositiveInt = Field(10, description="evaluations on the source's dev set, evenly spaced")
+    keep: Literal["best", "last"] = Field(
+        "best", description="which of the evaluated weights become the run's (Foroutan et al. 2023's code: last)"
+    )
+    checkpoint_seconds: PositiveFloat = Field(60, description="seconds between saves of the state for resuming")
+    segments: bool = Field(
+        True, description="tell BERT the second segment by its type (Foroutan et al. 2023's code: no)"
+    )
+    head: Literal["fresh", "lm-head"] = Field(
+        "fresh", description="XLM-R's classifier: its dense layer is that of its LM head (Foroutan et al. 2023's code)"
+    )
+    precision: Literal["fp32", "bf16"] = "fp32"
+    snapshots: tuple[PositiveInt, ...] = Field(
+        (), description="steps after which the weights are also written, as step{n}.safetensors in the run's folder"
+    )
+    mix_seed: int = Field(65, description="decides which half of a mix's examples is in which part")
+    mixed_batches: bool = Field(
+        True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
+    )
+    curriculum: tuple[Phase, ...] = ()
+
+
+class Start(Strict):
+    """The run on text, of task `mlm`, whose weights a run begins with: one for all (`source`), one for each of some
+    languages or pairs (`pairs`) or, with neither, one for each language.
+
+    Where there are several, `at` says whose it is. What Foroutan et al. 2023, section 4.2 leave open are `reverse` and
+    `missing`, which go with `pairs`.
+    """
+
+    method: str = Field(description="of the run on text")
+    source: str | None = Field(None, description="what it was trained on, where it is one for all")
+    pairs: tuple[str, ...] = Field((), description="languages or pairs that have one of their own, where not all have")
+    at: Literal["both", "source", "target"] = Field(
+        "both",
+        description="both: a run begins with its source's, and a cell speaks through its target's, of which it takes what "
+        "`Method.swaps` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
+        "begins with the target's",
+    )
+    seed: int = Field(1, ge=0)
+    reverse: Literal["same", "none"] = Field(
+        "same", description="a target fr-en takes that of en-fr, or counts as missing"
+    )
+    missing: Literal["source", "none"] = Field(
+        "source",
+        description="a target without one keeps that of the run's source, or, of methods that can go without, gets none",
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.source is not None and self.pairs:
+            raise ValueError(
+                "a start has either `source`, one run for all, or `pairs`, one run for each: give one, or neither where "
+                "every language has one of its own"
+            )
+        if not self.pairs and (self.reverse, self.missing) != ("same", "source"):
+            raise ValueError(
+                "`reverse` and `missing` are about languages without a run of their own: they go with `pairs` only"
+            )
+        if self.at == "target" and (self.source is not None or self.pairs):
+            given = "source" if self.pairs == () else "pairs"
+            raise ValueError(
+                f"`at: target` makes a run for each target, which begins with its own: leave out `{given}`"
+            )
+        return self
+
+    def of_source(self, source: str) -> str | None:
+        """What the text run was trained on that runs on `source` begin with; None if `source` has no such pair.
+
+        Raises:
+            ValueError: it has several.
+        """
+        if self.source:
+            return self.source
+        found = [part for part in source.split("+") if part in self.pairs or not self.pairs]
+        if len(found) > 1:
+            raise ValueError(
+                f"source {source} has the runs on text of {' and '.join(found)}, of which a run can begin with one only"
+            )
+        return found[0] if found else None
+
+    def of_target(self, target: str, source: str) -> str | None:
+        """What the text run was trained on that cells of `target` speak through, for runs on `source`; None if none."""
+        turned = "-".join(reversed(target.split("-")))
+        if not self.source and (target in self.pairs or not self.pairs):
+            return target
+        if not self.source and self.reverse == "same" and turned in self.pairs:
+            return turned
+        return self.of_source(source) if self.source or self.missing == "source" else None
+
+
+class Recipe(Strict):
+    """One run, resolved."""
+
+    study: str
+    task: str
+    kind: str = Field(description="key of xlgrid.tasks.TASKS")
+    encoder: str
+    method: str = Field(description="the study's name for it")
+    base: str = Field(description="key of xlgrid.methods.METHODS")
+    options: dict[str, float | int | str | bool] = {}
+    source: str
+    seed: int
+    training: Training
+    start: Start | None = None
+    first: str | None = Field(
+        None, description="task of the run with all of whose weights, after those of `start`, this one begins"
+    )
+
+    def digest(self) -> str:
+        """Twelve hexadecimal digits that differ when anything in the recipe does."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]

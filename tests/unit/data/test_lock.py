@@ -1,0 +1,46 @@
+"""The lock file."""
+
+import pytest
+
+from xlgrid.data import lock
+
+COMMIT = "0123456789" * 4
+
+
+def test_the_hub_is_asked_once(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(lock, "_ask", lambda *arguments: asked.append(arguments[:3]) or COMMIT)
+    for _ in range(2):
+        assert lock.commit(tmp_path / "lock.yaml", "model", "some/encoder") == COMMIT
+    assert asked == [("model", "some/encoder", "main")]
+    assert lock.read_lock(tmp_path / "lock.yaml") == {"model/some/encoder@main": COMMIT}
+
+
+def test_models_and_data_sets_have_entries_of_their_own(monkeypatch, tmp_path):
+    monkeypatch.setattr(lock, "_ask", lambda kind, *rest: ("a" if kind == "model" else "b") * 40)
+    found = [lock.commit(tmp_path / "lock.yaml", kind, "some/thing") for kind in ("model", "dataset")]
+    assert found == ["a" * 40, "b" * 40]
+    assert len(lock.read_lock(tmp_path / "lock.yaml")) == 2
+
+
+def test_a_commit_is_its_own_commit(tmp_path):
+    assert lock.commit(tmp_path / "lock.yaml", "model", "some/encoder", COMMIT) == COMMIT
+
+
+def test_an_unreachable_hub_locks_nothing(monkeypatch, tmp_path):
+    from huggingface_hub import HfApi
+
+    def refuse(*arguments, **more):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(HfApi, "repo_info", refuse)
+    with pytest.raises(ValueError, match=r"cannot learn the commit of model some/encoder.*no network"):
+        lock.commit(tmp_path / "lock.yaml", "model", "some/encoder")
+    assert not (tmp_path / "lock.yaml").exists()
+
+
+@pytest.mark.parametrize("content", ["model/a@main: latest", "- a list", "a: [b"])
+def test_a_damaged_lock_is_an_error(tmp_path, content):
+    (tmp_path / "lock.yaml").write_text(content)
+    with pytest.raises(ValueError, match=r"lock\.yaml"):
+        lock.read_lock(tmp_path / "lock.yaml")

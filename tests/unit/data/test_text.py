@@ -1,0 +1,410 @@
+"""Texts for pre-training."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from xlgrid.data import streams
+from xlgrid.data.sources import read_table
+from xlgrid.data.text import TextSettings, make_text
+from xlgrid.synthetic.natural import taxonomy
+
+
+def texts(path, language, n=30, seed=0, **more):
+    make_text(language, path / f"{language}.parquet", TextSettings(sentences=n, seed=seed, **more))
+    return read_table(path / f"{language}.parquet")
+
+
+@pytest.mark.parametrize("language", ["en", "qa1"])
+def test_a_larger_text_begins_alike(tmp_path, language):
+    short, long = texts(tmp_path, language, 10), texts(tmp_path, language, 30)
+    assert long.slice(0, 10).to_pylist() == short.to_pylist()
+    assert long["id"].to_pylist() == list(range(30))
+
+
+def test_another_seed_is_another_text(tmp_path):
+    assert texts(tmp_path, "en", seed=0)["text"] != texts(tmp_path, "en", seed=1)["text"]
+
+
+def test_the_same_id_has_as_many_sentences_in_every_language(tmp_path):
+    english, french = (texts(tmp_path, code)["text"].to_pylist() for code in ("en", "fr"))
+    assert [text.count(".") for text in english] == [text.count(".") for text in french]
+
+
+def test_positive_last_statements_repeat_a_fact(tmp_path):
+    found = texts(tmp_path, "en", 200, options={"rules": 0.0, "relational": 0.0})["text"].to_pylist()
+    repeated = negated = 0
+    for text in found:
+        *facts, last = text.removesuffix(".").replace("\n", " ").split(". ")
+        if " not " in last:
+            negated += 1
+            assert last.replace(" not ", " ") not in facts, text
+        else:
+            repeated += 1
+            assert last in facts, text
+    assert min(repeated, negated) > 60
+
+
+def test_texts_without_a_taxonomy_are_those_of_before(tmp_path):
+    plain, none = texts(tmp_path, "en"), texts(tmp_path, "en", options={"taxonomy": 0.0})
+    assert plain == none and not any(" is a " in text for text in plain["text"].to_pylist())
+
+
+def test_a_share_of_texts_tells_who_is_what(tmp_path):
+    found = texts(tmp_path, "en", 400, options={"taxonomy": 0.5})["text"].to_pylist()
+    assert 150 < sum(" is a " in text or " is an " in text for text in found) < 250
+
+
+def test_what_texts_tell_of_the_taxonomy_is_true(tmp_path):
+    kinds = {f"The {name}".replace("_", " "): kind for kind, names in taxonomy().items() for name in names}
+    shown = set()
+    for text in texts(tmp_path, "en", 300, options={"taxonomy": 1.0, "statements": 2})["text"].to_pylist():
+        has = {}
+        # What classes have may stand after what follows from it.
+        for sentence in sorted(
+            text.replace("\n", " ").removesuffix(".").split(". "), key=lambda s: s.startswith("The")
+        ):
+            subject, _, rest = sentence.partition(" is ")
+            rest, positive = rest.removeprefix("not "), not rest.startswith("not ")
+            article, _, word = rest.partition(" ")
+            if article in ("a", "an"):
+                assert (kinds[subject] == word) is positive, sentence
+                shown.add((subject, word))
+            elif subject in kinds:
+                assert has[kinds[subject], rest] is positive, text
+            else:
+                has[subject.split(" ")[1], rest] = positive
+    assert set(kinds.items()) <= shown, "not every hypernymy is told"
+
+
+def test_a_misspelt_option_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="atributes"):
+        texts(tmp_path, "en", options={"atributes": 3})
+
+
+def test_dials_reach_the_artificial_language(tmp_path):
+    plain = texts(tmp_path, "qa1")["text"]
+    assert plain != texts(tmp_path, "qa1", dials={"overlap": 0.1})["text"]
+
+
+def premises(path, language, texts):
+    """A training split with a column of XNLI's, and the settings that make text of it."""
+    (path / "data" / language).mkdir(parents=True)
+    pq.write_table(pa.table({"premise": texts}), path / "data" / language / "train.parquet")
+    return {"data": {"local": f"{path}/data/{{language}}/{{split}}.parquet"}, "column": "premise"}
+
+
+def test_parallel_premises_are_text_with_the_rows_as_ids(tmp_path):
+    premises(tmp_path, "en", ["a", "b", "a", "c"])
+    settings = premises(tmp_path, "fr", ["A", "B", "A'", "B"])
+    assert texts(tmp_path, "fr", **settings).to_pylist() == [
+        {"id": i, "text": text} for i, text in enumerate(["A", "B", "A'", "B"])
+    ]
+
+
+def test_once_keeps_the_same_rows_in_every_language(tmp_path):
+    premises(tmp_path, "en", ["a", "b", "a", "c"])
+    settings = premises(tmp_path, "fr", ["A", "B", "A'", "B"]) | {"once": "en"}
+    found = {code: texts(tmp_path, code, **settings).to_pylist() for code in ("en", "fr")}
+    assert found["en"] == [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}, {"id": 3, "text": "c"}]
+    assert found["fr"] == [{"id": 0, "text": "A"}, {"id": 1, "text": "B"}, {"id": 3, "text": "B"}]
+
+
+def test_fetched_and_generated_texts_have_one_schema(tmp_path):
+    generated = texts(tmp_path, "en").schema
+    settings = premises(tmp_path, "fr", ["A"])
+    assert texts(tmp_path, "fr", **settings).schema == generated
+
+
+def test_artificial_languages_tell_their_world_beside_fetched_text(tmp_path):
+    plain = texts(tmp_path, "qa1")
+    assert texts(tmp_path, "qa1", **premises(tmp_path, "en", ["a"])) == plain
+
+
+def test_texts_that_cannot_be_had(tmp_path):
+    premises(tmp_path, "en", ["a", "b"])
+    settings = premises(tmp_path, "fr", ["A", None, "C"])
+    with pytest.raises(FileNotFoundError, match=r"it/train\.parquet"):
+        texts(tmp_path, "it", **settings)
+    with pytest.raises(ValueError, match=r"fr/train\.parquet, row 1, column 'premise': expected text, got None"):
+        texts(tmp_path, "fr", **settings)
+    with pytest.raises(ValueError, match="did you mean 'premise'"):
+        texts(tmp_path, "en", **settings | {"column": "premises"})
+    pq.write_table(pa.table({"premise": ["A"]}), tmp_path / "data" / "fr" / "train.parquet")
+    with pytest.raises(ValueError, match=r"fr/train\.parquet has 1 rows and .*en/train\.parquet has 2"):
+        texts(tmp_path, "fr", **settings | {"once": "en"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"column": "premise"}, "`data` and `column` go together"),
+        ({"data": {"local": "x.csv"}}, "`data` and `column` go together"),
+        ({"data": {"local": "x.txt"}, "column": "text"}, "plain text .* has none"),
+        ({"files": {"en": "x.jsonl"}}, "so do `files` and `column`"),
+        ({"files": {"en": "x.doc"}}, r"`files\.en` is x\.doc: expected a file that ends in \.txt"),
+        ({"once": "en"}, "`once` selects rows of `data`"),
+        ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "text has none"),
+    ],
+)
+def test_settings_that_do_not_go_together(settings, told):
+    with pytest.raises(ValueError, match=told):
+        TextSettings(**settings)
+
+
+SAID = ["one", "two, and\u2028more", ' "three"  ', "4"]
+
+
+def written(path, lines=SAID):
+    """`lines` in a file of the type that its name says."""
+    kind = path.name.partition(".")[2]
+    if kind == "parquet":
+        pq.write_table(pa.table({"text": lines}), path)
+    elif kind == "csv":
+        pyarrow.csv.write_csv(pa.table({"other": range(len(lines)), "text": lines}), path)
+    else:
+        rows = [json.dumps({"text": line}) if kind == "jsonl" else line for line in lines]
+        whole = "".join(f"{row}\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(whole) if kind == "txt.gz" else whole)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["txt", "txt.gz", "jsonl", "csv", "parquet"])
+def test_a_file_of_any_type_is_text(tmp_path, kind):
+    written(tmp_path / f"en.{kind}")
+    settings = {"data": {"local": f"{tmp_path}/{{language}}.{kind}"}} | ({} if "txt" in kind else {"column": "text"})
+    found = texts(tmp_path / "out", "en", **settings)
+    assert found.to_pylist() == [{"id": i, "text": text} for i, text in enumerate(SAID)]
+
+
+def test_empty_lines_are_no_rows_and_the_others_keep_their_numbers(tmp_path):
+    (tmp_path / "en.txt").write_bytes("\ufeffone\r\n\r\n  \n\x0btwo\n\nthree".encode())
+    found = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})
+    assert found.to_pylist() == [{"id": 0, "text": "one"}, {"id": 3, "text": "\x0btwo"}, {"id": 5, "text": "three"}]
+
+
+def test_rows_are_selected_renamed_and_limited_one_by_one(tmp_path):
+    rows = [{"words": f"{i}", "kind": "ab"[i % 2]} for i in range(10)]
+    (tmp_path / "en.jsonl").write_text("\n\n".join(map(json.dumps, rows)))
+    data = {"local": f"{tmp_path}/{{language}}.jsonl", "where": {"kind": "b"}, "rename": {"words": "said"}, "limit": 3}
+    found = texts(tmp_path, "en", data=data, column="said")
+    assert found.to_pylist() == [{"id": i, "text": text} for i, text in enumerate("135")]
+    with pytest.raises(ValueError, match=r"en\.jsonl has no row whose kind is 'c' \(there are: a, b\)"):
+        texts(tmp_path, "en", data=data | {"where": {"kind": "c"}}, column="said")
+    with pytest.raises(ValueError, match=r"en\.jsonl: unknown column 'word', did you mean 'words'"):
+        texts(tmp_path, "en", data={"local": data["local"]}, column="word")
+
+
+@pytest.mark.parametrize(("most", "rows"), [(3, 1), (7, 1), (8, 2), (100, 3)])
+def test_text_ends_before_the_row_that_is_too_much(tmp_path, most, rows):
+    written(tmp_path / "en.txt", ["abc", "defgh", "i"])
+    found = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"}, most_characters=most)
+    assert found["text"].to_pylist() == ["abc", "defgh", "i"][:rows]
+
+
+def test_a_first_row_that_is_too_much_is_told(tmp_path):
+    written(tmp_path / "en.txt")
+    with pytest.raises(ValueError, match=r"en\.txt, row 0 has 3 characters: raise most_characters, 2"):
+        texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"}, most_characters=2)
+
+
+def test_a_long_text_is_written_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("xlgrid.data.text._GROUP", 10)
+    lines = [f"line {i}" for i in range(25)]
+    written(tmp_path / "en.txt", lines)
+    assert texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})["text"].to_pylist() == lines
+    assert pq.ParquetFile(tmp_path / "en.parquet").num_row_groups == 13
+
+
+@pytest.mark.parametrize("language", ["en", "qa1"])
+def test_a_language_with_a_file_has_its_text_and_the_others_what_they_had(tmp_path, language):
+    (tmp_path / "other").mkdir()
+    own, other = {"files": {language: str(written(tmp_path / "my.txt"))}}, {"en": "qa1", "qa1": "en"}[language]
+    assert texts(tmp_path, language, **own)["text"].to_pylist() == SAID
+    assert texts(tmp_path, other, **own) == texts(tmp_path / "other", other)
+
+
+def test_lines_of_an_artificial_language_are_its_text_again(tmp_path):
+    make_text("qa1", tmp_path / "my.txt", TextSettings(sentences=30))
+    assert (
+        texts(tmp_path, "qb1", files={"qb1": f"{tmp_path}/my.txt"})["text"].to_pylist()
+        == texts(tmp_path, "qa1")["text"].to_pylist()
+    )
+    with pytest.raises(ValueError, match=r"end the name in \.parquet"):
+        make_text("en", tmp_path / "en.txt")
+    assert not (tmp_path / "en.txt").exists()
+
+
+@pytest.mark.parametrize("suffix", ["txt", "parquet"])
+def test_a_language_that_is_none_is_told_before_a_file_is_named(tmp_path, suffix):
+    with pytest.raises(ValueError, match=r"unknown language 'qa0' .* artificial ones are qa1, qa2, \.\.\. \(qa to qt"):
+        make_text("qa0", tmp_path / f"qa0.{suffix}")
+
+
+def test_a_file_of_ones_own_wins_over_the_data_of_the_others(tmp_path):
+    settings = premises(tmp_path, "fr", ["A", "B"]) | {"files": {"en": str(written(tmp_path / "my.txt"))}}
+    assert texts(tmp_path, "en", **settings)["text"].to_pylist() == SAID
+    assert texts(tmp_path, "fr", **settings)["text"].to_pylist() == ["A", "B"]
+
+
+def test_text_depends_on_the_settings_of_its_language_alone():
+    before = {
+        "sentences": 10,
+        "seed": 1,
+        "data": {"local": "{language}.csv"},
+        "column": "a",
+        "files": {"de": "x.txt", "qa1": "y.csv"},
+    }
+    told = {code: TextSettings(**before).concerning(code) for code in ("en", "de", "qa1", "qa2")}
+    assert told["en"] == {"data": {"local": "{language}.csv"}, "column": "a"}
+    assert told["qa1"] == {"files": {"qa1": "y.csv"}, "column": "a"}
+    assert told["de"] == {"files": {"de": "x.txt"}}
+    assert told["qa2"] == {"sentences": 10, "seed": 1}
+    assert all(TextSettings(**one).concerning(code) == one for code, one in told.items()), "it is no settings"
+    of_tokens = {"separators": "one", "documents": "split", "max_length": 9, "dev_inputs": 9}
+    after = TextSettings(**before | of_tokens | {"files": {"de": "x.txt", "qa1": "z.csv"}})
+    changed = [code for code, one in told.items() if after.concerning(code) != one]
+    assert changed == ["qa1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "told"),
+    [
+        ("en.txt", b"good\n\xff\n", r"en\.txt is damaged or not txt in UTF-8, after 1 rows"),
+        ("en.txt.gz", gzip.compress(os.urandom(9000))[:-9], r"en\.txt\.gz is damaged"),
+        ("en.txt.gz", b"plain", r"en\.txt\.gz is damaged"),
+        ("en.jsonl", b'{"text": "a"}\n{"text": \n', r"en\.jsonl is damaged or not jsonl in UTF-8, after 1 rows"),
+        ("en.jsonl", b"[1]", "a line is no mapping"),
+        ("en.parquet", b"PAR1", r"en\.parquet is damaged"),
+        ("en.csv", b"text,other\na,b\nc\n", r"en\.csv is damaged"),
+        ("en.txt", b"", "is empty"),
+        ("en.txt", b"\n \n", "has no rows"),
+    ],
+)
+def test_a_damaged_file_is_told_and_nothing_is_written(tmp_path, name, contents, told):
+    (tmp_path / name).write_bytes(contents)
+    column = {} if "txt" in name else {"column": "text"}
+    with pytest.raises(ValueError, match=told):
+        texts(tmp_path, "en", files={"en": str(tmp_path / name)}, **column)
+    assert {path.name for path in tmp_path.iterdir()} <= {name, "out"}
+
+
+def test_a_local_text_that_is_missing_is_told_by_its_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*my\.txt"):
+        texts(tmp_path, "en", files={"en": str(tmp_path / "my.txt")})
+
+
+COMMIT = "b" * 40
+
+
+@pytest.fixture
+def wikipedia(tmp_path):
+    """A folder that `datasets` reads as it reads the Hub, and the command line that makes text of it."""
+    pytest.importorskip("datasets")
+    hub = tmp_path / "wikipedia"
+    (hub / "20231101.qu").mkdir(parents=True)
+    for shard in range(2):
+        numbers = range(1500 * shard, 1500 * shard + 1500)
+        table = pa.table({"id": list(map(str, numbers)), "text": [f"Qillqa {i}" for i in numbers]})
+        pq.write_table(table, hub / "20231101.qu" / f"train-{shard:05}-of-00002.parquet", row_group_size=500)
+    configs = "- config_name: 20231101.qu\n  data_files:\n  - split: train\n    path: 20231101.qu/train-*\n"
+    (hub / "README.md").write_text(f"---\nconfigs:\n{configs}---\n")
+    (tmp_path / "lock.yaml").write_text(f"dataset/{hub}@main: {COMMIT}")
+
+    def run(limit=None, **settings):
+        data = {"hub": str(hub), "name": "20231101.{language}"} | ({"limit": limit} if limit else {})
+        out = tmp_path / "qu.parquet"
+        said = json.dumps({"data": data, "column": "text", **settings})
+        command = ["text", "qu", "--settings", said, "--lock", str(tmp_path / "lock.yaml"), "--output", str(out)]
+        # In a process of its own, whose end shows whether the reading left threads behind, which abort it.
+        code = f"from xlgrid.cli import app; app({command})"
+        environment = os.environ | {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        return done, read_table(out)["text"].to_pylist() if out.exists() else None
+
+    return run
+
+
+@pytest.mark.parametrize(("settings", "rows"), [({}, 3000), ({"limit": 700, "most_characters": 99}, 12)])
+def test_text_from_the_hub_is_streamed(wikipedia, tmp_path, settings, rows):
+    done, found = wikipedia(**settings)
+    assert done.returncode == 0, done.stderr
+    assert found == [f"Qillqa {i}" for i in range(rows)]
+    assert f"(20231101.qu, train, bbbbbbb): {rows:,} rows" in done.stderr
+    assert not list((tmp_path / "cache").rglob("*.arrow")), "the data were downloaded"
+
+
+def hub_of(monkeypatch, tmp_path, rows):
+    """Settings and lock of data on the Hub that `rows`, a generator, has; what the Hub was asked for."""
+    datasets = pytest.importorskip("datasets")
+    asked = []
+
+    class Builder:
+        config = None
+
+        def __init__(self, path, name, revision):
+            self.name = name
+            asked.append((path, name, revision))
+
+        def as_streaming_dataset(self, split):
+            asked.append(split)
+            return datasets.IterableDataset.from_generator(rows, gen_kwargs={"name": self.name})
+
+    monkeypatch.setattr(datasets, "load_dataset_builder", Builder)
+    (tmp_path / "lock.yaml").write_text(f"dataset/facebook/xnli@main: {COMMIT}")
+    return {"data": {"hub": "facebook/xnli", "name": "{language}"}, "column": "premise"}, asked
+
+
+def test_text_from_the_hub_is_fetched_at_the_locked_commit(tmp_path, monkeypatch):
+    settings, asked = hub_of(monkeypatch, tmp_path, lambda name: [{"premise": f"{name} premise"}])
+    with pytest.raises(ValueError, match="takes a lock file: pass --lock"):
+        make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings))
+    make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings), tmp_path / "lock.yaml")
+    assert asked == [("facebook/xnli", "fr", COMMIT), "train"]
+    assert read_table(tmp_path / "fr.parquet").to_pylist() == [{"id": 0, "text": "fr premise"}]
+
+
+def test_a_misspelt_column_of_the_hub_is_told(tmp_path, monkeypatch):
+    settings, _ = hub_of(monkeypatch, tmp_path, lambda name: [{"premise": "a"}])
+    with pytest.raises(ValueError, match=r"\(fr, train, bbbbbbb\): unknown column 'premises', did you mean 'premise'"):
+        made = TextSettings(**settings | {"column": "premises"})
+        make_text("fr", tmp_path / "fr.parquet", made, tmp_path / "lock.yaml")
+
+
+def test_no_more_is_read_than_asked_for(tmp_path, monkeypatch):
+    read = []
+
+    def rows(name):
+        for i in range(100_000):
+            read.append(i)
+            yield {"premise": f"{i}"}
+
+    settings, _ = hub_of(monkeypatch, tmp_path, rows)
+    make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings, most_characters=4), tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "fr.parquet").num_rows == 4
+    assert len(read) < 5000
+
+
+def test_a_connection_that_breaks_is_told_with_what_was_being_fetched(tmp_path, monkeypatch):
+    def rows(name):
+        yield from ({"premise": f"{i}"} for i in range(2500))
+        raise ConnectionError("reset by peer")
+
+    settings, _ = hub_of(monkeypatch, tmp_path, rows)
+    told = r"cannot fetch facebook/xnli \(fr, train, bbbbbbb\), after 2,000 rows: ConnectionError: reset .* again"
+    with pytest.raises(ValueError, match=told):
+        make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings), tmp_path / "lock.yaml")
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_long_work_says_how_far_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(streams.Progress, "due", lambda self: True)
+    texts(tmp_path, "en", files={"en": str(written(tmp_path / "en.txt"))})
+    assert f"{tmp_path}/en.txt: 2 rows, 16 characters\n" in capsys.readouterr().err

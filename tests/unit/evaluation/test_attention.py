@@ -1,0 +1,258 @@
+"""The divergence of attention against its definition, the file of a run, and the exhibit of several."""
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from test_batches import write
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import BertConfig, BertModel
+
+from xlgrid.data import batches
+from xlgrid.evaluation import attention
+from xlgrid.evaluation import cell as evaluate
+from xlgrid.exhibits import contrasts
+from xlgrid.exhibits import schema as exhibits
+from xlgrid.methods import make
+from xlgrid.plan.grid import Cell
+from xlgrid.training.loop import train
+from xlgrid.training.recipe import Recipe
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LAYERS, HEADS = 2, 2
+# Contexts of 4 to 9 tokens; questions of two languages have lengths of their own.
+CONTEXTS = [4 + i % 6 for i in range(12)]
+METHODS = {"full-ft": "full-ft", "bitfit+drop": "structured-dropout", "qcross": "qcross"}
+
+
+def rows(target: str) -> list[list[int]]:
+    common, own = np.random.default_rng(1), np.random.default_rng([*map(ord, target)])
+    return [[*common.integers(5, 40, n).tolist(), *own.integers(5, 40, own.integers(2, 6)).tolist()] for n in CONTEXTS]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An encoder, tokens of two pairs, and a run of each method."""
+    made = tmp_path_factory.mktemp("attention")
+    torch.manual_seed(1)
+    size = {"hidden_size": 16, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 16}
+    model = BertModel(BertConfig(vocab_size=40, max_position_embeddings=40, **size))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.2)
+    model.save_pretrained(made / "encoder")
+    words = {f"w{i}": i for i in range(40)}
+    Tokenizer(WordLevel(words, unk_token="w0")).save(str(made / "encoder" / "tokenizer.json"))
+    for target in ("en-fr", "en-ar"):
+        write(made / f"{target}.arrow", rows(target), contexts=CONTEXTS)
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "source": "en-fr", "seed": 1}
+    for method, base in METHODS.items():
+        recipe = Recipe.model_validate({**names, "method": method, "base": base, "training": {"steps": 2, "lr": 1e-3}})
+        tokens = made / "en-fr.arrow"
+        train(recipe, made / "encoder", [tokens], [tokens], made / method)
+    return made
+
+
+def compare(folder: Path, out: Path, method: str = "qcross", **tokens: Path) -> dict[str, Any]:
+    files = {target: folder / f"{target}.arrow" for target in ("en-fr", "en-ar")} | tokens
+    attention.compare(folder / method, folder / "encoder", files, out)
+    return attention.read(out)
+
+
+weights = st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any)
+
+
+@given(weights, weights)
+def test_the_divergence_is_a_symmetric_number_of_bits(first: list[int], second: list[int]) -> None:
+    one, two = (torch.tensor(each, dtype=torch.float64) / sum(each) for each in (first, second))
+    found = float(attention.divergence(one, two))
+    assert 0 <= found <= 1
+    assert found == pytest.approx(float(attention.divergence(two, one)), abs=1e-12)
+    assert (found < 1e-9) == bool(torch.allclose(one, two))
+
+
+def test_the_divergence_of_a_certain_and_an_even_choice() -> None:
+    """H(3/4, 1/4) - (H(1, 0) + H(1/2, 1/2)) / 2, written out."""
+    entropy = -(0.75 * np.log2(0.75) + 0.25 * np.log2(0.25))
+    found = attention.divergence(torch.tensor([1.0, 0.0]).double(), torch.tensor([0.5, 0.5]).double())
+    assert float(found) == pytest.approx(entropy - 0.5)
+
+
+def test_the_question_is_one_outcome() -> None:
+    whole = torch.rand(HEADS, 6, 6).softmax(-1)
+    found = attention.outcomes(whole, 4)
+    assert found.shape == (HEADS, 4, 5)
+    torch.testing.assert_close(found[..., 4], (whole[:, :4, 4] + whole[:, :4, 5]).double())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_file_holds_the_mean_over_examples_heads_and_rows(folder: Path, method: str, tmp_path: Path) -> None:
+    found = compare(folder, tmp_path / "a.json", method)
+    by_hand: dict[str, list[float]] = {"context": [], "first": []}
+    for row, context in enumerate(CONTEXTS):
+        one, two = (of_example(folder, method, target, row) for target in ("en-fr", "en-ar"))
+        for head in range(HEADS):
+            by_row = [js(one[head, i], two[head, i], context) for i in range(context)]
+            by_hand["context"].append(float(np.mean(by_row)))
+            by_hand["first"].append(by_row[0])
+    # Every example has as many heads, so their mean is that over examples of the mean over heads.
+    expected = {name: float(np.mean(values)) for name, values in by_hand.items()}
+    assert found["divergence"] == pytest.approx(expected, rel=1e-4)
+    assert expected["context"] > 1e-6, "the two targets must differ for the test to mean anything"
+    assert (found["n"], found["left_out"]) == (len(CONTEXTS), 0)
+    assert {name: np.mean(values) for name, values in found["by_head"].items()} == pytest.approx(found["divergence"])
+
+
+def of_example(folder: Path, method: str, target: str, row: int) -> np.ndarray:
+    """Attention weights of the last layer on one example alone, H × L × L."""
+    base = make(METHODS[method], {})
+    data = batches.read(folder / f"{target}.arrow", target)
+    model = evaluate.speaking(folder / method, folder / "encoder", data, target).eval()
+    return attention.last_layer(model, base, data, np.array([row]), True)[0].numpy().astype(float)
+
+
+def js(first: np.ndarray, second: np.ndarray, context: int) -> float:
+    one, two = (np.append(row[:context], row[context:].sum()) for row in (first, second))
+    middle = (one + two) / 2
+    return float(((one * np.log2(one / middle)) + (two * np.log2(two / middle))).sum() / 2)
+
+
+def test_the_last_layer_is_what_the_model_itself_tells(folder: Path) -> None:
+    data = batches.read(folder / "en-fr.arrow", "en-fr")
+    model: Any = evaluate.speaking(folder / "full-ft", folder / "encoder", data, "en-fr").eval()
+    chosen = np.arange(len(data))
+    found = attention.last_layer(model, make("full-ft", {}), data, chosen, True)
+    model.set_attn_implementation("eager")
+    inputs = batches.collate(data, chosen, True)
+    inputs.pop("labels")
+    with torch.no_grad():
+        expected = model(**inputs, output_attentions=True).attentions[-1]
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+
+
+def test_the_same_question_has_no_divergence(folder: Path, tmp_path: Path) -> None:
+    found = compare(folder, tmp_path / "a.json", **{"en-ar": folder / "en-fr.arrow"})
+    assert found["divergence"] == {"context": pytest.approx(0, abs=1e-9), "first": pytest.approx(0, abs=1e-9)}
+
+
+def test_the_shortest_example_is_there_to_be_drawn(folder: Path, tmp_path: Path) -> None:
+    found = compare(folder, tmp_path / "a.json")
+    ids = [rows(target)[found["row"]] for target in found["targets"]]
+    assert max(map(len, ids)) == min(max(map(len, pair)) for pair in zip(rows("en-fr"), rows("en-ar"), strict=True))
+    for one, row in zip(found["drawn"], ids, strict=True):
+        assert one["tokens"] == [f"w{number}" for number in row]
+        assert one["context"] == CONTEXTS[found["row"]]
+        assert one["weights"].shape == (HEADS, len(row), len(row))
+        np.testing.assert_allclose(one["weights"].sum(-1), 1, atol=1e-2)
+
+
+def test_an_example_whose_context_was_cut_is_left_out_and_counted(folder: Path, tmp_path: Path) -> None:
+    ids = rows("en-ar")
+    ids[3][1] += 1
+    found = compare(folder, tmp_path / "a.json", **{"en-ar": write(tmp_path / "t", ids, contexts=CONTEXTS)})
+    assert (found["n"], found["left_out"]) == (len(CONTEXTS) - 1, 1)
+
+
+def test_only_the_first_samples_are_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "SAMPLES", 5)
+    one, two = (batches.read(folder / f"{target}.arrow", target) for target in ("en-fr", "en-ar"))
+    chosen, left_out = attention.same_contexts(one, two)
+    assert (chosen.tolist(), left_out) == ([0, 1, 2, 3, 4], 0)
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [(lambda ids: ids[:5], "12 and 5 examples"), (lambda ids: [[1, *row[1:]] for row in ids], "none has the same")],
+)
+def test_targets_without_a_context_in_common_are_refused(folder: Path, tmp_path: Path, ids: Any, said: str) -> None:
+    other = ids(rows("en-ar"))
+    with pytest.raises(ValueError, match=said):
+        compare(folder, tmp_path / "a", **{"en-ar": write(tmp_path / "t", other, contexts=CONTEXTS[: len(other)])})
+
+
+@pytest.mark.parametrize("spoil", [lambda text: text[:-30], lambda text: text.replace("by_head", "by_hat"), str.upper])
+def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, spoil: Any) -> None:
+    compare(folder, tmp_path / "a.json")
+    (tmp_path / "a.json").write_text(spoil((tmp_path / "a.json").read_text()))
+    with pytest.raises(ValueError, match=r"a\.json is truncated or is not of attention .* delete it"):
+        attention.read(tmp_path / "a.json")
+
+
+EXHIBIT = exhibits.Attention(title="Attention", targets=("en-fr", "en-ar"), select={"method": ("full-ft", "qcross")})
+CELLS = [
+    Cell("s", "t", "e", method, "en-fr", target, seed)
+    for method in METHODS
+    for target in ("en-fr", "en-ar", "en")
+    for seed in (1, 2, 3)
+]
+
+
+def rendered(folder: Path, out: Path, values: dict[tuple[str, int], float]) -> dict[str, bytes]:
+    """The files of `EXHIBIT` if the runs of these methods and seeds have results of these divergences."""
+    for contrast in exhibits.contrasts(EXHIBIT, CELLS):
+        Path(contrast.path).unlink(missing_ok=True)
+        if (contrast.method, contrast.seed) in values:
+            compare(folder, Path(contrast.path))
+            told = json.loads(Path(contrast.path).read_text())
+            told["divergence"] = {"context": values[contrast.method, contrast.seed], "first": 0.5}
+            Path(contrast.path).write_text(json.dumps(told))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        contrasts.render("x", EXHIBIT, CELLS, out)
+    return {suffix: (out / f"x{suffix}").read_bytes() for suffix in exhibits.suffixes(EXHIBIT)}
+
+
+RESULTS = {("full-ft", 1): 0.1, ("full-ft", 2): 0.2, ("full-ft", 3): 0.3, ("qcross", 2): 0.05}
+
+
+def test_the_exhibit_is_of_runs_that_are_planned_for_both_targets() -> None:
+    found = exhibits.contrasts(EXHIBIT, [cell for cell in CELLS if cell[3:] != ("qcross", "en-fr", "en-ar", 2)])
+    assert {(one.method, one.target, one.other) for one in found} == {
+        (m, "en-fr", "en-ar") for m in ("full-ft", "qcross")
+    }
+    assert exhibits.contrasts(EXHIBIT, [cell for cell in CELLS if cell.target != "en-ar"]) == []
+
+
+def test_the_exhibit_averages_over_the_seeds_that_exist(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = rendered(folder, tmp_path / "out", RESULTS)
+    found = pd.read_csv(tmp_path / "out" / "x.csv").set_index(["method", "column"])
+    full, cross = found.loc["full-ft", "context tokens"], found.loc["qcross", "context tokens"]
+    assert (full["mean"], full["sd"], full["n_seeds"]) == pytest.approx((0.2, 0.1, 3))
+    assert (cross["mean"], cross["n_seeds"], cross["n_seeds_expected"]) == pytest.approx((0.05, 1, 3))
+    assert found.loc[("full-ft", "first token"), "mean"] == 0.5
+    assert "0.200 ± 0.100" in files[".md"].decode()
+    assert "Runs with a result: 4 of 6. Mean over 12 examples." in files[".md"].decode()
+
+
+def test_the_picture_names_tokens_segments_heads_and_the_number(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = rendered(folder, tmp_path / "out", {("full-ft", 1): 0.1})[".svg"].decode()
+    row = json.loads(next(Path("results").rglob("seed1.json")).read_text())["row"]
+    for target in ("en-fr", "en-ar"):
+        assert f">{target}: mean of 2 heads</text>" in text
+        assert all(f">w{number}</text>" in text for number in rows(target)[row])
+    for said in ("context", "question", "key", "query", "head 2", "no run with a result"):
+        assert f">{said}</text>" in text
+    assert "divergence 0.100" in text
+
+
+def test_rendering_twice_gives_the_same_bytes_and_nothing_is_needed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for values in (RESULTS, {}):
+        assert rendered(folder, tmp_path / "a", values) == rendered(folder, tmp_path / "b", values)

@@ -1,0 +1,237 @@
+"""A cell is what its run computes on its tokens, and a spoilt run says so."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import save_file
+from test_batches import write
+from transformers import ElectraConfig, XLMRobertaConfig, XLMRobertaModel
+
+from xlgrid.data import batches
+from xlgrid.evaluation import cell as module
+from xlgrid.evaluation.cell import evaluate
+from xlgrid.models import load as heads
+from xlgrid.results import records
+from xlgrid.training.loop import train
+from xlgrid.training.recipe import Recipe
+
+HEAVY = ("pandas", "datasets", "seqeval", "sklearn", "snakemake", "matplotlib")
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module", params=["sequence", "token"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp(request.param)
+    torch.manual_seed(1)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, pad_token_id=1, type_vocab_size=1, **size)
+    XLMRobertaModel(config).save_pretrained(folder / "encoder")
+    rng = np.random.default_rng(1)
+    ids = [rng.integers(5, 40, rng.integers(3, 20)).tolist() for _ in range(40)]
+    tokens = write(folder / "t.arrow", ids, request.param)
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 40, "batch_tokens": 128, "lr": 5e-3, "evaluations": 4}
+    recipe = Recipe.model_validate({**names, "base": "full-ft", "training": training})
+    train(recipe, folder / "encoder", [tokens], [tokens], folder / "run")
+    return {"run": folder / "run", "encoder": folder / "encoder", "tokens": tokens, "target": "fr"}
+
+
+def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], tmp_path: Path) -> None:
+    evaluate(**made, out=tmp_path / "cell.json")
+    cell = records.read_cell(tmp_path / "cell.json")
+    record = json.loads((made["run"] / "run.json").read_text())
+    assert cell["scores"] == {"accuracy": record["dev_score"]}
+    assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
+
+
+@pytest.mark.parametrize("kind", [XLMRobertaConfig, ElectraConfig])
+@pytest.mark.parametrize("head", heads.HEADS)
+def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
+    """Of a family whose class is known by its name, and of one that is not."""
+    config = kind(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    maker = getattr(transformers, f"AutoModelFor{heads.HEADS[head]}")
+    expected = {name: p.shape for name, p in maker.from_config(config).named_parameters()}
+    found = dict(heads.shapes(config, head).named_parameters())
+    assert {name: p.shape for name, p in found.items()} == expected
+    assert {p.device.type for p in found.values()} == {"meta"}
+
+
+def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(
+    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = []
+    load = heads.load_model
+    monkeypatch.setattr(heads, "load_model", lambda *args: loads.append(args) or load(*args))
+    module.preload(made["encoder"], batches.read(made["tokens"]))
+    outcomes = []
+    for name in ("first", "second"):
+        evaluate(**made, out=tmp_path / name)
+        outcomes.append(records.read_cell(tmp_path / name)["outcomes"])
+    assert len(loads) == 2, "one ahead, for the first; one for the second"
+    assert outcomes[0] == outcomes[1]
+
+
+def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
+    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module.preload(made["encoder"], batches.read(made["tokens"]))
+    (made["encoder"] / "model.safetensors").touch()
+    loads = []
+    load = heads.load_model
+    monkeypatch.setattr(heads, "load_model", lambda *args: loads.append(args) or load(*args))
+    evaluate(**made, out=tmp_path / "cell.json")
+    assert len(loads) == 1
+
+
+def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> None:
+    evaluate(**made, out=tmp_path / "cell.json")
+    cell = records.read_cell(tmp_path / "cell.json")
+    pairs = [outcome if isinstance(outcome, list) else [outcome, 1] for outcome in records.outcomes(cell)]
+    assert 100 * sum(a for a, _ in pairs) / sum(b for _, b in pairs) == pytest.approx(cell["scores"]["accuracy"])
+
+
+def spoil(run: Path, how: str) -> None:
+    if how == "no delta":
+        (run / "delta.safetensors").unlink()
+    elif how == "no record":
+        (run / "run.json").unlink()
+    elif how == "truncated delta":
+        (run / "delta.safetensors").write_bytes((run / "delta.safetensors").read_bytes()[:-10])
+    elif how == "truncated record":
+        (run / "run.json").write_text((run / "run.json").read_text()[:-10])
+    elif how == "another recipe":
+        record = json.loads((run / "run.json").read_text())
+        (run / "run.json").write_text(json.dumps({**record, "digest": "0" * 12}))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("no delta", r"delta\.safetensors does not exist: check the path, or rerun training"),
+        ("no record", r"run\.json does not exist: check the path, or rerun training"),
+        ("truncated delta", r"delta\.safetensors is truncated .* rerun training"),
+        ("truncated record", r"run\.json is damaged .* rerun training"),
+        ("another recipe", r"belongs to recipe .* rerun training"),
+    ],
+)
+def test_a_spoilt_run_names_its_file_and_writes_no_cell(
+    how: str, message: str, made: dict[str, Any], tmp_path: Path
+) -> None:
+    shutil.copytree(made["run"], tmp_path / "run")
+    spoil(tmp_path / "run", how)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        evaluate(**{**made, "run": tmp_path / "run"}, out=tmp_path / "cell.json")
+    assert not (tmp_path / "cell.json").exists()
+
+
+def test_another_encoder_is_noticed(made: dict[str, Any], tmp_path: Path) -> None:
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    XLMRobertaModel(XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained(tmp_path / "e")
+    with pytest.raises(ValueError, match="does not fit the encoder"):
+        evaluate(**{**made, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
+
+
+def test_a_damaged_encoder_is_named(made: dict[str, Any], tmp_path: Path) -> None:
+    shutil.copytree(made["encoder"], tmp_path / "e")
+    path = tmp_path / "e" / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"damaged .* again"):
+        evaluate(**{**made, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
+
+
+def test_evaluating_imports_nothing_heavy(made: dict[str, Any], tmp_path: Path) -> None:
+    code = f"""
+import sys
+from xlgrid.evaluation.cell import evaluate
+evaluate(*sys.argv[1:])
+print([name for name in {HEAVY} if name in sys.modules])
+"""
+    arguments = [*map(str, made.values()), str(tmp_path / "cell.json")]
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+QUERY = "roberta.encoder.layer.0.attention.self.query.cross"
+
+
+@pytest.fixture
+def spoken(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A run of qcross that begins with the text of en; en and fr have text runs with a snapshot, each of one number all over."""
+    monkeypatch.chdir(tmp_path)
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
+    recipe = Recipe.model_validate({**names, "base": "qcross", "start": {"method": "query"}, "training": training})
+    shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
+    for place, number in {"en/seed1/delta": 1, "fr/seed1/delta": 2, "fr/seed1/step10": 3, "en/seed1/step10": 4}.items():
+        path = tmp_path / f"results/s/runs/mlm/e/query/{place}.safetensors"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_name("run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": []}))
+        save_file({name: torch.full(size, float(number)) for name, size in shape.items()}, path, {"digest": "d"})
+    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
+    return made | {"run": tmp_path / "run"}
+
+
+def heard(spoken: dict[str, Any], target: str) -> float:
+    model = module.speaking(spoken["run"], spoken["encoder"], batches.read(spoken["tokens"]), target)
+    return float(dict(model.named_parameters())[f"{QUERY}.weight"].detach().mean())
+
+
+def test_a_cell_speaks_through_its_target_as_of_the_step_it_names(spoken: dict[str, Any], tmp_path: Path) -> None:
+    assert heard(spoken, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
+    assert [heard(spoken, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
+    evaluate(**{**spoken, "target": "fr@10"}, out=tmp_path / "cell.json")
+    cell = records.read_cell(tmp_path / "cell.json")
+    assert (cell["target"], cell["speaks"]) == ("fr@10", ["results/s/runs/mlm/e/query/fr/seed1/step10.safetensors"])
+
+
+def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(spoken: dict[str, Any]) -> None:
+    folder = Path("results/s/runs/mlm/e/query/fr/seed1")
+    with pytest.raises(FileNotFoundError, match=f"snapshots of the steps: 10.* delete {folder}"):
+        heard(spoken, "fr@20")
+    (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "other", "labels": []}))
+    with pytest.raises(ValueError, match=f"of recipe d, the run.json beside it of other: delete {folder}"):
+        heard(spoken, "fr@10")
+
+
+def test_what_a_method_does_not_swap_stays_that_of_the_source(
+    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "roberta.encoder.layer.0.attention.self.value.weight"
+    for number, code in enumerate(("en", "fr")):
+        folder = tmp_path / f"results/s/runs/mlm/e/mlm/{code}/seed1"
+        folder.mkdir(parents=True)
+        save_file({name: torch.full((16, 16), float(number))}, folder / "delta.safetensors", {"digest": "d"})
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
+    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": {"method": "mlm"}, "training": training})
+    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
+    model = module.speaking(tmp_path / "run", made["encoder"], batches.read(made["tokens"]), "fr")
+    assert (dict(model.named_parameters())[name] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        ({"lm_head.bias": (40,)}, "of its 1 tensors, none is of an encoder"),
+        ({f"{QUERY}.weight": (16, 16), "roberta.elsewhere": (2,)}, "'roberta.elsewhere' has no place of its shape"),
+    ],
+)
+def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
+    spoken: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], said: str
+) -> None:
+    tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
+    save_file(tensors, tmp_path / "results/s/runs/mlm/e/query/fr/seed1/delta.safetensors", {"digest": "d"})
+    with pytest.raises(ValueError, match=said):
+        heard(spoken, "fr")

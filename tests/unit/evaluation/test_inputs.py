@@ -1,0 +1,312 @@
+"""Questions with long contexts, and choices: from data to tokens, batches, training and cells."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from xlgrid.data import batches
+from xlgrid.data.sources import make_data, make_meanings, read_table
+from xlgrid.data.text import TextSettings, make_text
+from xlgrid.data.tokenize import tokenize
+from xlgrid.evaluation import attention
+from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads import metrics
+from xlgrid.methods import make
+from xlgrid.methods.method import is_head
+from xlgrid.models import load as heads
+from xlgrid.models import prediction
+from xlgrid.results import records
+from xlgrid.tasks import task
+from xlgrid.training import loop as training
+from xlgrid.training.mini import MiniEncoder, make_mini
+from xlgrid.training.recipe import Recipe
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+TINY = {"vocab": 400, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 1, "batch": 2}
+CODES = ("qa1", "qb1")
+KINDS = ("xquad", "copa", "siqa")
+OPTIONS = {"n": 40}
+# Of questions; choices fit.
+LENGTH, STRIDE = 64, 12
+LENGTHS = {"xquad": LENGTH, "copa": 128, "siqa": 128}
+
+
+@pytest.fixture(scope="module", params=["bert", "xlmr"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder and the tokens of every kind, language and split."""
+    folder = tmp_path_factory.mktemp("inputs")
+    texts = {code: folder / f"{code}.parquet" for code in CODES}
+    for code, path in texts.items():
+        make_text(code, path, TextSettings(sentences=100))
+    make_mini(MiniEncoder(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder", print)
+    for kind in KINDS:
+        make_meanings(kind, OPTIONS, folder / f"{kind}.parquet")
+        for code in CODES:
+            make_data(kind, OPTIONS, code, folder / f"{kind}.parquet", folder / kind / code)
+            for split in ("train", "dev"):
+                data, out = folder / kind / code / f"{split}.parquet", folder / f"{kind}-{code}-{split}.arrow"
+                tokenize(data, folder / "encoder", kind, LENGTHS[kind], out, stride=STRIDE)
+    return folder
+
+
+def tokens(world: Path, kind: str, code: str = "qa1", split: str = "train") -> batches.Tokens:
+    return batches.read(world / f"{kind}-{code}-{split}.arrow", code)
+
+
+def data(world: Path, kind: str, code: str = "qa1", split: str = "train") -> list[dict[str, Any]]:
+    return read_table(world / kind / code / f"{split}.parquet").to_pylist()
+
+
+def tokenizer(world: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(world / "encoder")
+
+
+def model(world: Path, made: batches.Tokens) -> Any:
+    torch.manual_seed(3)
+    found = heads.load_model(world / "encoder", made, 0.0)
+    # Fresh heads are nearly the same for all inputs.
+    for name, parameter in found.named_parameters():
+        if is_head(name):
+            torch.nn.init.normal_(parameter)
+    return found
+
+
+def test_windows_are_those_of_the_tokenizer_s_own_overflow(world: Path) -> None:
+    found, rows = tokens(world, "xquad"), data(world, "xquad")
+    theirs = tokenizer(world)(
+        [row["question"] for row in rows],
+        [row["context"] for row in rows],
+        truncation="only_second",
+        max_length=LENGTH,
+        stride=STRIDE,
+        return_overflowing_tokens=True,
+    )
+    ours = [found.values[a:b].tolist() for a, b in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
+    assert ours == theirs["input_ids"]
+    assert found.numbers.tolist() == theirs["overflow_to_sample_mapping"]
+    assert len(found) > found.examples == len(rows)
+
+
+def test_the_first_segment_of_a_window_is_the_question(world: Path) -> None:
+    found, rows, reader = tokens(world, "xquad"), data(world, "xquad"), tokenizer(world)
+    for window, example in enumerate(found.numbers):
+        start = found.offsets[window]
+        question = found.values[start : start + found.contexts[window]].tolist()
+        assert question == reader(rows[example]["question"])["input_ids"]
+
+
+def test_the_label_of_a_window_reads_back_as_the_answer(world: Path) -> None:
+    """In every language and script; and every question has a window with its answer."""
+    for code in CODES:
+        found, rows = tokens(world, "xquad", code), data(world, "xquad", code)
+        answered = set()
+        assert found.spans
+        for window, example in enumerate(found.numbers.tolist()):
+            start, end = found.labels[window]
+            if (start, end) != (0, 0):
+                first, last = (side[found.offsets[window] :] for side in (found.spans.first, found.spans.last))
+                text = found.spans.texts[window].as_py()
+                # XLM-R's tokens begin with the space before them.
+                assert text[first[start] : last[end]].strip() == rows[example]["answers"]["text"][0]
+                answered.add(example)
+        assert answered == set(range(len(rows)))
+
+
+def test_right_logits_give_full_marks_and_wrong_ones_none(world: Path) -> None:
+    """The way from a batch of logits to outcomes, over several windows."""
+
+    class Oracle(torch.nn.Module):
+        def __init__(self, found: batches.Tokens, off: int) -> None:
+            super().__init__()
+            self.config, self.device = type("Config", (), {"type_vocab_size": 1}), torch.device("cpu")
+            self.labels = {tuple(row(found, at)): found.labels[at] + off for at in range(len(found))}
+
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> dict[str, torch.Tensor]:
+            logits = torch.zeros(2, *input_ids.shape)
+            for at, (ids, real) in enumerate(zip(input_ids, attention_mask, strict=True)):
+                start, end = self.labels[tuple(ids[: real.sum()].tolist())]
+                logits[0, at, start] = logits[1, at, end] = 0.0 if start <= 1 else 9.0
+            return type("Output", (dict,), {"__getattr__": dict.__getitem__})(
+                start_logits=logits[0], end_logits=logits[1]
+            )
+
+    def row(found: batches.Tokens, at: int) -> list[int]:
+        return found.values[found.offsets[at] : found.offsets[at + 1]].tolist()
+
+    found = tokens(world, "xquad")
+    right = prediction.outcomes_on(Oracle(found, 0), make("full-ft", {}), found, 400)  # type: ignore[arg-type]
+    assert right == [[1.0, 1.0]] * found.examples
+    wrong = prediction.outcomes_on(Oracle(found, 1), make("full-ft", {}), found, 400)  # type: ignore[arg-type]
+    assert metrics.score("squad-em", wrong) < 20
+
+
+@pytest.mark.parametrize("kind", ["copa", "siqa"])
+def test_choices_are_the_notebook_s_inputs(world: Path, kind: str) -> None:
+    found, rows, reader, made = tokens(world, kind), data(world, kind), tokenizer(world), task(kind)
+    assert len(found) == len(rows) and found.choices == len(made.choices)
+    for at, row in enumerate(rows):
+        for number, choice in enumerate(made.choices):
+            one = at * found.choices + number
+            ids = found.values[found.offsets[one] : found.offsets[one + 1]].tolist()
+            told = f"{row['premise' if kind == 'copa' else 'context']} {row['question']}"
+            assert ids == reader(told, row[choice])["input_ids"]
+            assert ids[: found.contexts[one]] == reader(told)["input_ids"]
+        assert made.labels[found.labels[at]] == str(row["label"])
+
+
+def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
+    reader = tokenizer(world)
+    for kind in ("xquad", "copa"):
+        source = world / kind / "qa1" / "dev.parquet"
+        tokenize(source, world / "encoder", kind, LENGTH, tmp_path / "t.arrow", True, STRIDE)
+        found = batches.read(tmp_path / "t.arrow")
+        for start, end, context in zip(found.offsets[:-1], found.offsets[1:], found.contexts, strict=True):
+            ids = found.values[start:end].tolist()
+            assert ids.count(reader.sep_token_id) == 2
+            assert ids[context - 1] == reader.sep_token_id != ids[context]
+        if found.spans:
+            assert all((found.spans.first[start] < 0) for start in found.offsets[:-1])
+            assert {len(found.spans.first), len(found.spans.last)} == {len(found.values)}
+
+
+def test_no_room_for_a_context_names_the_stride(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"max_length 40 leaves \d+ tokens .*windows share 64.*lower the task's stride"
+    ):
+        tokenize(world / "xquad" / "qa1" / "dev.parquet", world / "encoder", "xquad", 40, tmp_path / "t", stride=64)
+
+
+def test_no_room_for_a_premise_names_the_choices(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"max_length 6 leaves no room .*choice1 and choice2"):
+        tokenize(world / "copa" / "qa1" / "dev.parquet", world / "encoder", "copa", 6, tmp_path / "t")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_keeps_to_its_budget_with_all_choices(world: Path, kind: str) -> None:
+    found = tokens(world, kind)
+    cut = batches.cut(found.lengths, np.argsort(found.lengths), 600)
+    assert sorted(np.concatenate(cut).tolist()) == list(range(len(found)))
+    for chosen in cut:
+        shape = batches.collate(found, chosen, False)["input_ids"].shape
+        assert shape.numel() <= 600
+        assert shape[:-1] == ((len(chosen), found.choices) if found.choices > 1 else (len(chosen),))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_taking_rows_takes_all_that_is_theirs(world: Path, kind: str) -> None:
+    found = tokens(world, kind)
+    chosen = np.array([5, 0, 5, 2])
+    taken = found.take(chosen)
+    whole, part = (batches.collate(one, rows, True) for one, rows in ((found, chosen), (taken, np.arange(len(chosen)))))
+    assert whole.keys() == part.keys()
+    assert all(torch.equal(whole[name], part[name]) for name in whole)
+    assert taken.numbers.tolist() == (found.numbers[chosen].tolist() if kind == "xquad" else [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_example_of_a_mix_is_whole_and_of_one_part(world: Path, kind: str) -> None:
+    parts = [tokens(world, kind, code) for code in CODES]
+    mixed = batches.mix(parts, 65)
+    assert mixed.examples == parts[0].examples and mixed.parts is not None
+    assert mixed.numbers.tolist() == sorted(mixed.numbers.tolist())
+    for example in range(mixed.examples):
+        rows = np.flatnonzero(mixed.numbers == example)
+        [part] = set(mixed.parts[rows].tolist())
+        theirs = parts[part].take(np.flatnonzero(parts[part].numbers == example))
+        ours = mixed.take(rows)
+        assert np.array_equal(ours.values, theirs.values) and np.array_equal(ours.labels, theirs.labels)
+        if ours.spans and theirs.spans:
+            assert ours.spans.texts == theirs.spans.texts and ours.spans.answers == theirs.spans.answers
+    assert np.bincount(mixed.parts[np.unique(mixed.numbers, return_index=True)[1]]).tolist() == [14, 14]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_is_that_of_transformers(world: Path, kind: str) -> None:
+    """Of inputs of one length, whose padding transformers would let answer, too."""
+    found = tokens(world, kind)
+    made = model(world, found)
+    same = np.flatnonzero(found.lengths == np.bincount(found.lengths).argmax())
+    batch = batches.collate(found, same, heads.has_segments(made))
+    if kind != "xquad":
+        labels = batch.pop("labels")
+        theirs = made(**batch, labels=labels).loss
+    else:
+        labels = batch.pop("labels")
+        theirs = made(**batch, start_positions=labels[:, 0], end_positions=labels[:, 1]).loss
+    logits, due = prediction.scores(made, batch, labels)
+    torch.testing.assert_close(torch.nn.functional.cross_entropy(logits, due), theirs)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_changes_no_score(world: Path, kind: str) -> None:
+    found = tokens(world, kind)
+    made = model(world, found).eval()
+    order = np.argsort(found.lengths, kind="stable")
+    short, both = order[:1], order[[0, -1]]
+    with torch.inference_mode():
+        alone, beside = (
+            prediction.scores(made, batch, batch.pop("labels"))[0]
+            for batch in (batches.collate(found, chosen, heads.has_segments(made)) for chosen in (short, both))
+        )
+    torch.testing.assert_close(beside[:: 2 if kind == "xquad" else 3][:, : alone.shape[1]], alone, atol=1e-5, rtol=1e-4)
+
+
+def recipe(kind: str, **settings: Any) -> Recipe:
+    names = {"study": "s", "task": "t", "kind": kind, "encoder": "e", "method": "full-ft", "source": "qa1+qb1"}
+    wanted = {"steps": 4, "batch_tokens": 1500, "lr": 1e-3, "evaluations": 2, "dropout": 0.0, "weight_decay": 0.0}
+    return Recipe.model_validate({**names, "seed": 1, "base": "full-ft", "training": wanted | settings})
+
+
+def files(world: Path, kind: str, split: str) -> list[Path]:
+    return [world / f"{kind}-{code}-{split}.arrow" for code in CODES]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_micro_batches_have_the_gradients_of_their_batch(world: Path, kind: str, tmp_path: Path) -> None:
+    gradients = []
+    for limit in (None, 200):
+        made = recipe(kind, micro_batch_tokens=limit)
+        paths = files(world, kind, "train"), files(world, kind, "dev")
+        loop = training.Loop(made, world / "encoder", *paths, tmp_path / str(limit))
+        loop.differentiate(np.arange(8))
+        gradients.append({name: p.grad for name, p in loop.weights.items() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys() and gradients[0]
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, atol=1e-6, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cell_has_every_metric_of_its_task(world: Path, kind: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    training.train(recipe(kind), world / "encoder", files(world, kind, "train"), files(world, kind, "dev"), run)
+    test = world / f"{kind}-qb1-dev.arrow"
+    evaluate.evaluate(run, world / "encoder", test, "qb1", tmp_path / "cell.json")
+    cell = records.read_cell(tmp_path / "cell.json")
+    outcomes = records.outcomes(cell)
+    assert tuple(cell["scores"]) == task(kind).metrics and cell["metric"]["name"] == task(kind).metrics[0]
+    assert cell["n"] == len(outcomes) == len(data(world, kind, "qb1", "dev"))
+    assert cell["scores"] == {name: metrics.score(name, outcomes) for name in task(kind).metrics}
+    assert json.loads((run / "run.json").read_text())["n_train"] == 28
+
+
+@pytest.mark.parametrize("kind", ["xquad", "copa"])
+def test_attention_is_not_compared_over_several_inputs(world: Path, kind: str) -> None:
+    found = tokens(world, kind)
+    with pytest.raises(ValueError, match=f"one input an example, which one with the head '{found.head}' has not"):
+        attention.same_contexts(found, found)
+
+
+def test_numbers_are_labels_of_choices_as_they_are(tmp_path: Path, world: Path) -> None:
+    rows = [row | {"label": int(row["label"])} for row in data(world, "siqa")]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
+    tokenize(tmp_path / "t.parquet", world / "encoder", "siqa", LENGTHS["siqa"], tmp_path / "t.arrow")
+    assert np.array_equal(batches.read(tmp_path / "t.arrow").labels, tokens(world, "siqa").labels)

@@ -1,0 +1,111 @@
+"""Parameters that methods add: as worked out by hand, and beside a paper's."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from xlgrid.exhibits import schema as exhibits
+from xlgrid.models import parameters
+from xlgrid.report.render import render_exhibit
+from xlgrid.study.schema import Study
+
+HIDDEN, LAYERS, VOCABULARY, INTERMEDIATE, POSITIONS = 8, 2, 100, 16, 512
+PAPER = "exhibit,model,method,added_params_millions,percent_of_model\nt,theirs,qcross,0.5,3.25\n"
+
+
+def study(**published: object) -> Study:
+    exhibit = {"kind": "parameters", "title": "Added", "encoders": ["tiny"], "methods": ["query", "bitfit"]}
+    shape = {"hidden": HIDDEN, "layers": LAYERS, "heads": 2, "vocab": VOCABULARY, "intermediate": INTERMEDIATE}
+    return Study(
+        name="s",
+        title="s",
+        languages=["en"],
+        encoders={"tiny": {"mini": {"kind": "bert", "languages": ["en"], **shape}}},
+        tasks={"rt": {"kind": "ruletaker"}},
+        methods={"bitfit": {}, "query": {"base": "qcross"}},
+        grids={
+            "g": {"task": ["rt"], "encoder": ["tiny"], "method": ["bitfit", "query"]}
+            | {"source": ["en"], "target": ["en"], "seed": [1]}
+        },
+        exhibits={"added": exhibit | ({"published": published} if published else {})},
+    )
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    paper = tmp_path / "reference" / "p" / "table.csv"
+    paper.parent.mkdir(parents=True)
+    paper.write_text(PAPER, encoding="utf-8")
+
+
+def rendered(made: Study) -> pd.DataFrame:
+    render_exhibit(made, "added", "out")
+    return pd.read_csv("out/added.csv").set_index("method")
+
+
+def test_matrices_and_everything_else_are_counted_apart() -> None:
+    """A second query, weight and bias, in each layer; nothing of a method that trains what is there."""
+    found = rendered(study())
+    assert found.loc["query", ["weights", "parameters"]].to_list() == [
+        LAYERS * HIDDEN**2,
+        LAYERS * (HIDDEN**2 + HIDDEN),
+    ]
+    assert found.loc["bitfit", ["weights", "parameters"]].to_list() == [0, 0]
+
+
+def test_shares_are_of_the_encoder_with_its_embeddings_and_without_a_head() -> None:
+    embeddings = (VOCABULARY + POSITIONS + 2) * HIDDEN + 2 * HIDDEN
+    layer = 4 * (HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * INTERMEDIATE + (INTERMEDIATE + 1) * HIDDEN + 4 * HIDDEN
+    whole = embeddings + LAYERS * layer
+    one = rendered(study()).loc["query"]
+    assert one["encoder_parameters"] == whole
+    assert one["weights_percent"] == pytest.approx(100 * LAYERS * HIDDEN**2 / whole)
+
+
+def test_published_numbers_stand_beside_ours_by_the_paper_s_names() -> None:
+    names = {"encoder": {"tiny": "theirs"}, "method": {"query": "qcross"}}
+    found = rendered(study(file="p/table", names=names))
+    assert found.loc["query", ["published_millions", "published_percent"]].to_list() == [0.5, 3.25]
+    assert found.loc["bitfit", "published_millions"] != found.loc["bitfit", "published_millions"], "the paper has none"
+    text = Path("out/added.md").read_text(encoding="utf-8")
+    assert "paper (M)" in text and "3.25" in text and "reference/p/table.csv" in text
+
+
+@pytest.mark.parametrize(
+    ("names", "paper", "said"),
+    [
+        ({}, PAPER, "no number for any entry of the exhibit"),
+        ({}, "model,method\n", "should have the columns model, method, added_params_millions"),
+        ({}, PAPER.replace("0.5", "half"), "should have the columns"),
+    ],
+)
+def test_published_numbers_that_do_not_fit_are_refused(names: dict[str, object], paper: str, said: str) -> None:
+    Path("reference/p/table.csv").write_text(paper, encoding="utf-8")
+    with pytest.raises(ValueError, match=said):
+        rendered(study(file="p/table", names=names))
+
+
+def test_a_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(FileNotFoundError, match=r"no published numbers in reference/p/tabel\.csv"):
+        rendered(study(file="p/tabel"))
+
+
+def test_files_are_those_of_a_table_and_what_it_reads_is_known_to_the_rules() -> None:
+    exhibit = study(file="p/table").exhibit("added")
+    render_exhibit(
+        study(file="p/table", names={"encoder": {"tiny": "theirs"}, "method": {"query": "qcross"}}), "added", "out"
+    )
+    assert {path.suffix for path in Path("out").iterdir()} == set(exhibits.suffixes(exhibit))
+    assert exhibits.references(exhibit) == ["reference/p/table.csv"]
+    assert not exhibits.compared(exhibit)
+    assert exhibits.tabular(exhibit)
+
+
+def test_xlm_r_large_has_its_real_size() -> None:
+    """559,890,432 with the pooler, which it has no use for here."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.for_model(**parameters.HUB["FacebookAI/xlm-roberta-large"])
+    assert parameters.added(config, "bitfit", {}) == (0, 0, 559_890_432 - 1024 * 1025)

@@ -1,0 +1,97 @@
+"""Masks as an exhibit are those that training draws."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from xlgrid.exhibits import masks
+from xlgrid.exhibits import schema as exhibits
+from xlgrid.methods import MASKS, METHODS, make
+from xlgrid.study.schema import MethodEntry
+
+STUDY = {
+    "drop": MethodEntry(base="structured-dropout"),
+    "strict": MethodEntry(base="qcross", options={"p_mask": 1}),
+    "qcross": MethodEntry(base="qcross"),
+}
+CONTEXT, QUESTION = 6, 4
+
+
+def exhibit(*methods: str, seed: int = 1) -> exhibits.Masks:
+    return exhibits.Masks(title="Masks", methods=methods, context=CONTEXT, question=QUESTION, seed=seed)
+
+
+def matrices(found: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
+    length = CONTEXT + QUESTION
+    return {keys: one["kept"].to_numpy().reshape(length, length) for keys, one in found.groupby(["method", "mask"])}
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_the_cells_are_those_of_a_step_of_training(name: str) -> None:
+    found = matrices(masks.cells(exhibit(name, seed=7), STUDY))
+    torch.manual_seed(7)
+    given = np.array([CONTEXT]), np.array([True]), CONTEXT + QUESTION, torch.device("cpu")
+    drawn = make(STUDY[name].base or name, STUDY[name].options).arrange(*given, training=True)["layout"].masks(10)
+    assert [mask for _, mask in found] == ["M1", "M2"][: len(found)]
+    for ours, expected in zip(found.values(), drawn, strict=False):
+        np.testing.assert_array_equal(ours, expected[0].numpy())
+
+
+def test_strict_masks_are_figure_3a_and_dropout_has_no_second_query() -> None:
+    found = matrices(masks.cells(exhibit("strict", "drop"), STUDY))
+    assert list(found) == [("drop", "M1"), ("strict", "M1"), ("strict", "M2")]
+    second = np.arange(CONTEXT + QUESTION) >= CONTEXT
+    same = second[:, None] == second
+    first = np.zeros_like(same)
+    first[0] = first[:, 0] = True
+    np.testing.assert_array_equal(found["strict", "M1"], same | first)
+    np.testing.assert_array_equal(found["strict", "M2"], ~same | first)
+
+
+def test_interfering_masks_depend_on_the_seed_alone_and_leave_the_generator() -> None:
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    one, again, other = (masks.cells(exhibit("qcross", seed=seed), STUDY) for seed in (1, 1, 2))
+    assert torch.equal(torch.rand(1), expected)
+    pd.testing.assert_frame_equal(one, again)
+    assert not one.equals(other)
+
+
+def test_the_table_counts_the_cells_of_each_part() -> None:
+    found = masks.cells(exhibit("strict"), STUDY)
+    entries = masks.shares(found, exhibit("strict")).entries.set_index(["mask", "column"])
+    assert entries["text"].to_dict() == {
+        ("M1", "within a segment"): "100",
+        ("M1", "between the two"): "0",
+        ("M1", "first token"): "100",
+        ("M2", "within a segment"): "0",
+        ("M2", "between the two"): "100",
+        ("M2", "first token"): "100",
+    }
+    assert entries.groupby("mask")["size"].sum().tolist() == [100, 100]
+
+
+def test_every_method_that_draws_masks_is_known() -> None:
+    given = np.array([4]), np.array([True]), 8, torch.device("cpu")
+    drawing = {made for base, made in METHODS.items() if make(base, {}).arrange(*given, training=True)}
+    assert drawing == MASKS.keys()
+
+
+def test_the_files_are_the_same_bytes_twice_and_name_their_tokens(tmp_path: Path) -> None:
+    shown, made = exhibit("drop", "qcross"), []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            masks.render("x", shown, STUDY, folder)
+        made.append({suffix: (folder / f"x{suffix}").read_bytes() for suffix in exhibits.suffixes(shown)})
+    assert made[0] == made[1]
+    text = made[0][".svg"].decode()
+    for said in ("first", "c6", "q4", "context", "question", "drop: M1", "qcross: M2", "masked: weight 0"):
+        assert f">{said}</text>" in text
+    assert "drop: M2" not in text
+    assert len(pd.read_csv(tmp_path / "a" / "x.csv")) == 3 * 10 * 10

@@ -1,0 +1,333 @@
+"""What figures hand to matplotlib: numbers, hatches, outlines, limits, the order of axes; and the bytes of the files."""
+
+import warnings
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from pydantic import TypeAdapter
+
+from xlgrid.exhibits import plots
+from xlgrid.exhibits import schema as exhibits
+from xlgrid.results import stats
+
+NAN = float("nan")
+EXHIBIT: TypeAdapter[Any] = TypeAdapter(exhibits.Exhibit)
+
+
+@dataclass(frozen=True)
+class Language:
+    family: str
+    script: str
+
+
+LANGUAGES = {
+    **dict.fromkeys(("en", "de"), Language("Germanic", "Latin")),
+    **dict.fromkeys(("fr", "es"), Language("Romance", "Latin")),
+    **dict.fromkeys(("ru", "uk"), Language("Slavic", "Cyrillic")),
+    "pl": Language("Slavic", "Latin"),
+    **{f"q{i:02}": Language(f"Family {i // 5}", "round" if i % 5 < 3 else "square") for i in range(16)},
+}
+
+
+def grid(
+    sources: list[str], targets: list[str], *, methods: tuple[str, ...] = ("madx",), seeds: int = 2, holes: float = 0.0
+) -> pd.DataFrame:
+    """Cells with made-up scores; a share of `holes` has no result."""
+    draw = np.random.default_rng(1)
+    rows = [
+        ("xnli", "mini", m, s, t, seed, "accuracy", NAN if draw.random() < holes else draw.uniform(30, 95), 100, i)
+        for m in methods
+        for s in sources
+        for i, t in enumerate(targets)
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(
+        rows, columns=["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "distance"]
+    )
+
+
+def draw(cells: pd.DataFrame, **how: Any) -> Axes:
+    sources, targets = list(dict.fromkeys(cells["source"])), list(dict.fromkeys(cells["target"]))
+    among = [*targets, *sources]
+    with plots.style():
+        return plots.heatmap(
+            stats.entries(cells, ["source"], "target"),
+            rows=plots.blocks(sources, LANGUAGES, among),
+            columns=plots.blocks(targets, LANGUAGES, among),
+            **how,
+        )
+
+
+def numbers(ax: Axes) -> dict[tuple[float, float], str]:
+    """(column, row) -> the number in that cell."""
+    inside = [text for text in ax.texts if text.get_transform() == ax.transData]
+    return {(text.get_position()[0] - 0.5, text.get_position()[1] - 0.5): text.get_text() for text in inside}
+
+
+def rectangles(ax: Axes, *, hatched: bool) -> set[tuple[float, float]]:
+    return {
+        (round(r.get_x()), round(r.get_y()))
+        for r in ax.patches
+        if isinstance(r, Rectangle) and bool(r.get_hatch()) == hatched
+    }
+
+
+def key(ax: Axes) -> list[str]:
+    legend = ax.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def ticks(ax: Axes) -> tuple[list[str], list[str]]:
+    return [one.get_text() for one in ax.get_xticklabels()], [one.get_text() for one in ax.get_yticklabels()]
+
+
+def test_every_cell_shows_its_number_in_its_place() -> None:
+    cells = grid(["en", "fr"], ["en", "fr", "ru"]).assign(score=range(12))
+    ax = draw(cells)
+    assert ticks(ax) == (["en", "fr", "ru"], ["en", "fr"])
+    assert numbers(ax) == {
+        (0, 0): "0.5", (1, 0): "2.5", (2, 0): "4.5",
+        (0, 1): "6.5", (1, 1): "8.5", (2, 1): "10.5",
+    }  # fmt: skip
+
+
+def test_a_missing_cell_is_hatched_a_partial_one_marked_an_unplanned_one_blank() -> None:
+    cells = grid(["en", "fr"], ["en", "fr"]).assign(score=[1.0, 3.0, NAN, NAN, NAN, 7.0, 8.0, 9.0])
+    ax = draw(cells[(cells["source"] != "fr") | (cells["target"] != "fr")])
+    assert numbers(ax) == {(0, 0): "2.0", (0, 1): "7.0†"}
+    assert rectangles(ax, hatched=True) == {(1, 0)}
+    assert key(ax) == ["target seen in training", "no complete seed", "fewer seeds than planned", "not planned"]
+
+
+def test_the_key_lists_only_what_is_there() -> None:
+    assert key(draw(grid(["en"], ["fr"]))) == []
+
+
+def test_targets_seen_in_training_are_outlined() -> None:
+    ax = draw(grid(["en", "fr", "en+en-fr"], ["en", "fr", "en-fr"]))
+    assert ticks(ax)[1] == ["en", "fr", "en+en-fr"]
+    assert rectangles(ax, hatched=False) == {(0, 0), (1, 1), (0, 2), (2, 2)}
+
+
+def test_languages_stand_by_family_then_script_on_both_axes() -> None:
+    ax = draw(grid(["pl", "en", "fr"], ["ru", "en", "pl", "fr", "uk", "de", "es"]))
+    assert ticks(ax) == (["ru", "uk", "pl", "en", "de", "fr", "es"], ["pl", "en", "fr"])
+    names = [text.get_text() for text in ax.texts]
+    assert "Slavic (Cyrillic)" in names, "a family name along the axis, with its script where scripts differ"
+    assert "Romance (Latin)" in names
+
+
+def test_families_are_separated_by_solid_and_scripts_by_dashed_lines() -> None:
+    ax = draw(grid(["en"], ["ru", "uk", "pl", "en"]))
+    lines = [(line.get_xdata()[0], line.get_linestyle()) for line in ax.lines if line.get_linewidth() in (0.7, 1.3)]  # type: ignore[index]
+    assert lines == [(2, "--"), (3, "-")]
+
+
+def test_pairs_follow_the_languages_by_direction_and_mixes_come_last() -> None:
+    codes = ["en+en-fr", "fr-en", "de-fr", "en-ru", "ru", "en-fr", "fr", "ru-en", "en"]
+    found = [(block.family, block.codes) for block in plots.blocks(codes, LANGUAGES)]
+    assert found == [
+        ("Slavic", ("ru",)),
+        ("Romance", ("fr",)),
+        ("Germanic", ("en",)),
+        ("en-X", ("en-ru", "en-fr")),
+        ("X-en", ("ru-en", "fr-en")),
+        ("other pairs", ("de-fr",)),
+        ("mixed", ("en+en-fr",)),
+    ]
+
+
+def test_a_language_without_a_description_still_gets_a_place() -> None:
+    assert plots.blocks(["en", "tlh"], LANGUAGES)[-1] == plots.Block("other", "", ("tlh",))
+
+
+@pytest.mark.parametrize(
+    ("values", "diverging", "ends"),
+    [
+        ([40.0, 90.0, NAN], False, (40, 90)),
+        ([60.0, 60.2], False, (55.1, 65.1)),
+        ([99.0, 100.0], False, (90, 100)),
+        ([1.0, 0.0], False, (0, 10)),
+        ([NAN], False, (0, 100)),
+        ([-3.0, 12.0], True, (-12, 12)),
+        ([0.3, -0.1], True, (-5, 5)),
+        ([NAN], True, (-5, 5)),
+    ],
+)
+def test_limits_of_colours(values: list[float], diverging: bool, ends: tuple[float, float]) -> None:
+    assert plots.limits(pd.Series(values), diverging=diverging) == pytest.approx(ends)
+
+
+def test_differences_are_coloured_around_zero() -> None:
+    ax = draw(grid(["en"], ["en", "fr"]).assign(score=[-7.0, -7.0, 2.0, 2.0]), diverging=True)
+    assert ax.collections[0].get_clim() == (-7, 7)
+    assert numbers(ax) == {(0, 0): "−7.0", (1, 0): "2.0"}
+
+
+def test_numbers_can_be_read_on_every_shade() -> None:
+    for diverging, scores in ((False, np.linspace(0, 100, 16)), (True, np.linspace(-9, 9, 16))):
+        targets = [f"q{i:02}" for i in range(16)]
+        ax = draw(grid(["en"], targets, seeds=1).assign(score=scores), diverging=diverging)
+        mesh = ax.collections[0]
+        for text in (text for text in ax.texts if text.get_transform() == ax.transData):
+            shade = tuple(mesh.to_rgba(scores[int(text.get_position()[0])]))
+            assert plots.contrast(shade, to_rgb(text.get_color())) >= 4.5, text.get_text()
+
+
+def overlaps(boxes: list[Any]) -> bool:
+    return any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+@pytest.mark.parametrize("size", [1, 2, 6, 16])
+def test_nothing_overlaps_and_numbers_stay_in_their_cells(size: int) -> None:
+    codes = [f"q{i:02}" for i in range(size)]
+    ax = draw(grid(codes, codes, holes=0.2), title="All languages")
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    FigureCanvasAgg(figure).draw()
+    for labels in (ax.get_xticklabels(), ax.get_yticklabels()):
+        assert not overlaps([label.get_window_extent() for label in labels])
+    outside = [text for text in ax.texts if text.get_transform() != ax.transData]
+    legend = [legend.get_window_extent()] if (legend := ax.get_legend()) else []
+    assert not overlaps([text.get_window_extent() for text in outside] + legend + [ax.bbox])
+    for text in (text for text in ax.texts if text.get_transform() == ax.transData):
+        box, size_pt = text.get_window_extent(), float(text.get_fontsize())
+        assert box.width <= ax.bbox.width / size, f"{text.get_text()} is wider than its cell"
+        assert size_pt >= 7, "too small to print"
+
+
+def test_long_labels_stand_upright_rather_than_overlap() -> None:
+    ax = draw(grid(["en"], ["en", "en+en-fr", "en+en-de", "en+en-ru"]))
+    FigureCanvasAgg(ax.get_figure(root=True)).draw()  # type: ignore[arg-type]
+    assert not overlaps([label.get_window_extent() for label in ax.get_xticklabels()])
+
+
+def test_a_heatmap_draws_into_given_axes() -> None:
+    given = Figure(figsize=(6, 3)).add_subplot(1, 2, 2)
+    entries = stats.entries(grid(["en"], ["en"]), ["source"], "target")
+    one = plots.blocks(["en"], LANGUAGES)
+    assert plots.heatmap(entries, rows=one, columns=one, ax=given) is given
+
+
+def lines_of(cells: pd.DataFrame) -> Axes:
+    found = stats.entries(cells, ["distance"], "method")
+    with plots.style():
+        return plots.curve(found, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
+
+
+def test_a_curve_has_means_bands_and_hollow_points() -> None:
+    scores = [1.0, 3.0, 5.0, 5.0, NAN, 8.0, NAN, NAN]
+    ax = lines_of(grid(["en"], ["en", "fr", "ru", "uk"]).assign(score=scores))
+    line, hollow = ax.lines
+    np.testing.assert_array_equal(line.get_ydata(), [2, 5, 8, NAN], "a gap where no seed is complete")
+    np.testing.assert_array_equal(np.asarray(hollow.get_xdata())[~np.isnan(np.asarray(hollow.get_ydata()))], [2])
+    band = ax.collections[0].get_paths()[0].vertices
+    at_zero = sorted({round(float(y), 6) for x, y in np.asarray(band) if x == 0})
+    assert (at_zero[0], at_zero[-1]) == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
+    assert key(ax) == ["madx", "fewer seeds than planned"]
+
+
+def test_lines_differ_in_more_than_colour() -> None:
+    ax = lines_of(grid(["en"], ["en", "fr"], methods=tuple(f"m{i}" for i in range(10))))
+    looks = [(line.get_marker(), line.get_linestyle()) for line in ax.lines]
+    assert len(set(map(str, looks))) == 10
+    assert all(a.get_color() != b.get_color() for a, b in pairwise(ax.lines))
+
+
+HEATMAP = {"kind": "heatmap", "title": "Transfer", "method": "madx"}
+DIFFERENCE = {"kind": "heatmap", "title": "Gain", "difference": ["madx", "full-ft"]}
+CURVE = {"kind": "curve", "title": "By distance", "x": "distance", "lines": "method"}
+STEPS = {"kind": "curve", "title": "Learning", "x": "step", "lines": "method"}
+CODES = ["en", "fr", "ru", "en-fr", "fr-en"]
+
+
+def render(spec: dict[str, Any], folder: Path, **change: Any) -> dict[str, bytes]:
+    cells = grid(CODES[:2], CODES, methods=("full-ft", "madx"), seeds=3, holes=0.1)
+    curves = cells[cells["target"] == "en"].drop(columns=["target", "metric", "n", "distance"])
+    curves = pd.concat([curves.assign(step=step) for step in (10, 20)])
+    curves = curves[curves["source"] == "en"]
+    exhibit = EXHIBIT.validate_python(spec | change)
+    paths = exhibits.render("figure01", exhibit, cells, curves, LANGUAGES, lambda *_: True, folder)
+    assert [path.suffix for path in paths] == list(exhibits.suffixes(exhibit))
+    return {path.suffix: path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("spec", [HEATMAP, DIFFERENCE, CURVE, STEPS], ids=["heatmap", "difference", "curve", "steps"])
+def test_rendering_twice_gives_the_same_bytes(spec: dict[str, Any], tmp_path: Path) -> None:
+    change = {"select": {"source": "en"}} if spec is STEPS else {}
+    assert render(spec, tmp_path / "a", **change) == render(spec, tmp_path / "b", **change)
+
+
+def test_the_data_stand_beside_a_heatmap(tmp_path: Path) -> None:
+    render(DIFFERENCE, tmp_path)
+    found = pd.read_csv(tmp_path / "figure01.csv")
+    assert list(found)[:4] == ["source", "column", "mean", "sd"]
+    assert len(found) == 10
+    assert "madx minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
+
+
+GROUPS = {"far": ("ru", "fr"), "all": ("en", "fr", "ru")}
+
+
+def grouped(codes: list[str], *groups: str) -> list[tuple[str, tuple[str, ...]]]:
+    blocks = plots.grouped(codes, groups, lambda group, _, code: code in GROUPS[group])
+    return [(block.family, block.codes) for block in blocks]
+
+
+def test_blocks_that_are_groups_keep_the_order_within() -> None:
+    assert grouped(["fr", "en", "de", "ru"], "far", "all") == [
+        ("far", ("fr", "ru")),
+        ("all", ("en",)),
+        ("other", ("de",)),
+    ]
+
+
+def test_a_group_without_members_is_no_block() -> None:
+    assert grouped(["en"], "far", "all") == [("all", ("en",))]
+
+
+def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
+    cells = grid(["ru", "en"], ["en", "ru", "fr"])
+    exhibit = EXHIBIT.validate_python(HEATMAP | {"blocks": ["far", "all"], "select": {}})
+    exhibits.render(
+        "f", exhibit, cells, pd.DataFrame(), LANGUAGES, lambda group, _, code: code in GROUPS[group], tmp_path
+    )
+    found = pd.read_csv(tmp_path / "f.csv")
+    assert list(dict.fromkeys(found["source"])) == ["ru", "en"]
+    assert list(dict.fromkeys(found["column"])) == ["ru", "fr", "en"]
+    assert ">far</text>" in (tmp_path / "f.svg").read_text(encoding="utf-8")
+
+
+def test_svg_keeps_text_as_text_and_carries_no_date(tmp_path: Path) -> None:
+    text = render(HEATMAP, tmp_path)[".svg"].decode()
+    assert ">en-fr</text>" in text
+    assert "dc:date" not in text
+
+
+def test_no_character_of_a_title_is_missing_from_the_fonts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        render(HEATMAP, tmp_path, title="Русский, Ελληνικά, العربية † − ± $5 and 5$ a_b")
+    assert caplog.records == []
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_alone(tmp_path: Path) -> None:
+    before = {name: value for name, value in mpl.rcParams.items() if name != "backend"}
+    render(HEATMAP, tmp_path)
+    assert {name: mpl.rcParams[name] for name in before} == before
+
+
+def test_an_unknown_method_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no cells with method 'madxx': .*did you mean 'madx'\?"):
+        render(HEATMAP, tmp_path, method="madxx")

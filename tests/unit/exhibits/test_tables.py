@@ -1,0 +1,402 @@
+"""What a reader sees of a table, the schema of exhibits, and the files of a rendered table."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from xml.etree import ElementTree
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from xlgrid.exhibits import schema as exhibits
+from xlgrid.exhibits import tables
+from xlgrid.results import stats
+
+NAN = float("nan")
+EXHIBIT: TypeAdapter[Any] = TypeAdapter(exhibits.Exhibit)
+
+
+def grid(missing: tuple[tuple[str, str, int], ...] = (), seeds: int = 2) -> pd.DataFrame:
+    """Two tasks × two methods × three targets; `missing` lists (method, target, seed) without a result."""
+    rows = []
+    for task, t in (("xnli", 0), ("paws_x", 5)):
+        for method, m in (("full-ft", 0), ("madx", 10)):
+            for target, g in (("en", 20), ("fr", 2), ("sw", -4)):
+                for seed in range(seeds):
+                    score = NAN if (method, target, seed) in missing else 60.0 + t + m + g + seed
+                    rows.append((task, "mini", method, "en", target, seed, "accuracy", score, 100))
+    return pd.DataFrame(rows, columns=["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n"])
+
+
+def belongs(group: str, source: str, target: str) -> bool:
+    return (target == source) == (group == "in-language")
+
+
+def render(spec: dict[str, Any], cells: pd.DataFrame, folder: Path) -> dict[str, str]:
+    """Suffix -> text of the files of a table."""
+    exhibit = EXHIBIT.validate_python({"kind": "table", "title": "Some scores"} | spec)
+    paths = exhibits.render("table01", exhibit, cells, pd.DataFrame(), {}, belongs, folder)
+    assert [path.suffix for path in paths] == list(exhibits.suffixes(exhibit))
+    return {path.suffix: path.read_text(encoding="utf-8") for path in paths}
+
+
+BY_GROUP = {
+    "rows": ["task", "method"],
+    "columns": "group",
+    "groups": ["in-language", "zero-shot"],
+}
+BY_TARGET = {"rows": ["method"], "columns": "target", "average": True, "select": {"task": "xnli"}}
+
+
+def parse(markdown: str) -> list[list[str]]:
+    """The cells of a pipe table, without its rule."""
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    split = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines]
+    plain = [[re.sub(r"\\(.)", r"\1", cell.strip()) for cell in line] for line in split]
+    return [plain[0], *plain[2:]]
+
+
+def test_markdown_parses_back(tmp_path: Path) -> None:
+    text = render(BY_TARGET, grid(), tmp_path)[".md"]
+    assert parse(text) == [
+        ["Method", "en", "fr", "sw", "average"],
+        ["full-ft", "80.5 ± 0.7", "62.5 ± 0.7", "56.5 ± 0.7", "66.5 ± 0.7"],
+        ["madx", "90.5 ± 0.7", "72.5 ± 0.7", "66.5 ± 0.7", "76.5 ± 0.7"],
+    ]
+
+
+def test_an_incomplete_entry_is_marked_and_an_empty_one_has_no_mean(tmp_path: Path) -> None:
+    missing = (("full-ft", "fr", 1), ("madx", "fr", 0), ("madx", "sw", 1))
+    text = render(BY_GROUP, grid(missing), tmp_path)[".md"]
+    assert parse(text)[1:3] == [
+        ["xnli", "full-ft", "80.5 ± 0.7", "59.0 † (3/4 cells, 1/2 seeds)"],
+        ["xnli", "madx", "90.5 ± 0.7", "– (2/4)"],
+    ]
+    assert "Cells with a result: 18 of 24." in text
+    assert "† fewer seeds are complete than planned" in text
+    assert "– no seed is complete" in text
+    assert "compare only entries without a mark" in text
+
+
+def test_a_complete_table_needs_no_marks(tmp_path: Path) -> None:
+    text = render(BY_GROUP, grid(), tmp_path)[".md"]
+    assert "†" not in text
+    assert "Cells with a result: 24 of 24. Mean ± standard deviation over n = 2 seeds." in text
+    assert "Cells averaged within each seed: 2 in zero-shot." in text
+
+
+def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
+    text = render(BY_TARGET, grid(seeds=1), tmp_path)[".md"]
+    assert parse(text)[1][1] == "80.0"
+    assert "One seed (n = 1), so no deviation." in text
+
+
+def test_n_stands_with_each_entry_where_it_differs(tmp_path: Path) -> None:
+    cells = grid()
+    text = render(BY_TARGET, cells[(cells["seed"] == 0) | (cells["method"] == "madx")], tmp_path)[".md"]
+    assert parse(text)[1][1] == "80.0 (n=1)"
+    assert parse(text)[2][1] == "90.5 ± 0.7 (n=2)"
+
+
+def test_rows_over_fewer_cells_are_called_out(tmp_path: Path) -> None:
+    cells = grid()
+    cells = cells[(cells["method"] == "madx") | (cells["target"] != "sw")]
+    text = render(BY_TARGET, cells, tmp_path)[".md"]
+    assert parse(text)[1][3] == "", "not planned, so blank"
+    assert "Blank: not planned in this study." in text
+    assert "average different numbers of cells compare only roughly" in text
+
+
+@pytest.mark.parametrize(("statistic", "text"), [("mean", "80.5"), ("min-max", "80.0–81.0"), ("mean-sd", "80.5 ± 0.7")])
+def test_statistics(statistic: str, text: str, tmp_path: Path) -> None:
+    assert parse(render(BY_TARGET | {"statistic": statistic}, grid(), tmp_path)[".md"])[1][1] == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(-0.04, "0.0"), (-1.26, "−1.3"), (87.25, "87.2"), (100, "100.0")])
+def test_numbers(value: float, text: str) -> None:
+    assert tables.number(value, 1) == text
+
+
+def test_the_order_of_select_is_the_order_of_the_table(tmp_path: Path) -> None:
+    spec = BY_TARGET | {"select": {"task": "xnli", "target": ["sw", "en"], "method": ["madx", "full-ft"]}}
+    table = parse(render(spec, grid(), tmp_path)[".md"])
+    assert table[0] == ["Method", "sw", "en", "average"]
+    assert [row[0] for row in table[1:]] == ["madx", "full-ft"]
+
+
+def test_csv_read_back_equals_the_entries(tmp_path: Path) -> None:
+    cells = grid((("madx", "fr", 0),))
+    render(BY_TARGET, cells, tmp_path)
+    chosen = stats.select(cells, {"task": ["xnli"]})
+    expected = stats.entries(chosen, ["method"], "target", average=True).set_index(["method", "column"])
+    found = pd.read_csv(tmp_path / "table01.csv").set_index(["method", "column"])
+    assert list(found) == ["mean", "sd", "min", "max", "n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]
+    pd.testing.assert_frame_equal(found.sort_index(), expected.sort_index(), check_exact=True, check_index_type=False)
+
+
+def test_rendering_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    cells = grid((("madx", "fr", 0),))
+    assert render(BY_GROUP, cells, tmp_path / "a") == render(BY_GROUP, cells, tmp_path / "b")
+
+
+def test_no_other_file_is_left_behind(tmp_path: Path) -> None:
+    render(BY_GROUP, grid(), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"table01.{end}" for end in ("csv", "html", "md", "tex")
+    ]
+
+
+def test_latex_is_a_booktabs_table_with_every_special_character_escaped(tmp_path: Path) -> None:
+    spec = BY_GROUP | {"title": r"100% of $x_1 & {y}#~^\<>|", "caption": "A ± B."}
+    text = render(spec, grid((("madx", "fr", 0),)), tmp_path)[".tex"]
+    assert r"100\% of \$x\_1 \& \{y\}\#\textasciitilde{}\textasciicircum{}\textbackslash{}" in text
+    assert r"\textless{}\textgreater{}\textbar{}" in text
+    assert r"paws\_x & full-ft & 85.5 $\pm$ 0.7 & 64.5 $\pm$ 0.7 \\" in text
+    assert r"\textsuperscript{\dag} (3/4 cells, 1/2 seeds)" in text
+    body = text[text.index(r"\begin{tabular}") : text.index(r"\end{tabular}")]
+    assert [body.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 2, 1]
+    assert r"\label{tab:table01}" in text
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
+def test_escaped_latex_has_no_active_character_left(text: str) -> None:
+    commands = r"\\textbackslash\{\}|\\text\w+\{\}|\\textsuperscript\{\\dag\}|\$\\(?:pm|times)\$|\$-\$|\\[{}$&#%_]"
+    left = re.sub(commands, "", tables.escape_latex(text))
+    assert not set(left) & set("\\{}$&#%_^~"), f"{text!r} became {tables.escape_latex(text)!r}"
+
+
+@settings(max_examples=50)
+@given(st.text(alphabet="ab|\\*`<_ é中").map(lambda name: " ".join(name.split())).filter(bool))
+def test_any_name_survives_markdown(name: str) -> None:
+    statistics = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
+    entry = {"method": name, "column": "en", **statistics, "n_cells": 2, "n_cells_expected": 2}
+    sheet = tables.sheet(pd.DataFrame([entry]), title="T", rows=["method"], order={"method": [name], "column": ["en"]})
+    assert parse(tables.markdown(sheet))[1:] == [[name, "1.0 ± 0.5"]]
+
+
+def test_html_is_one_well_formed_table(tmp_path: Path) -> None:
+    text = render(BY_GROUP | {"title": "R&D <b>"}, grid((("madx", "fr", 0), ("madx", "sw", 1))), tmp_path)[".html"]
+    table = ElementTree.fromstring(text)
+    assert (table.tag, table.get("class")) == ("table", "exhibit")
+    assert table.findtext("caption/strong") == "R&D <b>"
+    assert "Cells with a result: 20 of 24." in (table.findtext("caption/small") or "")
+    first = table.find("tbody/tr/th")
+    assert first is not None
+    assert (first.text, first.get("rowspan")) == ("xnli", "2")
+    states = [cell.get("class") for cell in table.findall("tbody/tr/td")]
+    assert states == ["complete", "complete", "complete", "missing"] * 2
+    cell = table.findall("tbody/tr/td")[0]
+    assert cell.get("title") == "2 of 2 seeds, 2 of 2 cells, mean 80.500, sd 0.707"
+
+
+def blocks(columns: list[str]) -> dict[str, Any]:
+    """A table with two axes of columns."""
+    return {"rows": ["method"], "columns": columns, "groups": ["in-language", "zero-shot"] * ("group" in columns)}
+
+
+def test_two_axes_of_columns_have_both_names_in_markdown(tmp_path: Path) -> None:
+    spec = blocks(["task", "group"]) | {"select": {"task": ["paws_x", "xnli"]}}
+    text = render(spec, grid(), tmp_path)[".md"]
+    assert parse(text) == [
+        ["Method", "paws_x in-language", "paws_x zero-shot", "xnli in-language", "xnli zero-shot"],
+        ["full-ft", "85.5 ± 0.7", "64.5 ± 0.7", "80.5 ± 0.7", "59.5 ± 0.7"],
+        ["madx", "95.5 ± 0.7", "74.5 ± 0.7", "90.5 ± 0.7", "69.5 ± 0.7"],
+    ]
+    assert "Cells averaged within each seed: 2 in zero-shot." in text
+
+
+def test_csv_of_two_axes_has_a_column_for_each(tmp_path: Path) -> None:
+    cells = grid((("madx", "fr", 0),))
+    render(blocks(["task", "target"]), cells, tmp_path)
+    keys = ["method", "task", "target"]
+    found = pd.read_csv(tmp_path / "table01.csv")
+    assert list(found)[:4] == [*keys, "mean"] and "column" not in found
+    expected = stats.entries(cells, ["method"], ["task", "target"]).set_index(keys)
+    pd.testing.assert_frame_equal(
+        found.set_index(keys).sort_index(), expected.sort_index(), check_exact=True, check_index_type=False
+    )
+
+
+def test_latex_of_two_axes_has_a_rule_under_each_block(tmp_path: Path) -> None:
+    text = render(blocks(["task", "group"]), grid(), tmp_path)[".tex"]
+    assert text[text.index(r"\begin{tabular}") : text.index(r"\midrule")].splitlines() == [
+        r"\begin{tabular}{@{}lrrrr@{}}",
+        r"\toprule",
+        r" & \multicolumn{2}{c}{xnli} & \multicolumn{2}{c}{paws\_x} \\",
+        r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}",
+        r"Method & in-language & zero-shot & in-language & zero-shot \\",
+    ]
+
+
+def test_html_of_two_axes_has_a_header_over_each_block(tmp_path: Path) -> None:
+    cells = grid()
+    cells = cells[(cells["task"] == "xnli") | (cells["target"] != "sw")]
+    spec = {"rows": ["method", "source"], "columns": ["task", "target"]}
+    table = ElementTree.fromstring(render(spec, cells, tmp_path)[".html"])
+    above, below = (
+        [(cell.text, cell.get("scope"), cell.get("colspan") or cell.get("rowspan")) for cell in row]
+        for row in table.findall("thead/tr")
+    )
+    assert above == [
+        *(("Method", "col", "2"), ("Source", "col", "2")),
+        *(("xnli", "colgroup", "3"), ("paws_x", "colgroup", "2")),
+    ]
+    assert below == [(target, "col", None) for target in ("en", "fr", "sw", "en", "fr")]
+    assert [group.get("span") for group in table.findall("colgroup")] == ["2", "3", "2"], "what the headers stand over"
+
+
+def test_the_axes_tell_the_number_of_cells_together_where_neither_does_alone(tmp_path: Path) -> None:
+    cells = grid()
+    cells = cells[(cells["task"] == "xnli") | (cells["target"] != "sw")]
+    text = render(blocks(["task", "group"]), cells, tmp_path)[".md"]
+    assert "Cells averaged within each seed: 2 in xnli zero-shot." in text
+    assert "compare only roughly" not in text, "of each column all entries average as many"
+
+
+def from_markdown(text: str, columns: list[tuple[str, str]]) -> list[tuple[str, str, str, str]]:
+    head, *lines = parse(text)
+    assert head[1:] == [" ".join(column) for column in columns]
+    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]
+
+
+def from_latex(text: str) -> list[tuple[str, str, str, str]]:
+    plain = text.replace(r"\_", "_")
+    above, below, *lines = (
+        line.removesuffix(r" \\").split(" & ") for line in plain.splitlines() if line.endswith(r" \\")
+    )
+    spans = [re.fullmatch(r"\\multicolumn\{(\d+)\}\{c\}\{(.+)\}", cell) for cell in above[1:]]
+    outer = [span[2] for span in spans if span for _ in range(int(span[1]))]
+    columns = list(zip(outer, below[1:], strict=True))
+    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]
+
+
+def from_html(text: str) -> list[tuple[str, str, str, str]]:
+    table = ElementTree.fromstring(text)
+    above, below = table.findall("thead/tr")
+    outer = [cell.text for cell in above[1:] for _ in range(int(cell.get("colspan", "")))]
+    columns = list(zip(outer, [cell.text for cell in below], strict=True))
+    lines = [[cell.text or "" for cell in line] for line in table.findall("tbody/tr")]
+    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]  # type: ignore[misc]
+
+
+@settings(max_examples=30)
+@given(
+    st.sets(
+        st.sampled_from([(m, t, g) for m in ("a", "b") for t in ("x_1", "y", "z") for g in ("en", "fr")]), min_size=1
+    ),
+    st.permutations(["task", "target"]),
+)
+def test_every_entry_of_two_axes_stands_once_in_every_format(
+    planned: set[tuple[str, str, str]], axes: list[str]
+) -> None:
+    rows = [
+        {"task": task, "encoder": "mini", "method": method, "source": "en", "target": target}
+        | {"seed": 1, "metric": "accuracy", "score": 10.0 + i, "n": 100}
+        for i, (method, task, target) in enumerate(sorted(planned))
+    ]
+    expected = Counter((row["method"], row[axes[0]], row[axes[1]], f"{row['score']:.1f}") for row in rows)
+    with TemporaryDirectory() as folder:
+        files = render({"rows": ["method"], "columns": axes}, pd.DataFrame(rows), Path(folder))
+        table = pd.read_csv(Path(folder) / "table01.csv", dtype={"mean": str})
+    html = from_html(files[".html"])
+    columns = list(dict.fromkeys(one[1:3] for one in html))
+    outer, inner = (dict.fromkeys(row[axis] for row in rows) for axis in axes)
+    shown = {one[1:3] for one in expected}
+    assert columns == [column for column in product(outer, inner) if column in shown]
+    for form, found in {
+        "csv": list(table[["method", *axes, "mean"]].itertuples(index=False, name=None)),
+        "md": from_markdown(files[".md"], columns),
+        "tex": from_latex(files[".tex"]),
+        "html": html,
+    }.items():
+        assert Counter(one for one in found if one[3]) == expected, form
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"columns": "target", "digts": 2}, "digts"),
+        ({"columns": "group"}, "`groups` goes with `columns: group`"),
+        ({"columns": ["task", "group"]}, "`groups` goes with `columns: group`"),
+        ({"columns": "target", "groups": ["mono"]}, "`groups` goes with `columns: group`"),
+        ({"columns": "method"}, "name 'method' twice: rows ['method'], columns ['method']"),
+        ({"columns": ["task", "method"]}, "name 'method' twice: rows ['method'], columns ['task', 'method']"),
+        ({"columns": ["task", "task"]}, "name 'task' twice"),
+        ({"columns": []}, "at least 1 item"),
+        ({"columns": ["task", "encoder", "target"]}, "at most 2 items"),
+        ({"columns": "taks"}, "unknown axis 'taks', did you mean 'task'?"),
+        ({"columns": ["task", "gruop"]}, "unknown axis 'gruop', did you mean 'group'?"),
+        ({"columns": "target", "rows": ["encodr"]}, "unknown axis 'encodr', did you mean 'encoder'?"),
+        ({"columns": "group", "groups": ["mono"], "rows": ["target"]}, "a group averages over its targets"),
+        ({"columns": ["group", "target"], "groups": ["mono"]}, "take 'target' out of the columns"),
+        ({"columns": ["task", "target"], "average": True}, "`average` goes with one axis of columns"),
+        (
+            {"columns": "group", "groups": ["mono"], "average": True},
+            "`average` cannot average over columns that are groups",
+        ),
+        ({"columns": "target", "difference": ["en", "en"]}, "needs two columns, got 'en' twice"),
+        ({"columns": ["task", "target"], "difference": ["en", "fr"]}, "`difference` goes with one axis of columns"),
+        ({"columns": "group", "groups": ["mono", "all"], "difference": ["mono", "al"]}, "did you mean 'all'?"),
+        ({"columns": "target", "select": {"target": False}}, "quote it, as in 'no'"),
+        ({"columns": "target", "select": {"langage": "en"}}, "langage"),
+        ({"columns": "target", "select": {"source": []}}, "at least 1 item"),
+        ({"kind": "heatmap"}, "give exactly one"),
+        ({"kind": "heatmap", "method": "a", "difference": ["a", "b"]}, "give exactly one"),
+        ({"kind": "heatmap", "difference": ["a", "a"]}, "needs two methods"),
+        ({"kind": "heatmap", "method": "a", "select": {"method": "b"}}, "names 'method'"),
+        ({"kind": "curve", "x": "step", "lines": "target"}, "which have no target"),
+        ({"kind": "curve", "x": "step", "lines": "method", "select": {"metric": "f1"}}, "which have no metric"),
+        ({"kind": "picture"}, "'table', 'heatmap', 'best', 'curve'"),
+    ],
+)
+def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:
+    table = {"rows": ["method"]} if spec.get("kind", "table") == "table" else {}
+    with pytest.raises(ValidationError, match=re.escape(message)):
+        EXHIBIT.validate_python({"kind": "table", "title": "T"} | table | spec)
+
+
+def gaps(missing: tuple[tuple[str, str, int], ...], folder: Path) -> pd.DataFrame:
+    """The columns of differences, by task and method."""
+    spec = BY_GROUP | {"difference": ["in-language", "zero-shot"]}
+    found = pd.read_csv(StringIO(render(spec, grid(missing), folder)[".csv"]))
+    return found[found["column"] == "in-language − zero-shot"].set_index(["task", "method"])
+
+
+def test_a_difference_is_that_of_two_columns_within_each_seed(tmp_path: Path) -> None:
+    """en scores 20 more than the method's mean, fr and sw 2 more and 4 less; seeds cancel."""
+    found = gaps((), tmp_path)
+    assert found[["mean", "sd", "n_seeds", "n_cells"]].to_numpy().tolist() == [[21.0, 0.0, 2, 6]] * 4
+
+
+def test_a_difference_leaves_out_seeds_that_lack_a_cell_of_either_column(tmp_path: Path) -> None:
+    found = gaps((("madx", "sw", 1),), tmp_path)
+    assert found.loc["xnli", "n_seeds"].to_dict() == {"full-ft": 2, "madx": 1}
+
+
+def test_a_difference_of_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"difference: unknown column 'frr', did you mean 'fr'\?"):
+        render(BY_TARGET | {"difference": ["en", "frr"]}, grid(), tmp_path)
+
+
+def test_the_schema_takes_a_value_or_a_list_and_survives_json() -> None:
+    exhibit = EXHIBIT.validate_python(
+        {"kind": "table", "title": "T", "select": {"seed": 3, "source": ["en", "en+en-fr"]}}
+        | {"rows": ["method"], "columns": "target"}
+    )
+    assert exhibit.columns == ("target",)
+    assert exhibit.select == {"seed": (3,), "source": ("en", "en+en-fr")}
+    assert EXHIBIT.validate_json(exhibit.model_dump_json()) == exhibit
+
+
+def test_importing_the_schema_is_cheap() -> None:
+    code = "import sys, xlgrid.exhibits; print({'pandas', 'numpy', 'matplotlib'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

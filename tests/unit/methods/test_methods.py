@@ -1,0 +1,187 @@
+"""The contract that every method keeps, on every kind of model."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+    XLMRobertaForMultipleChoice,
+    XLMRobertaForQuestionAnswering,
+    XLMRobertaForSequenceClassification,
+    XLMRobertaForTokenClassification,
+)
+
+from xlgrid.methods import METHODS, Method, make
+from xlgrid.models.deltas import kept, load_start
+
+SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+MODELS = {
+    "bert-sequence": (BertConfig, BertForSequenceClassification),
+    "bert-token": (BertConfig, BertForTokenClassification),
+    "bert-span": (BertConfig, BertForQuestionAnswering),
+    "bert-choice": (BertConfig, BertForMultipleChoice),
+    "xlmr-sequence": (XLMRobertaConfig, XLMRobertaForSequenceClassification),
+    "xlmr-token": (XLMRobertaConfig, XLMRobertaForTokenClassification),
+    "xlmr-span": (XLMRobertaConfig, XLMRobertaForQuestionAnswering),
+    "xlmr-choice": (XLMRobertaConfig, XLMRobertaForMultipleChoice),
+}
+# Sequences and tokens are told one of three.
+LABELS = {"span": 2, "choice": 1}
+SPEAKERS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
+IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
+
+# A base alone has its defaults.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "madx on text": {"tune": "language"},
+    "madx by the equations": {"wiring": "paper", "task_reduction": 4},
+    "madx without the invertible": {"invertible": False},
+    "madx without language": {"language": False, "invertible": False},
+    "madx without the last layer": {"leave_out_last": True, "activation": "gelu_new", "task_reduction": 8},
+    "madx on text without the last layer": {"tune": "language", "leave_out_last": True, "language_reduction": 4},
+}
+
+pytestmark = [pytest.mark.parametrize("base", [*METHODS, *OPTIONS]), pytest.mark.parametrize("kind", MODELS)]
+
+
+def model_of(kind: str, seed: int = 3) -> Any:
+    config, maker = {**MODELS, **SPEAKERS}[kind]
+    torch.manual_seed(seed)
+    labels = LABELS.get(kind.split("-")[1], 3)
+    model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=labels)).eval()
+    with torch.no_grad():
+        # Fresh biases are zero, which would hide a method that drops them.
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    return model
+
+
+def made(base: str, **more: Any) -> Method:
+    return make(base.split()[0], {**OPTIONS.get(base, {}), **more})
+
+
+def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:
+    model, method = model_of(kind), made(base, **more)
+    torch.manual_seed(4)
+    method.install(model)
+    return model.eval(), method
+
+
+def switched(method: Method, length: int, training: bool = False) -> dict[str, Any]:
+    """What the model gets besides IDS if their segments, of three tokens each, are in two languages."""
+    return method.arrange(np.array([3, 3]), np.array([True, True]), length, torch.device("cpu"), training)
+
+
+def answered(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
+    """All that a model's head says; of a choice there is one to choose from."""
+    ids = ids[:, None] if "MultipleChoice" in type(model).__name__ else ids
+    found = model(input_ids=ids, attention_mask=(ids != 1).long(), **extra)
+    return torch.stack([found.start_logits, found.end_logits], -1) if "start_logits" in found else found.logits
+
+
+@torch.no_grad()
+def logits(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
+    return answered(model, ids, **extra)
+
+
+def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:
+    # Adapters do so by an option only, since theirs are drawn like BERT's weights.
+    more = {"init": "identity"} if base.startswith("madx") else {}
+    torch.testing.assert_close(logits(installed(base, kind, **more)[0]), logits(model_of(kind)), atol=1e-6, rtol=0)
+
+
+def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
+    model, method = installed(base, kind)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(method.trains(name))
+    answered(model, **switched(method, 6, training=True)).square().sum().backward()
+    got = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert got == {name for name, _ in model.named_parameters() if method.trains(name)}
+
+
+def test_a_saved_delta_gives_the_same_logits(base: str, kind: str, tmp_path: Path) -> None:
+    model, method = installed(base, kind)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if method.trains(name):
+                parameter.add_(torch.randn_like(parameter))
+    save_file({name: p.detach() for name, p in kept(model, method).items()}, tmp_path / "d.safetensors")
+    again, _ = installed(base, kind)
+    again.load_state_dict(load_file(tmp_path / "d.safetensors"), strict=False)
+    torch.testing.assert_close(logits(again), logits(model), atol=0, rtol=0)
+
+
+def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
+    base: str, kind: str, tmp_path: Path
+) -> None:
+    speaker, method = model_of(f"{kind.partition('-')[0]}-mlm", seed=5), made(base)
+    method.install(speaker)
+    saved = {name: p.detach().clone() for name, p in kept(speaker, method).items()}
+    save_file(saved, tmp_path / "delta.safetensors")
+    model, _ = installed(base, kind)
+    load_start([tmp_path], model, method)
+    there = dict(model.base_model.named_parameters())
+    for name, parameter in speaker.base_model.named_parameters():
+        if method.trains(f"{speaker.base_model_prefix}.{name}"):
+            assert torch.equal(there[name], parameter), name
+
+
+def test_padding_never_changes_a_result(base: str, kind: str) -> None:
+    model, method = installed(base, kind)
+    ids = torch.cat([IDS, torch.ones(2, 5, dtype=torch.long)], 1)
+    for short, long in (({}, {}), (switched(method, 6), switched(method, 11))):
+        padded = logits(model, ids, **long)
+        padded = padded[:, : IDS.shape[1]] if kind.endswith(("token", "span")) else padded
+        torch.testing.assert_close(padded, logits(model, **short), atol=1e-5, rtol=0)
+
+
+def count(base: str, kind: str) -> int:
+    """Trainable parameters by arithmetic: h hidden, m intermediate, 2 layers."""
+    h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, LABELS.get(kind.split("-")[1], 3)
+    pooler = h * h if kind.endswith(("sequence", "choice")) else 0
+    head_weights = pooler + labels * h
+    if base.startswith("madx"):
+
+        def adapter(size: int, inner: int) -> int:
+            return 2 * size * inner + size + inner
+
+        head = head_weights + labels + (h if pooler else 0)
+        return {
+            "madx": layers * adapter(h, 1) + head,
+            "madx on text": layers * adapter(h, h // 2) + 2 * adapter(h // 2, h // 4),
+            "madx by the equations": layers * adapter(h, h // 4) + head,
+            "madx without the invertible": layers * adapter(h, 1) + head,
+            "madx without language": layers * adapter(h, 1) + head,
+            "madx without the last layer": (layers - 1) * adapter(h, h // 8) + head,
+            "madx on text without the last layer": (layers - 1) * adapter(h, h // 4) + 2 * adapter(h // 2, h // 4),
+        }[base]
+    biases = layers * (3 * h + h + h + m + h + h) + h + labels + (h if pooler else 0)
+    if base in ("bitfit", "structured-dropout"):
+        return biases + head_weights
+    if base == "qcross":
+        return biases + layers * h + head_weights
+    embeddings = (SIZE["vocab_size"] + 32 + 2) * h
+    return biases + head_weights + embeddings + h + layers * (4 * h * h + 2 * h * m + 2 * h)
+
+
+def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> None:
+    model, method = installed(base, kind)
+    assert sum(p.numel() for name, p in model.named_parameters() if method.trains(name)) == count(base, kind)
+
+
+def test_a_misspelt_method_or_option_is_named(base: str, kind: str) -> None:
+    base = base.split()[0]
+    with pytest.raises(ValueError, match=f"did you mean '{base}'"):
+        make(base[:-1] + "_", {})
+    with pytest.raises(ValueError, match=r"unknown option of method '.*' 'rnak'"):
+        make(base, {"rnak": 3})

@@ -1,0 +1,76 @@
+"""Each method that takes something from the run on text of its cells' target computes something else for each of them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_batches import write
+from transformers import BertConfig, BertForMaskedLM
+
+from xlgrid.data import batches
+from xlgrid.evaluation import cell as evaluate
+from xlgrid.methods import METHODS, Method, make
+from xlgrid.models import prediction
+from xlgrid.training.loop import train
+from xlgrid.training.recipe import Recipe
+
+# Options of the method, and of the one of its runs on text.
+SWAPPING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "qcross": ({}, {"tune": "query", "p_mask": 1}),
+    "qcross with its bias": ({"swap": "weight+bias"}, {"tune": "query", "p_mask": 1}),
+    "madx": ({}, {"tune": "language"}),
+    "madx by the equations": ({"wiring": "paper"}, {"tune": "language"}),
+    "madx without the invertible": ({"invertible": False}, {"tune": "language", "invertible": False}),
+    "madx without the last layer": ({"leave_out_last": True}, {"tune": "language"}),
+}
+RUN = "results/s/runs/t/e/m/en-fr/seed1"
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_every_method_that_swaps_is_tried() -> None:
+    swapping = {base for base, kind in METHODS.items() if kind.swaps is not Method.swaps}
+    assert swapping == {name.split()[0] for name in SWAPPING}
+
+
+@pytest.fixture(params=SWAPPING)
+def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Method:
+    """In a folder with runs on text of two pairs, and a task's run that begins with one of them."""
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(1)
+    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
+    # Large weights, by which tokens differ in whom they attend to.
+    config = BertConfig(vocab_size=50, max_position_embeddings=40, initializer_range=0.5, **size)
+    BertForMaskedLM(config).save_pretrained("encoder")
+    base, (options, text) = request.param.split()[0], SWAPPING[request.param]
+    names = {"study": "s", "encoder": "e", "base": base, "seed": 1}
+    names |= {"training": {"steps": 4, "batch_tokens": 128, "lr": 0.05, "evaluations": 1, "keep": "last"}}
+    rng = np.random.default_rng(1)
+    for pair in ("en-fr", "en-de"):
+        tokens = [write(Path(f"{pair}.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "mlm")]
+        asked = names | {"task": "mlm", "kind": "mlm", "method": "text", "source": pair, "options": text}
+        train(Recipe.model_validate(asked), "encoder", tokens, tokens, f"results/s/runs/mlm/e/text/{pair}/seed1")
+    tokens = [write(Path("task.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "token")]
+    asked = names | {"task": "t", "kind": "wikiann", "method": "m", "source": "en-fr", "options": options}
+    train(Recipe.model_validate(asked | {"start": {"method": "text"}}), "encoder", tokens, tokens, RUN)
+    return make(base, options)
+
+
+def heard(method: Method, target: str) -> torch.Tensor:
+    """What an evaluation computes that speaks through `target`; the data are the same for all."""
+    data = batches.read("task.arrow", target)
+    model = evaluate.speaking(RUN, "encoder", data, target).eval()
+    chosen = np.arange(len(data))
+    inputs = batches.collate(data, chosen, True, model.device)
+    labels = inputs.pop("labels")
+    inputs |= prediction.extras(method, data, chosen, model.device, training=False)
+    with torch.no_grad():
+        return prediction.scores(model, inputs, labels)[0]
+
+
+def test_another_language_computes_something_else_and_the_first_again_the_same(method: Method) -> None:
+    first, other, again = (heard(method, target) for target in ("en-fr", "en-de", "en-fr"))
+    assert (first - other).abs().max() > 1e-3
+    assert torch.equal(first, again)

@@ -1,0 +1,407 @@
+"""What a study will take: steps, examples and parameters as worked out by hand, hours in proportion to them."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from xlgrid.cli import app
+from xlgrid.data import batches
+from xlgrid.models import parameters
+from xlgrid.plan import cost
+from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
+from xlgrid.plan.grid import Run
+from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry, load_study
+from xlgrid.training import schedule
+from xlgrid.training.recipe import Phase, Training
+
+STUDY = """\
+title: Tiny
+languages: [en, fr, de]
+text: {sentences: 1000}
+encoders:
+  tiny: {mini: {kind: bert, languages: [en], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
+tasks: {rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}}
+methods:
+  full-ft: {}
+  bitfit: {}
+  query: {base: qcross, options: {tune: query, p_mask: 1}}
+  pair: {base: qcross, start: {method: query, pairs: [en-fr, en-de]}}
+training:
+  - set: {epochs: 2, batch_size: 32, evaluations: 4}
+  - {when: {method: bitfit}, set: {epochs: 3, curriculum: [{epochs: 1, max_depth: 0}]}}
+  - {when: {task: mlm}, set: {steps: 100, batch_size: 16, evaluations: 5}}
+grids:
+  one: {task: [rt], encoder: [tiny], method: [full-ft, bitfit], source: [en, en+en-fr], target: [mono], seed: [1, 2]}
+  two: {task: [rt], encoder: [tiny], method: [pair], source: [en+en-fr], target: [en-X, de-en], seed: [1]}
+exhibits:
+  full: {kind: table, title: Full, select: {method: full-ft}, rows: [source], columns: target}
+  biases: {kind: table, title: Biases, select: {method: bitfit, source: en}, rows: [source], columns: target}
+  pairs: {kind: table, title: Pairs, select: {method: pair, target: [en-fr, de-en]}, rows: [source], columns: target}
+  masks: {kind: masks, title: Masks, methods: [pair]}
+  look: {kind: attention, title: Look, select: {method: pair}, targets: [en-fr, en-de]}
+"""
+FROM_FILES = "tasks: {nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}, "
+# Of 1,000 examples in groups of two; of 1,000 texts every 50th is for the dev set.
+TRAIN, DEV, TEST, TEXT_DEV = 700, 100, 200, 20
+HIDDEN, INTERMEDIATE, LAYERS, VOCABULARY, POSITIONS = 8, 16, 2, 100, 512
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
+
+
+@pytest.fixture(autouse=True)
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("studies/tiny.yaml").write_text(STUDY)
+    return load_study("studies/tiny.yaml")
+
+
+@pytest.mark.parametrize(
+    ("exhibit", "expected"),
+    [
+        # 2 sources and seeds, 22 batches twice; 3 targets.
+        ("full", Cost(4, 0, 12, 4 * 44, 4 * 4 * DEV + 12 * TEST)),
+        # Half of the examples, of depth 0, once (11 batches), and all three times.
+        ("biases", Cost(2, 0, 6, 2 * (11 + 66), 2 * 4 * DEV + 6 * TEST)),
+        # Begins with the query of en-fr, and de-en speaks through that of en-de.
+        ("pairs", Cost(3, 2, 2, 44 + 2 * 100, 4 * DEV + 2 * 5 * TEXT_DEV + 2 * TEST)),
+        ("masks", Cost()),
+        # Attention on two targets of fewer examples than are looked at.
+        ("look", Cost(3, 2, 1, 44 + 2 * 100, 4 * DEV + 2 * 5 * TEXT_DEV + 2 * TEST)),
+        # The runs on text, which two exhibits need, once; cells that no exhibit shows.
+        (WHOLE, Cost(4 + 4 + 3, 2, 12 + 12 + 3 + 1, 4 * 44 + 4 * 77 + 244, 9 * 4 * DEV + 10 * TEXT_DEV + 29 * TEST)),
+    ],
+)
+def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Study, exhibit: str, expected: Cost) -> None:
+    assert dict(Estimate(study, Assumed()).exhibits())[exhibit][:5] == expected[:5]
+
+
+def test_parameters_are_those_of_the_formulas(study: Study) -> None:
+    """Of BERT's shape: four projections, two layers in between, two norms; embeddings of words, positions, segments."""
+    square, norm = HIDDEN * HIDDEN + HIDDEN, 2 * HIDDEN
+    layer = 4 * square + 2 * norm + 2 * HIDDEN * INTERMEDIATE + INTERMEDIATE + HIDDEN
+    head = square + 2 * HIDDEN + 2
+    total = (VOCABULARY + POSITIONS + 2) * HIDDEN + norm + LAYERS * layer + head
+    biases = LAYERS * (4 * HIDDEN + INTERMEDIATE + HIDDEN + 2 * HIDDEN) + HIDDEN + head
+    estimate = Estimate(study, Assumed())
+    full, bitfit, pair, query = (
+        estimate.count(one)
+        for one in (
+            RUN,
+            RUN._replace(method="bitfit"),
+            RUN._replace(method="pair"),
+            RUN._replace(task="mlm", method="query", source="en-fr"),
+        )
+    )
+    assert full == (total, total, total, LAYERS * layer, LAYERS * layer)
+    assert bitfit[:3] == (biases, biases, total)
+    assert pair[:3] == (biases + LAYERS * HIDDEN, biases + LAYERS * HIDDEN, total + LAYERS * square)
+    assert (query.trained, query.stored) == (LAYERS * square, LAYERS * square)
+    assert query.passed == pytest.approx(LAYERS * (layer + square) + 0.15 * VOCABULARY * HIDDEN)
+    assert full.training == 6 * LAYERS * layer, "two to go forward and four to go back per parameter"
+
+
+@pytest.mark.parametrize(
+    ("hub", "expected"),
+    [("google-bert/bert-base-multilingual-cased", 177_853_440), ("FacebookAI/xlm-roberta-base", 278_043_648)],
+)
+def test_encoders_of_the_hub_have_their_real_sizes(hub: str, expected: int) -> None:
+    from transformers import AutoConfig
+
+    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), "sequence", 3, "full-ft", {})
+    assert counted.total == expected + 3 * 768 + 3
+    assert counted.passed == 12 * (12 * 768**2 + 13 * 768), "the layers, without embeddings"
+
+
+def test_an_encoder_that_is_made_counts_as_it_is(study: Study) -> None:
+    from transformers import BertConfig
+
+    BertConfig(vocab_size=77).save_pretrained("results/tiny/encoders/tiny")
+    assert parameters.configuration(study, "tiny").vocab_size == 77
+
+
+def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Study) -> None:
+    Path("studies/tiny.yaml").write_text(STUDY.replace("{mini: {kind: bert,", "{hub: a/b} #"))
+    with pytest.raises(ValueError, match=r"snakemake --cores 1 results/tiny/encoders/tiny/model\.safetensors"):
+        Estimate(load_study("studies/tiny.yaml"), Assumed()).run(RUN)
+
+
+def test_hours_are_work_over_speed(study: Study) -> None:
+    found = Estimate(study, Assumed(tokens={"ruletaker": 100}, training=2.0, evaluation=4.0, step_ms=0)).run(RUN)
+    passed = Estimate(study, Assumed()).count(RUN).passed
+    seconds = 6 * passed * 2 * TRAIN * 100 / 2e12 + 2 * passed * 4 * DEV * 100 / 4e12
+    assert found.training_hours == pytest.approx(seconds / 3600)
+
+
+def test_a_step_takes_time_whatever_its_size(study: Study) -> None:
+    found = Estimate(study, Assumed(tokens={"rt": 64}, training=1e9, evaluation=1e9, step_ms=36)).run(RUN)
+    # Batches of evaluation have 4,096 tokens.
+    assert found.training_hours * 3600 == pytest.approx(44 * 0.036 + 4 * DEV * 64 / 4096 * 0.012)
+
+
+def test_cells_are_evaluation_and_dev_sets_training(study: Study) -> None:
+    one = Estimate(study, Assumed())
+    whole = dict(one.exhibits())["full"]
+    assert whole.training_hours == pytest.approx(4 * one.run(RUN).hours)
+    assert whole.evaluation_hours == pytest.approx(12 * one.evaluation(RUN, TEST).hours)
+
+
+def settings(**given: Any) -> Training:
+    return Training(**given)
+
+
+@given(
+    st.integers(1, 3000),
+    st.integers(1, 64),
+    st.floats(0.5, 5),
+    st.sampled_from([(), (Phase(epochs=2.0),), (Phase(share=0.5),)]),
+)
+def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
+    given = settings(epochs=epochs, batch_size=batch, curriculum=curriculum)
+    tokens = batches.Tokens(
+        values=np.zeros(5 * n, np.int32),
+        offsets=5 * np.arange(n + 1),
+        contexts=np.full(n, 5),
+        labels=np.zeros(n, np.int64),
+        depths=None,
+        head="sequence",
+        names=("no", "yes"),
+        pad_id=0,
+        switched=np.zeros(n, bool),
+    )
+    steps = length(given, n, 5, {})[0]
+    try:
+        assert steps == schedule.plan(tokens, given, seed=1).steps
+    except ValueError as error:
+        # A study of one step has no halves.
+        assert steps == 1 and "the curriculum takes" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"steps": 50, "epochs": 9, "batch_size": 4}, (50, 200)),
+        ({"steps": 50, "batch_tokens": 1000}, (50, 500)),
+        ({"epochs": 2, "batch_tokens": 1000}, (20, 200)),
+        ({"epochs": 1, "batch_size": 30}, (4, 100)),
+        ({"epochs": 1, "batch_size": 10, "curriculum": [{"epochs": 2, "max_depth": 1}]}, (20, 200)),
+        ({"epochs": 1, "batch_size": 10, "curriculum": [{"epochs": 2, "max_depth": 9}]}, (30, 300)),
+    ],
+)
+def test_length_of_a_training_of_100_examples_of_100_tokens(given: dict[str, Any], expected: tuple[int, int]) -> None:
+    """Steps and examples; depths 0 to 3 are equally frequent."""
+    assert length(settings(**given), 100, 100, {"max_depth": 3}) == expected
+
+
+def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Study) -> None:
+    def tokens(**given: int) -> int:
+        return Estimate(study, Assumed(tokens=given)).tokens("rt")
+
+    assert (tokens(), tokens(ruletaker=90), tokens(ruletaker=90, rt=80), tokens(rt=999)) == (140, 90, 80, 512)
+
+
+def record(**changes: Any) -> Path:
+    path = Path("run.json")
+    path.write_text(json.dumps({"recipe": RUN._asdict(), "steps": 44, "seconds": 90.0} | changes))
+    return path
+
+
+def test_a_measured_run_takes_what_it_took(study: Study) -> None:
+    estimate = Estimate(study, Assumed())
+    measured = replace(estimate, assumed=estimate.measured(record()))
+    assert measured.run(RUN).hours * 3600 == pytest.approx(90)
+    assert measured.run(RUN._replace(source="en+en-fr")).hours * 3600 == pytest.approx(90)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"steps": 60}, "60 steps, but 44"),
+        ({"recipe": RUN._asdict() | {"seed": 9}}, "no run of study tiny"),
+        ({"recipe": 1}, "is no run.json"),
+    ],
+)
+def test_another_run_is_no_measure(study: Study, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Estimate(study, Assumed()).measured(record(**changes))
+
+
+def run(*options: str) -> Any:
+    return CliRunner().invoke(app, ["cost", "studies/tiny.yaml", *options])
+
+
+def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
+    result = run("--tflops", "50", "--csv", "cost.csv")
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.split()}
+    assert lines["full"][1:6] == ["4", "0", "12", "176", "4,000"]
+    assert lines["whole"][2:5] == ["11", "2", "28"]
+    assert [line for line in result.output.splitlines() if line.split()[1:3] == ["query", "mlm"]]
+    assert "50 TFLOP/s in training, 50 in evaluation, and 25 ms a step, assumed" in result.output
+    with Path("cost.csv").open() as file:
+        rows = {row["exhibit"]: row for row in csv.DictReader(file)}
+    assert list(rows) == ["full", "biases", "pairs", "masks", "look", WHOLE]
+    assert (rows["pairs"]["text_runs"], rows["pairs"]["steps"]) == ("2", "244")
+
+
+@pytest.mark.parametrize("fetched", ["{data: {hub: a/b}, column: c}", "{files: {en: my.txt}}"])
+def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
+    text = STUDY.replace("tasks: {", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
+    Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", f"text: {fetched}"))
+    result = run()
+    assert result.exit_code == 1
+    assert "add --examples mlm=TRAIN,DEV --examples nli=TRAIN,DEV,TEST" in result.output
+    assert run("--examples", "mlm=98,2", "--examples", "xnli=70,10,20").exit_code == 0
+
+
+def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
+    Path("studies/tiny.yaml").write_text(STUDY.replace("text: {sentences: 1000}", "text: {files: {de: my.txt}}"))
+    result = run()
+    assert result.exit_code == 1
+    assert result.output.split("add ")[1].split() == ["--examples", "mlm:en-de=TRAIN,DEV"]
+    assert run("--examples", "mlm:en-de=98,2").exit_code == 0
+
+
+def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
+    one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
+    all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
+    assert 10 * one.run(RUN._replace(source="fr")).evaluated == all_alike.run(RUN._replace(source="fr")).evaluated
+    assert one.run(RUN._replace(source="en")) == all_alike.run(RUN._replace(source="en"))
+    cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
+    assert cells[0] < cells[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--examples", "rt=1,000,2"], "positive whole numbers"),
+        (["--examples", "rt=5"], "takes 3 numbers, TRAIN,DEV,TEST, got 1"),
+        (["--examples", "ruletakr=1,1,1"], "did you mean 'ruletaker'"),
+        (["--examples", "rt:fe=1,1,1"], "did you mean 'fr'"),
+        (["--tokens", "rt=1,2"], "expected TASK=NUMBER"),
+        (["--tflops", "0"], "positive number"),
+        (["--measured", "none.json"], "there is no none.json"),
+    ],
+)
+def test_what_cannot_be_read_is_told(options: list[str], message: str) -> None:
+    result = run(*options)
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+@cache
+def printed(study: str) -> str:
+    """What the first command of docs/cost-STUDY.md prints."""
+    block = re.search(r"^```sh\n(.*?)^```", (DOCS / f"cost-{study}.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert block
+    arguments = block[1].replace("\\\n", " ").split()[1:]
+    arguments[1] = str(ROOT / arguments[1])
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020"])
+def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
+    told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
+    rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
+    assert [row for row in rows if row not in told] == [], f"run the command of cost-{study}.md and paste its tables"
+
+
+def test_the_readme_has_runs_cells_and_hours_of_every_exhibit_of_foroutan2023() -> None:
+    told = (ROOT / "README.md").read_text()
+    for line in printed("foroutan2023").splitlines():
+        if found := re.match(r"(?:(table|figure)0?(\d+)|whole study) ", line):
+            runs, _, cells, *_, hours, _ = line[found.end() :].split()
+            name = " ".join(found.groups()) if found[1] else "**all**"
+            if name not in ("figure 2", "figure 3"):
+                assert f"| {name} | {runs} | {cells} | {hours} |" in told
+
+
+def test_the_default_of_the_command_is_that_of_the_module() -> None:
+    assert cost.assumptions([], []) == Assumed()
+    assert f"{TFLOPS:g} TFLOP/s in training" in run().output
+
+
+def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
+    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
+    trained = Estimate(study, Assumed()).run(query)
+    assert read == Cost(1, 1, gigabytes=trained.gigabytes) and trained.hours > 0
+
+
+def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
+    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
+    kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
+    plain = Estimate(study, Assumed()).run(query)
+    assert (kept.gigabytes, kept.hours) == (3 * plain.gigabytes, plain.hours)
+
+
+def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> None:
+    text = STUDY.replace("tasks: {rt: ", "tasks: {first: {kind: ruletaker, options: {n: 1000}}, rt: ").replace(
+        "2}}}", "2}, start: first}}"
+    )
+    text = text.replace("method: query, pairs: [en-fr, en-de]", "method: query, at: target")
+    text = text.replace("source: [en+en-fr], target: [en-X, de-en]", "source: [en], target: [fr, de]")
+    text = text.partition("exhibits:")[0]
+    Path("studies/tiny.yaml").write_text(text)
+    found = dict(Estimate(load_study("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
+    assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2, 2)
+
+
+@pytest.mark.parametrize(("head", "expected"), [("span", 2 * (8 + 1)), ("choice", 8 + 1)])
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
+def test_a_head_has_its_parameters_whatever_the_labels(family: str, head: str, expected: int) -> None:
+    """Two scores a token, or one an input, beside what an encoder comes with: its pooler."""
+    from transformers import AutoConfig
+
+    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = AutoConfig.for_model(family, vocab_size=50, **size)
+    pooler = 8 * 8 + 8 if head == "choice" else 0
+    assert parameters.count(config, head, 3, "full-ft", {}).total - _encoder(config) == expected + pooler
+
+
+def _encoder(config: Any) -> int:
+    """Parameters of embeddings and layers."""
+    import torch
+    from transformers import AutoModel
+
+    with torch.device("meta"):
+        model = AutoModel.from_config(config, add_pooling_layer=False)
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_a_task_costs_what_the_task_does_that_it_is_trained_on(tmp_path: Path) -> None:
+    text = """\
+title: Tiny
+languages: [qa1]
+encoders:
+  tiny: {mini: {kind: bert, languages: [qa1], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
+tasks:
+  one: {kind: siqa, options: {n: 1000}}
+  two: {kind: copa, options: {n: 50}, trained_on: one}
+methods: {full-ft: {}}
+training:
+  - set: {epochs: 2, batch_size: 32, evaluations: 4}
+grids:
+  main: {task: [two], encoder: [tiny], method: [full-ft], source: [qa1], target: [qa1], seed: [1]}
+"""
+    path = tmp_path / "s.yaml"
+    path.write_text(text)
+    made = Estimate(load_study(path), Assumed())
+    cost = made.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
+    # 700 training examples, two epochs of batches of 32; four dev sets of 100.
+    assert (cost.steps, cost.evaluated) == (44, 400)

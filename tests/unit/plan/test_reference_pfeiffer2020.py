@@ -1,0 +1,199 @@
+"""The published numbers of Pfeiffer et al. 2020, and the project's own exhibits fed with them.
+
+No training: the heatmaps become one seed of results, and the exhibits made of them must be the paper's tables and its heatmaps
+of differences, wherever the paper agrees with itself.
+"""
+
+from functools import cache
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from xlgrid.exhibits import added
+from xlgrid.exhibits import schema as exhibits
+from xlgrid.results import published as compare
+from xlgrid.study.schema import Study
+
+FOLDER = Path(__file__).parents[3] / "reference" / "pfeiffer2020"
+ROWS = {"table02": 170, "table03": 39, "table04": 96, "table06": 119, "table07": 104}
+ROWS |= {f"figure{number:02}": 256 for number in (3, *range(5, 19))}
+# Figures of one method, by encoder and method.
+FIGURES = {
+    ("xlmr-base", "full-ft"): "figure05",
+    ("xlmr-base", "mlm-src"): "figure06",
+    ("xlmr-base", "mlm-trg"): "figure07",
+    ("xlmr-base", "madx-task-only"): "figure08",
+    ("xlmr-base", "madx-noinv"): "figure09",
+    ("xlmr-base", "madx"): "figure10",
+    ("mbert", "full-ft"): "figure11",
+    ("mbert", "madx"): "figure12",
+    ("xlmr-large", "full-ft"): "figure13",
+    ("xlmr-large", "madx"): "figure14",
+}
+DIFFERENCES = {
+    "figure15": ("xlmr-base", "mlm-trg"),
+    "figure16": ("xlmr-base", "madx-noinv"),
+    "figure17": ("mbert", "full-ft"),
+    "figure18": ("xlmr-large", "full-ft"),
+}
+# Averages of 16 cells may be cut off instead of rounded, differences are of two rounded numbers; and what binary numbers add.
+TOLERANCE = 0.1 + 1e-6
+LANGUAGES = ["en", "ja", "zh", "ar", "jv", "sw", "is", "my", "qu", "cdo", "ilo", "xmf", "mi", "mhr", "tk", "gn"]
+CELL = ["task", "encoder", "method", "source", "target", "metric", "score"]
+STUDY = Study(
+    name="published",
+    title="published",
+    languages=LANGUAGES,
+    groups={"seen": LANGUAGES[:8], "unseen": LANGUAGES[8:]},
+    encoders={"mbert": {"hub": "a/b"}},
+    tasks={"wikiann": {"kind": "wikiann", "data": {"hub": "a/b"}}},
+    methods={"full-ft": {}},
+    grids={
+        "main": {
+            "task": ["wikiann"],
+            "encoder": ["mbert"],
+            "method": ["full-ft"],
+            "source": ["mono"],
+            "target": ["mono"],
+            "seed": [1],
+        }
+    },
+)
+
+
+@cache
+def cells(*names: str) -> pd.DataFrame:
+    """Published numbers of single sources and targets as the records of one seed."""
+    found = pd.concat([compare.read(FOLDER / f"{name}.csv") for name in names]).reset_index()
+    found = found[(found["source"] != "avg") & (found["target"] != "avg")]
+    return found.rename(columns={"dataset": "task", "model": "encoder", "value": "score"})[CELL].assign(seed=1, n=1000)
+
+
+def rendered(exhibit: Any, frame: pd.DataFrame) -> pd.DataFrame:
+    """The comparison of an exhibit of these cells with its published numbers."""
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        patch.chdir(FOLDER.parents[1])
+        languages = STUDY.languages_used()
+        exhibits.render("t", exhibit, frame, pd.DataFrame(), languages, STUDY.belongs, folder)
+        found = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str}, keep_default_na=False)
+    numbers = {name: pd.to_numeric(found[name]) for name in ("mean", "published", "difference")}
+    return found.assign(**numbers)
+
+
+def published(file: str, **names: Any) -> exhibits.Published:
+    return exhibits.Published(file=f"pfeiffer2020/{file}", names=names)
+
+
+@cache
+def by_source() -> pd.DataFrame:
+    """Table 2, made of the cells of figures 5 to 14."""
+    made = exhibits.Table(
+        title="t", rows=("encoder", "method"), columns="source", average=True, published=published("table02")
+    )
+    return rendered(made, cells(*FIGURES.values()))
+
+
+@cache
+def from_english() -> pd.DataFrame:
+    """Table 6 with its average over 15 targets, made likewise."""
+    frame = cells(*FIGURES.values())
+    frame = frame[(frame["source"] == "en") & (frame["encoder"] != "xlmr-large")]
+    rows: Any = ("encoder", "method")
+    each = exhibits.Table(title="t", rows=rows, columns="target", published=published("table06"))
+    average = exhibits.Table(
+        title="t",
+        rows=rows,
+        columns="group",
+        groups=("zero-shot",),
+        published=published("table06", group={"zero-shot": "avg"}),
+    )
+    found = pd.concat([rendered(one, frame) for one in (each, average)])
+    return found[found["published"].notna()]
+
+
+def off(found: pd.DataFrame) -> pd.Series:
+    return found["difference"].abs() > TOLERANCE
+
+
+def test_the_files_are_whole() -> None:
+    assert {name: len(compare.read(FOLDER / f"{name}.csv")) for name in ROWS} == ROWS
+    assert len(added.read(FOLDER / "table05.csv")) == 3
+
+
+@pytest.mark.parametrize("figure", DIFFERENCES)
+def test_published_heatmaps_give_the_published_differences(figure: str) -> None:
+    encoder, second = DIFFERENCES[figure]
+    made = exhibits.Heatmap(
+        title="t",
+        select={"encoder": encoder},
+        difference=("madx", second),
+        blocks=("seen", "unseen"),
+        published=published(figure),
+    )
+    found = rendered(made, cells(FIGURES[encoder, "madx"], FIGURES[encoder, second]))
+    assert (len(found), int(found["published"].count())) == (256, 256)
+    assert found[off(found)].empty, f"\n{found[off(found)].to_string()}"
+
+
+def test_published_heatmaps_give_table_2() -> None:
+    found = by_source()
+    assert int(found["published"].count()) == ROWS["table02"]
+    wrong = found[off(found) & (found["contradiction"] == "")]
+    assert wrong.empty, f"\n{wrong.to_string()}"
+
+
+def test_published_heatmaps_give_table_6() -> None:
+    found = from_english()
+    assert len(found) == ROWS["table06"]
+    wrong = found[off(found) & (found["contradiction"] == "")]
+    assert wrong.empty, f"\n{wrong.to_string()}"
+
+
+@pytest.mark.parametrize("table", ["table03", "table04", "table07"])
+def test_published_cells_give_the_published_averages(table: str) -> None:
+    rows: Any = ("task", "method", "metric")
+    made = exhibits.Table(title="t", rows=rows, columns="target", average=True, published=published(table))
+    found = rendered(made, cells(table))
+    assert int(found["published"].count()) == ROWS[table]
+    # Of 12 or 11 cells: here half of the last digit, and what they round to.
+    wrong = found[(found["difference"].abs() > 0.0501) & (found["contradiction"] == "")]
+    assert wrong.empty, f"\n{wrong.to_string()}"
+
+
+def test_what_the_paper_contradicts_really_differs() -> None:
+    found = pd.concat([by_source(), from_english()])
+    marked = found[found["contradiction"] != ""]
+    # 34.6, in table 2, is the average of figure 13 and not that of its own columns.
+    own = marked["contradiction"].str.contains("own columns")
+    assert len(marked) == 33 + 49
+    assert marked[~own & ~off(marked)].empty, f"\n{marked[~own & ~off(marked)].to_string()}"
+    columns = compare.read(FOLDER / "table02.csv")["value"].xs(("xlmr-large", "full-ft"), level=("model", "method"))
+    assert abs(columns[columns.index.get_level_values("source") != "avg"].mean() - 34.6) > 0.05
+
+
+def test_every_contradiction_names_a_published_number() -> None:
+    listed = compare.contradictions(FOLDER / "contradictions.csv")
+    assert len(listed) == 615
+    for name, notes in listed.groupby("exhibit"):
+        marked = compare.read(FOLDER / f"{name}.csv")["contradiction"]
+        told = len(notes.drop_duplicates(compare.KEY))
+        assert int((marked != "").sum()) == told, f"a line of contradictions.csv names no number of {name}"
+
+
+def test_signs_of_figure_3_that_are_marked_are_those_that_table_2_denies() -> None:
+    """Figure 10 minus figure 3 is the baseline of tables 2 and 6, in all rows with the marked signs turned."""
+    scores, gains = (cells(name).set_index(["source", "target"])["score"] for name in ("figure10", "figure03"))
+    note = compare.read(FOLDER / "figure03.csv").reset_index().set_index(["source", "target"])["contradiction"]
+    table = compare.read(FOLDER / "table02.csv")["value"].xs(("xlmr-base", "full-ft"), level=("model", "method"))
+    table = table.droplevel(["dataset", "target", "metric"]).reindex(LANGUAGES)
+    turned = gains.where(note == "", -gains)
+    wrong = {
+        name: [code for code in LANGUAGES if abs((scores - one)[code].mean() - table[code]) > TOLERANCE]
+        for name, one in (("printed", gains), ("turned", turned))
+    }
+    assert wrong == {"printed": ["ar", "cdo", "ilo", "tk", "gn"], "turned": []}
+    assert set(note[note != ""].index) == {*product(["ar", "cdo", "ilo", "tk"], ["en"]), ("gn", "sw"), ("gn", "ilo")}

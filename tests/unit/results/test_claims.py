@@ -1,0 +1,219 @@
+"""Claims: what a study may say, and the cells and weights that a claim stands for."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from xlgrid.plan import grid
+from xlgrid.results import claims
+from xlgrid.results.claims import Claim
+from xlgrid.study.schema import Study, load_study
+
+STUDY = """\
+title: a study
+languages: [en, fr, de]
+encoders:
+  mini: {mini: {kind: bert, languages: [en, fr, de]}}
+tasks:
+  d0: {kind: ruletaker, options: {n: 100, max_depth: 0}}
+  d1: {kind: ruletaker, options: {n: 100, max_depth: 1}}
+  d2: {kind: ruletaker, options: {n: 100, max_depth: 2}}
+methods: {full-ft: {}, bitfit: {}}
+grids:
+  main: {task: [d0, d1, d2], encoder: [mini], method: [full-ft], source: [en, en-fr], target: [mono, en-X], seed: [1, 2]}
+  few: {task: [d0], encoder: [mini], method: [bitfit], source: [en], target: [mono, en-X], seed: [1, 2]}
+claims:
+  one:
+    says: BitFit is better
+    select: {task: d0, source: en}
+    compare: [{method: bitfit}, {method: full-ft}]
+    expect: greater
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., Study]:
+    def load(**changes: Any) -> Study:
+        """The study, its claim changed; None takes a key away."""
+        raw = yaml.safe_load(STUDY)
+        one = raw["claims"]["one"] | changes
+        raw["claims"]["one"] = {key: value for key, value in one.items() if value is not None}
+        path = tmp_path / "s.yaml"
+        path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+        return load_study(path)
+
+    return load
+
+
+def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
+    """(task, method, source, target, seed) -> weight."""
+    found = claims.terms("one", study.claims["one"], grid.cells(study), study.belongs)
+    return {(cell.task, cell.method, cell.source, cell.target, cell.seed): weight for cell, weight in found}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("says: BitFit", "say: BitFit", 15, "did you mean 'says'"),
+        ("{task: d0, source", "{tsk: d0, source", 16, "did you mean 'task'"),
+        ("{task: d0, source", "{task: d00, source", 16, "did you mean 'd0'"),
+        ("{method: bitfit},", "{method: bitfut},", 17, "unknown method 'bitfut', did you mean 'bitfit'"),
+        ("source: en}", "source: en, group: moon}", 16, "unknown group 'moon', did you mean 'mono'"),
+        ("expect: greater", "expect: better", 18, "greater"),
+        ("expect: greater", "expect: none", 14, "needs a `margin`"),
+        ("expect: greater", "expect: greater, against: 50".replace(", ", "\n    "), 14, "compare and against"),
+        ("{method: bitfit},", "{method: bitfit, group: mono},", 14, "the same axes, got group and method; method"),
+        ("{method: bitfit},", "{method: full-ft},", 14, "'full-ft' twice"),
+        ("source: en}", "source: en, method: bitfit}", 14, "both name method"),
+        ("compare: [{method: bitfit}, {method: full-ft}]", "compare: [{}, {}]", 14, "name nothing"),
+        ("compare: [{", "trend: [{", 17, "at least 3"),
+        ("source: en}", "source: []}", 16, "at least 1 item"),
+        ("expect: greater", "expect: greater\n    within: [{group: mono}, {group: mno}]", 19, "did you mean 'mono'"),
+        (
+            "expect: greater",
+            "expect: greater\n    within: [{group: mono}, {target: fr}]",
+            14,
+            "the same axes, got group; target",
+        ),
+        ("expect: greater", "expect: greater\n    within: [{task: d0}, {task: d1}]", 14, "`within` both name task"),
+        ("{method: bitfit},", "{method: bitfit, seed: [1]},", 14, "got method and seed; method"),
+        ("source: en}", "source: en, seed: [3]}", 16, "unknown seed '3'"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+    assert STUDY.count(old) == 1
+    path = tmp_path / "s.yaml"
+    path.write_text(STUDY.replace(old, new), encoding="utf-8")
+    with pytest.raises(ValueError) as error:
+        load_study(path)
+    assert f"{path}:{line}: " in str(error.value)
+    assert said in str(error.value)
+
+
+def test_a_comparison_pairs_cells_that_differ_in_its_axis_only(load: Callable[..., Study]) -> None:
+    found = terms(load())
+    assert len(found) == 2 * 2 * 5, "two methods, two seeds, five targets"
+    for (_, method, *_), weight in found.items():
+        assert weight == pytest.approx(1 / 5 if method == "bitfit" else -1 / 5)
+
+
+def test_pairs_count_alike_however_many_cells_a_side_has(load: Callable[..., Study]) -> None:
+    """Three monolingual targets against two pairs, in three tasks."""
+    sides = [{"group": "mono"}, {"group": "en-X"}]
+    found = terms(load(select={"method": "full-ft", "source": "en"}, compare=sides))
+    weights = {target: weight for (task, _, _, target, seed), weight in found.items() if (task, seed) == ("d1", 2)}
+    assert weights == {
+        **dict.fromkeys(("en", "fr", "de"), pytest.approx(1 / 9)),
+        **dict.fromkeys(("en-fr", "en-de"), pytest.approx(-1 / 6)),
+    }
+
+
+def test_a_group_is_that_of_each_cell_s_own_source(load: Callable[..., Study]) -> None:
+    sides = [{"source": "en", "group": "zero-shot:mono"}, {"source": "en-fr", "group": "zero-shot:en-X"}]
+    found = terms(load(select={"method": "full-ft"}, compare=sides))
+    assert {(source, target) for _, _, source, target, _ in found} == {("en", "fr"), ("en", "de"), ("en-fr", "en-de")}
+
+
+def test_a_trend_has_the_weights_of_the_least_squares_slope(load: Callable[..., Study]) -> None:
+    select = {"method": "full-ft", "source": "en", "target": "fr"}
+    steps = [{"task": task} for task in ("d2", "d0", "d1")]
+    found = terms(load(select=select, compare=None, trend=steps, expect="less"))
+    assert {task: weight for (task, *_, seed), weight in found.items() if seed == 1} == {"d2": -0.5, "d0": 0, "d1": 0.5}
+
+
+def test_a_gain_within_one_group_is_set_against_that_within_another(load: Callable[..., Study]) -> None:
+    """Two pairs of languages against three languages, of one source, in each of two seeds."""
+    found = terms(load(within=[{"group": "en-X"}, {"group": "mono"}]))
+    weights = {(method, target): weight for (_, method, _, target, seed), weight in found.items() if seed == 1}
+    assert weights == {
+        (method, target): pytest.approx(sign * size)
+        for method, sign in (("bitfit", 1), ("full-ft", -1))
+        for targets, size in ((("en-fr", "en-de"), 1 / 2), (("en", "fr", "de"), -1 / 3))
+        for target in targets
+    }
+
+
+def test_a_gain_within_groups_is_told(load: Callable[..., Study]) -> None:
+    claim = load(within=[{"group": "en-X"}, {"group": "mono"}]).claims["one"]
+    assert claim.measured == "(bitfit − full-ft in en-X) − (bitfit − full-ft in mono)"
+
+
+def test_within_needs_a_comparison(load: Callable[..., Study]) -> None:
+    with pytest.raises(ValueError, match="`within` goes with `compare`, got `against`"):
+        load(compare=None, against=50, within=[{"group": "en-X"}, {"group": "mono"}])
+
+
+def test_a_selection_narrows_the_seeds(load: Callable[..., Study]) -> None:
+    found = terms(load(select={"task": "d0", "source": "en", "seed": [2]}))
+    assert {seed for *_, seed in found} == {2}
+
+
+def test_sides_that_name_seeds_are_refused(load: Callable[..., Study]) -> None:
+    with pytest.raises(ValueError, match="name seeds, over which they are paired"):
+        load(select={"task": "d0", "source": "en", "method": "full-ft"}, compare=[{"seed": [1]}, {"seed": [2]}])
+
+
+def test_a_number_is_set_against_the_mean(load: Callable[..., Study]) -> None:
+    study = load(select={"method": "bitfit", "group": "en-X"}, compare=None, against=50, expect="none", margin=5)
+    assert terms(study) == {
+        ("d0", "bitfit", "en", target, seed): 0.5 for target in ("en-fr", "en-de") for seed in (1, 2)
+    }
+
+
+def test_a_side_that_is_not_planned_everywhere_is_refused(load: Callable[..., Study]) -> None:
+    with pytest.raises(ValueError, match=r"claims\.one: bitfit has no planned cell for task d1.*where full-ft has"):
+        terms(load(select={"source": "en"}))
+
+
+def test_a_selection_without_cells_is_refused(load: Callable[..., Study]) -> None:
+    with pytest.raises(ValueError, match=r"claims\.one: no cell is planned for d1 bitfit"):
+        terms(load(select={"task": "d1"}))
+
+
+def test_seeds_that_differ_in_what_is_planned_are_refused(load: Callable[..., Study]) -> None:
+    study = load(select={"method": "full-ft", "source": "en"}, compare=None, against=50)
+    planned = [cell for cell in grid.cells(study) if (cell.seed, cell.task) != (2, "d2")]
+    with pytest.raises(ValueError, match=r"15 for seed 1, 10 for seed 2"):
+        claims.terms("one", study.claims["one"], planned, study.belongs)
+
+
+@pytest.mark.parametrize(
+    ("expect", "margin", "said", "bounds"),
+    [
+        ("greater", 0, "> 0", (0, float("inf"))),
+        ("less", 2.5, "< −2.5", (float("-inf"), -2.5)),
+        ("none", 5, "within ±5", (-5, 5)),
+    ],
+)
+def test_an_expectation_reads_as_an_inequality(
+    expect: Any, margin: float, said: str, bounds: tuple[float, float]
+) -> None:
+    claim = Claim(says="s", against=50, expect=expect, margin=margin)
+    assert (claim.expected, claim.range) == (said, bounds)
+
+
+def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out(tmp_path: Path) -> None:
+    raw = yaml.safe_load(STUDY)
+    raw["methods"] |= {"bitfit": {"start": {"method": "full-ft", "at": "target"}}}
+    raw["methods"] |= {"query": {"base": "qcross", "start": {"method": "full-ft"}}}
+    raw["training"] = [{"when": {"task": "mlm"}, "set": {"snapshots": [5]}}]
+    raw["grids"]["few"]["target"] = ["mono"]
+    early = {"method": ["query"], "source": ["en"], "target": ["mono"], "snapshots": [5]}
+    raw["grids"]["early"] = raw["grids"]["few"] | early
+    raw["grids"]["end"] = raw["grids"]["early"] | {"snapshots": []}
+    raw["claims"]["one"] |= {"select": {"task": "d0", "group": "zero-shot:mono"}}
+    raw["claims"]["one"]["compare"] = [{"method": ["bitfit"]}, {"method": ["query"]}]
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    found = terms(load_study(path))
+    assert {(source, target) for _, method, source, target, _ in found if method == "bitfit"} == {
+        ("en@fr", "fr"),
+        ("en@de", "de"),
+    }
+    assert {(source, target) for _, method, source, target, _ in found if method == "query"} == {
+        ("en", "fr"),
+        ("en", "de"),
+    }

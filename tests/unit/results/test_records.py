@@ -1,0 +1,136 @@
+"""Results read back as they were written, and a damaged file is named."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xlgrid.evaluation.cell import pack
+from xlgrid.results import records
+
+WHO = {"task": "t", "encoder": "e", "method": "m", "source": "en", "target": "fr", "seed": 1}
+
+
+def cell(folder: Path, name: str = "cell.json", **changes: Any) -> Path:
+    made = {"study": "s", **WHO, "scores": {"f1": 50.0}, "metric": {"name": "f1", "implementation": "i"}, "n": 2}
+    path = folder / name
+    path.write_text(json.dumps({**made, "outcomes": pack([[1, 0, 0], [0, 1, 1]]), **changes}))
+    return path
+
+
+def test_outcomes_read_back(tmp_path: Path) -> None:
+    assert records.outcomes(records.read_cell(cell(tmp_path))) == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_a_wrong_number_of_outcomes_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="2 outcomes but n 3"):
+        records.outcomes(records.read_cell(cell(tmp_path, n=3)))
+
+
+def test_damaged_outcomes_are_noticed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="t e m en fr 1 are damaged"):
+        records.outcomes(records.read_cell(cell(tmp_path, outcomes=pack([1, 1])[:-8])))
+
+
+def test_a_truncated_cell_is_named(tmp_path: Path) -> None:
+    path = cell(tmp_path)
+    path.write_text(path.read_text()[:-5])
+    with pytest.raises(ValueError, match=r"cell\.json is truncated .*delete it"):
+        records.read_cell(path)
+
+
+def test_a_row_per_expected_cell(tmp_path: Path) -> None:
+    expected = [(cell(tmp_path), {**WHO, "size": 10}), (tmp_path / "missing.json", {**WHO, "seed": 2, "size": 20})]
+    table = records.read_cells(expected)
+    assert list(table.columns) == [*WHO, "size", "metric", "score", "n", "seconds"]
+    assert table["size"].tolist() == [10, 20]
+    assert table["metric"].tolist() == ["f1", "f1"]
+    assert table["score"][0] == 50.0 and math.isnan(table["score"][1])
+    assert table["n"][0] == 2 and math.isnan(table["n"][1])
+
+
+def test_no_results_is_a_table_of_gaps(tmp_path: Path) -> None:
+    table = records.read_cells([(tmp_path / "missing.json", {**WHO, "metric": "accuracy"})])
+    assert table["metric"].tolist() == ["accuracy"] and table["score"].isna().all()
+
+
+SQUAD = {"squad-f1": 75.0, "squad-em": 50.0}
+
+
+def questions(folder: Path, **changes: Any) -> Path:
+    told = {
+        "scores": SQUAD,
+        "metric": {"name": "squad-f1", "implementation": "i"},
+        "outcomes": pack([[1, 1], [0.5, 0]]),
+    }
+    return cell(folder, **(told | changes))
+
+
+def test_a_row_per_metric_that_is_asked_for_whether_there_is_a_result_or_not(tmp_path: Path) -> None:
+    expected = [(questions(tmp_path), WHO), (tmp_path / "missing.json", {**WHO, "seed": 2})]
+    table = records.read_cells(expected, {"t": ("squad-f1", "squad-em"), "other": ("accuracy",)})
+    assert table["metric"].tolist() == ["squad-f1", "squad-em"] * 2
+    assert table["seed"].tolist() == [1, 1, 2, 2]
+    assert table["score"].tolist()[:2] == [75.0, 50.0] and table["score"][2:].isna().all()
+
+
+def test_the_main_metric_is_read_where_none_is_asked_for(tmp_path: Path) -> None:
+    table = records.read_cells([(questions(tmp_path), WHO)])
+    assert table[["metric", "score"]].values.tolist() == [["squad-f1", 75.0]]
+
+
+def test_a_cell_without_a_metric_that_is_asked_for_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cell\.json has no squad-em, but squad-f1: delete it"):
+        records.read_cells([(questions(tmp_path, scores={"squad-f1": 75.0}), WHO)], {"t": ("squad-em",)})
+
+
+def test_a_cell_at_the_wrong_path_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="target 'fr' instead of 'de'"):
+        records.read_cells([(cell(tmp_path), {**WHO, "target": "de"})])
+
+
+def run(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps({"recipe": WHO}))
+    (folder / "curve.jsonl").write_text('{"step": 5, "score": 60.0, "lr": 1}\n{"step": 10, "score": 70.0, "lr": 0}\n')
+    return folder
+
+
+def test_curves_have_a_row_per_evaluation_of_finished_runs(tmp_path: Path) -> None:
+    table = records.read_curves([run(tmp_path / "a"), tmp_path / "unfinished"])
+    assert list(table.columns) == ["task", "encoder", "method", "source", "seed", "step", "score", "run"]
+    assert table[["step", "score"]].values.tolist() == [[5, 60.0], [10, 70.0]]
+
+
+def test_a_truncated_curve_is_named(tmp_path: Path) -> None:
+    path = run(tmp_path / "a") / "curve.jsonl"
+    path.write_text(path.read_text()[:-5])
+    with pytest.raises(ValueError, match=r"curve\.jsonl in .* is damaged"):
+        records.read_curves([tmp_path / "a"])
+
+
+def test_what_follows_the_at_becomes_the_snapshot_and_is_not_shown(tmp_path: Path) -> None:
+    early, own = {**WHO, "target": "fr@10"}, {**WHO, "source": "en@fr"}
+    found = records.read_cells(
+        [(cell(tmp_path, "early.json", target="fr@10"), early), (cell(tmp_path, "own.json", source="en@fr"), own)]
+    )
+    assert found[["source", "target"]].values.tolist() == [["en", "fr"], ["en", "fr"]]
+    assert found["score"].notna().all()
+    assert found["snapshot"][0] == 10 and math.isnan(found["snapshot"][1])
+    with pytest.raises(ValueError, match="target 'fr@10' instead of 'fr'"):
+        records.read_cells([(tmp_path / "early.json", WHO)])
+
+
+def test_curves_of_runs_for_one_target_each_say_which(tmp_path: Path) -> None:
+    folders = []
+    for source in ("en", "en@fr"):
+        folder = tmp_path / source
+        folder.mkdir()
+        (folder / "run.json").write_text(json.dumps({"recipe": {**WHO, "source": source}}))
+        (folder / "curve.jsonl").write_text('{"step": 5, "score": 1}\n')
+        folders.append(folder)
+    assert "target" not in records.read_curves(folders[:1])
+    found = records.read_curves(folders)
+    assert found[["source", "target", "step"]].values.tolist() == [["en", "", 5], ["en", "fr", 5]]

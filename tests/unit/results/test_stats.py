@@ -1,0 +1,174 @@
+"""Guarded means against numbers worked out by hand, and against a slow, plain re-computation."""
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xlgrid.results import stats
+
+NAN = float("nan")
+
+
+def cells(scores: dict[tuple[str, int], float], **identity: str) -> pd.DataFrame:
+    """Cells from (target, seed) -> score; everything else as in `identity` or the same for all."""
+    fixed = {"task": "xnli", "encoder": "mini", "method": "full-ft", "source": "en", "metric": "accuracy"} | identity
+    return pd.DataFrame([{**fixed, "target": t, "seed": seed, "score": score} for (t, seed), score in scores.items()])
+
+
+FULL = {("fr", 0): 10.0, ("de", 0): 20.0, ("fr", 1): 30.0, ("de", 1): 50.0}
+
+
+def test_a_mean_goes_over_targets_then_over_seeds() -> None:
+    one = stats.entries(cells(FULL), ["source"], "method").iloc[0]
+    assert (one["mean"], one["min"], one["max"]) == (27.5, 15, 40)
+    assert one["sd"] == pytest.approx(25 / math.sqrt(2)), "standard deviation of 15 and 40 with ddof=1"
+    assert list(one[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [2, 2, 4, 4]
+
+
+def test_a_seed_with_a_missing_cell_does_not_enter() -> None:
+    one = stats.entries(cells(FULL | {("de", 1): NAN}), ["source"], "method").iloc[0]
+    assert one["mean"] == 15, "seed 1 has no result for de, so only seed 0 counts"
+    assert math.isnan(one["sd"]), "one seed has no deviation"
+    assert list(one[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [1, 2, 3, 4]
+
+
+def test_there_is_no_mean_without_a_complete_seed() -> None:
+    one = stats.entries(cells(FULL | {("de", 1): NAN, ("fr", 0): NAN}), ["source"], "method").iloc[0]
+    assert math.isnan(one["mean"])
+    assert list(one[["n_seeds", "n_cells"]]) == [0, 2]
+
+
+def test_a_cell_planned_for_one_seed_only_is_missing_in_the_others() -> None:
+    ragged = {key: score for key, score in FULL.items() if key != ("de", 1)}
+    one = stats.entries(cells(ragged), ["source"], "method").iloc[0]
+    assert (one["mean"], one["n_seeds"], one["n_cells_expected"]) == (15, 1, 4)
+
+
+def test_the_average_is_over_the_columns_within_a_seed_and_guarded() -> None:
+    found = stats.entries(cells(FULL), ["source"], "target", average=True).set_index("column")
+    assert found.loc["fr", "mean"] == 20
+    assert found.loc[stats.AVERAGE, "mean"] == 27.5
+    assert found.loc[stats.AVERAGE, "sd"] == pytest.approx(25 / math.sqrt(2))
+    assert found.loc[stats.AVERAGE, "n_cells"] == 4
+    holed = stats.entries(cells(FULL | {("fr", 1): NAN}), ["source"], "target", average=True).set_index("column")
+    assert holed.loc[stats.AVERAGE, "mean"] == 15
+    assert list(holed.loc[stats.AVERAGE, ["n_seeds", "n_cells", "n_cells_expected"]]) == [1, 3, 4]
+
+
+def test_rows_may_be_seeds() -> None:
+    found = stats.entries(cells(FULL), ["seed"], "method")
+    assert list(found["mean"]) == [15, 40]
+    assert list(found["n_seeds_expected"]) == [1, 1]
+
+
+@pytest.mark.parametrize("name", stats.FIXED)
+def test_tasks_encoders_methods_and_metrics_are_never_averaged(name: str) -> None:
+    mixed = pd.concat([cells(FULL), cells(FULL, **{name: "other"})])
+    with pytest.raises(ValueError, match=f"average over several {name}s .*, other.*add '{name}' to the rows"):
+        stats.entries(mixed, ["source"], "target")
+
+
+def test_a_cell_that_occurs_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a cell occurs twice: source en, column fr, target fr, seed 0"):
+        stats.entries(pd.concat([cells(FULL), cells(FULL)]), ["source"], "target")
+
+
+TARGETS, SEEDS = ("fr", "de", "ru"), (0, 1, 2)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.one_of(st.none(), st.integers(0, 100)), min_size=9, max_size=9))
+def test_any_pattern_of_missing_cells_is_counted_right(scores: Sequence[int | None]) -> None:
+    table = dict(zip(itertools.product(TARGETS, SEEDS), scores, strict=True))
+    frame = cells({key: NAN if score is None else float(score) for key, score in table.items()})
+    one = stats.entries(frame, ["source"], "method").iloc[0]
+    by_seed = [[table[target, seed] for target in TARGETS] for seed in SEEDS]
+    whole = [sum(one) / len(one) for one in ([s for s in row if s is not None] for row in by_seed) if len(one) == 3]
+    assert one["n_cells"] == sum(score is not None for score in scores)
+    assert one["n_cells_expected"] == 9
+    assert (one["n_seeds"], one["n_seeds_expected"]) == (len(whole), 3)
+    if whole:
+        assert one["mean"] == pytest.approx(sum(whole) / len(whole))
+    else:
+        assert math.isnan(one["mean"])
+
+
+def test_groups_may_overlap_and_keep_their_order() -> None:
+    def belongs(group: str, source: str, target: str) -> bool:
+        return group == "all" or target == "fr"
+
+    grouped = stats.in_groups(cells(FULL), ["french", "all"], belongs)
+    found = stats.entries(grouped, ["method"], "group")
+    assert list(found["column"]) == ["french", "all"]
+    assert list(found["mean"]) == [20, 27.5]
+
+
+def test_an_empty_group_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"group 'en-X' is empty.*\(de, fr\)"):
+        stats.in_groups(cells(FULL), ["en-X"], lambda group, source, target: False)
+
+
+def test_a_difference_is_paired_and_lacks_what_either_method_lacks() -> None:
+    second = {("fr", 0): 1.0, ("de", 0): NAN, ("fr", 1): 2.0, ("es", 1): 9.0}
+    both = stats.paired_difference(pd.concat([cells(FULL), cells(second, method="madx")]), "full-ft", "madx")
+    found = dict(zip(zip(both["target"], both["seed"], strict=True), both["score"].astype(float), strict=True))
+    assert set(found) == {("fr", 0), ("de", 0), ("fr", 1)}, "only cells planned for both"
+    assert (found["fr", 0], found["fr", 1]) == (9, 28)
+    assert math.isnan(found["de", 0])
+
+
+def test_a_difference_of_methods_without_a_common_cell_is_an_error() -> None:
+    apart = pd.concat([cells(FULL), cells({("es", 0): 1.0}, method="madx")])
+    with pytest.raises(ValueError, match="no cell is planned for both 'full-ft' and 'madx'"):
+        stats.paired_difference(apart, "full-ft", "madx")
+
+
+def test_select_keeps_the_asked_values_in_the_asked_order() -> None:
+    frame = cells(FULL | {("ru", 0): 1.0})
+    where: stats.Where = {"target": ["de", "fr"], "seed": [0]}
+    kept = stats.select(frame, where)
+    assert set(kept["target"]) == {"de", "fr"}
+    assert set(kept["seed"]) == {0}
+    assert stats.in_order(kept, "target", where) == ["de", "fr"]
+    assert stats.in_order(kept, "target", {}) == ["fr", "de"]
+
+
+def test_select_names_the_value_that_matches_nothing_and_its_neighbour() -> None:
+    with pytest.raises(ValueError, match=r"no cells with method 'ful-ft': .*did you mean 'full-ft'\?"):
+        stats.select(cells(FULL), {"target": ["fr"], "method": ["ful-ft"]})
+
+
+def test_select_tells_values_that_exist_but_not_together() -> None:
+    frame = pd.concat([cells(FULL), cells({("ru", 0): 1.0}, source="fr")])
+    with pytest.raises(
+        ValueError, match="target ru matches nothing in the cells with source en, where target is fr, de"
+    ):
+        stats.select(frame, {"source": ["en"], "target": ["ru"]})
+
+
+def test_select_from_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no cells to show"):
+        stats.select(cells(FULL).iloc[:0], {})
+
+
+def test_x_must_be_a_numeric_column_with_values() -> None:
+    frame = cells(FULL).assign(distance=NAN, depth=1)
+    with pytest.raises(ValueError, match=r"unknown numeric column 'detph', did you mean 'depth'\?"):
+        stats.with_x(frame, "detph")
+    with pytest.raises(ValueError, match="none of the 4 selected cells has a distance"):
+        stats.with_x(frame, "distance")
+    assert len(stats.with_x(frame.assign(depth=[1, 1, NAN, 2]), "depth")) == 3
+
+
+def test_a_run_without_a_learning_curve_still_counts_as_planned() -> None:
+    curves = cells({("-", 0): 1.0, ("-", 1): 3.0}).drop(columns=["target", "metric"])
+    curves = pd.concat([curves.assign(step=10), curves.iloc[:1].assign(step=20)])
+    planned = cells({("fr", seed): NAN for seed in (0, 1, 2)})
+    found = stats.entries(stats.learning_curves(curves, planned, "method"), ["step"], "method").set_index("step")
+    assert list(found.loc[10, ["mean", "n_seeds", "n_seeds_expected"]]) == [2, 2, 3]
+    assert list(found.loc[20, ["mean", "n_seeds", "n_seeds_expected"]]) == [1, 1, 3]

@@ -1,0 +1,284 @@
+"""Verdicts on synthetic cells of which the truth is known."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from xlgrid.evaluation.cell import pack
+from xlgrid.heads import metrics
+from xlgrid.plan.grid import Cell
+from xlgrid.results import verdicts
+from xlgrid.results.claims import Claim, Selection, Term
+
+N = 500
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+
+
+def cell(method: str, target: str, seed: int, task: str = "t") -> Cell:
+    return Cell("s", task, "mini", method, "en", target, seed)
+
+
+def write(one: Cell, outcomes: Any, metric: str = "accuracy") -> None:
+    found = [
+        each.tolist() if isinstance(each, np.ndarray) else each if isinstance(each, list) else int(each)
+        for each in outcomes
+    ]
+    told = {"metric": {"name": metric, "implementation": "i"}, "scores": {metric: metrics.score(metric, found)}}
+    path = Path(one.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**one._asdict(), **told, "n": len(found), "outcomes": pack(found)}))
+
+
+def compared(first: str, second: str, seeds: tuple[int, ...], targets: tuple[str, ...] = ("fr", "de")) -> list[Term]:
+    weights = {first: 1 / len(targets), second: -1 / len(targets)}
+    return [Term(cell(m, target, seed), w) for m, w in weights.items() for target in targets for seed in seeds]
+
+
+def claim(expect: Any = "greater", margin: float = 0, against: float | None = None) -> Claim:
+    sides = (Selection(method=("b",)), Selection(method=("a",)))
+    return Claim(says="s", compare=None if against else sides, against=against, expect=expect, margin=margin)
+
+
+def scored(terms: list[Term], accuracy: dict[str, float], rng: np.random.Generator, spread: float = 0.01) -> None:
+    """Examples differ in how hard they are; each run of a method has its own accuracy around that of the method."""
+    hard = rng.random(N)
+    run: dict[tuple[str, int], float] = {}
+    for term in terms:
+        key = (term.cell.method, term.cell.seed)
+        rate = run.setdefault(key, accuracy[term.cell.method] + rng.normal(0, spread))
+        write(term.cell, hard + rng.normal(0, 0.1, N) < rate)
+
+
+def verdict(about: dict[str, list[Term]], claims: dict[str, Claim]) -> pd.DataFrame:
+    return verdicts.judge(claims, verdicts.measure(about)).set_index("claim")
+
+
+def test_a_true_effect_holds_and_a_null_does_not() -> None:
+    seeds = (1, 2, 3, 4)
+    about = {"true": compared("b", "a", seeds), "null": compared("c", "a", seeds), "not the other way": []}
+    about["not the other way"] = about["true"]
+    scored([*about["true"], *compared("c", "a", seeds)], {"a": 0.6, "b": 0.75, "c": 0.6}, np.random.default_rng([1]))
+    claims = {"true": claim(), "null": claim(), "not the other way": claim("less")}
+    found = verdict(about, claims)
+    assert found["verdict"].to_dict() == {
+        "true": verdicts.HOLDS,
+        "null": verdicts.DOES_NOT,
+        "not the other way": verdicts.DOES_NOT,
+    }
+    assert found.loc["true", "effect"] == pytest.approx(15, abs=2)
+    assert found.loc["true", "low"] < 15 < found.loc["true", "high"]
+
+
+def test_no_effect_holds_only_within_a_margin_that_the_runs_can_tell() -> None:
+    about = {name: compared("b", "a", (1, 2, 3, 4)) for name in ("wide", "narrow")}
+    scored(about["wide"], {"a": 0.6, "b": 0.6}, np.random.default_rng([2]))
+    found = verdict(about, {"wide": claim("none", margin=10), "narrow": claim("none", margin=0.2)})
+    assert list(found["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
+
+
+def test_a_margin_is_what_the_effect_must_exceed() -> None:
+    about = {name: compared("b", "a", (1, 2, 3)) for name in ("5", "20")}
+    scored(about["5"], {"a": 0.6, "b": 0.75}, np.random.default_rng([3]))
+    found = verdict(about, {"5": claim(margin=5), "20": claim(margin=20)})
+    assert list(found["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
+
+
+def test_chance_is_subtracted() -> None:
+    about = {"chance": [Term(cell("a", "fr", seed), 1.0) for seed in (1, 2, 3)]}
+    scored(about["chance"], {"a": 0.55}, np.random.default_rng([4]))
+    scores = [json.loads(Path(term.cell.path).read_text())["scores"]["accuracy"] for term in about["chance"]]
+    found = verdict(about, {"chance": claim(against=50)})
+    assert found.loc["chance", "effect"] == pytest.approx(np.mean(scores) - 50)
+
+
+def test_intervals_cover_the_truth_and_a_null_rarely_holds() -> None:
+    """Three seeds, noise of seeds and of examples: 95 % intervals, wrong side included."""
+    rng = np.random.default_rng([5])
+    terms = compared("b", "a", (1, 2, 3), ("fr",))
+    covered, held, times = 0, 0, 120
+    for _ in range(times):
+        # The test set is drawn anew too: the truth of b - a is 0.
+        scored(terms, {"a": 0.5, "b": 0.5}, rng, spread=0.03)
+        row = verdict({"null": terms}, {"null": claim()}).loc["null"]
+        covered += row["low"] < 0 < row["high"]
+        held += row["verdict"] == verdicts.HOLDS
+    assert covered / times > 0.92
+    assert held / times < 0.06
+
+
+def test_the_noise_of_examples_is_that_of_a_bootstrap_that_draws_all_cells_together() -> None:
+    rng = np.random.default_rng([6])
+    terms = compared("b", "a", (1, 2))
+    scored(terms, {"a": 0.4, "b": 0.6}, rng)
+    outcomes = [verdicts.records.outcomes(json.loads(Path(term.cell.path).read_text())) for term in terms]
+    each = 100 * np.array([term.weight / 2 for term in terms]) @ np.array(outcomes)
+    drawn = [each[rng.integers(N, size=N)].mean() for _ in range(4000)]
+    [variance] = verdicts.measure({"one": terms})["example_variance"]
+    assert variance == pytest.approx(np.var(drawn), rel=0.08)
+
+
+def test_the_noise_of_seeds_is_that_of_their_mean() -> None:
+    """With effects of 10, 20 and 30 points: sd 10, over three seeds."""
+    terms = compared("b", "a", (1, 2, 3), ("fr",))
+    for term in terms:
+        right = 40 + (10 * term.cell.seed if term.cell.method == "b" else 0)
+        write(term.cell, np.arange(100) < right)
+    row = verdicts.measure({"one": terms}).iloc[0]
+    assert (row["effect"], row["seed_variance"]) == (pytest.approx(20), pytest.approx(100 / 3))
+
+
+@pytest.mark.parametrize("planned", [(1,), (1, 2, 3)])
+def test_without_enough_runs_there_is_no_verdict(planned: tuple[int, ...]) -> None:
+    """One seed planned; or one cell of three seeds missing, whose effect over the others is told nevertheless."""
+    about = {"one": compared("b", "a", planned)}
+    scored(about["one"], {"a": 0.6, "b": 0.9}, np.random.default_rng([7]))
+    if len(planned) > 1:
+        Path(about["one"][0].cell.path).unlink()
+    row = verdict(about, {"one": claim()}).loc["one"]
+    assert row["verdict"] == verdicts.NOT_ENOUGH
+    assert math.isnan(row["p"]) and math.isnan(row["p_corrected"])
+    assert row["effect"] == pytest.approx(30, abs=5)
+    complete, have = (2, 11) if len(planned) > 1 else (1, 4)
+    assert list(row[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [
+        complete,
+        len(planned),
+        have,
+        4 * len(planned),
+    ]
+    assert math.isnan(row["low"]) == (complete == 1), "one seed has no interval"
+
+
+def test_without_any_result_there_is_no_effect() -> None:
+    row = verdict({"one": compared("b", "a", (1, 2))}, {"one": claim()}).loc["one"]
+    assert row["verdict"] == verdicts.NOT_ENOUGH
+    assert math.isnan(row["effect"])
+
+
+def test_holm_by_hand() -> None:
+    """0.01 · 4, then 0.02 · 3, then 0.02 · 2 which may not be less than the one before, then 0.7 · 1."""
+    assert verdicts.holm([0.02, 0.7, 0.01, 0.02]) == pytest.approx([0.06, 0.7, 0.04, 0.06])
+    assert verdicts.holm([0.5, 0.9]) == [1.0, 1.0]
+
+
+def test_claims_without_a_verdict_count_in_the_correction() -> None:
+    about = {"true": compared("b", "a", (1, 2, 3)), "later": compared("d", "a", (1, 2, 3))}
+    scored(about["true"], {"a": 0.6, "b": 0.9}, np.random.default_rng([8]))
+    found = verdict(about, dict.fromkeys(about, claim()))
+    assert found.loc["true", "p_corrected"] == pytest.approx(2 * found.loc["true", "p"])
+
+
+def test_cells_of_different_metrics_are_not_mixed() -> None:
+    about = {"one": compared("b", "a", (1, 2), ("fr",))}
+    for term in about["one"]:
+        f1 = term.cell.method == "a"
+        write(term.cell, np.ones((5, 3), int) if f1 else np.ones(5), "f1" if f1 else "accuracy")
+    with pytest.raises(ValueError, match=r"claims\.one: its cells have accuracy and f1"):
+        verdicts.measure(about)
+
+
+def test_a_test_set_that_changed_is_noticed() -> None:
+    about = {"one": compared("b", "a", (1, 2), ("fr",))}
+    for term in about["one"]:
+        write(term.cell, np.ones(5 if term.cell.method == "a" else 6))
+    with pytest.raises(ValueError, match="5 examples, other cells of task t on fr have 6"):
+        verdicts.measure(about)
+
+
+@pytest.mark.parametrize(("n", "t"), [(2, 12.706), (3, 4.303), (11, 2.228)])
+def test_the_interval_is_student_s_t_as_printed_in_tables(n: int, t: float) -> None:
+    """All noise is that of n seeds: n - 1 degrees of freedom. Where the interval ends at 0, p is 0.05."""
+    noise = {"effect": t, "seed_variance": 1.0, "example_variance": 0.0}
+    counts = {"n_seeds": n, "n_seeds_expected": n, "n_cells": n, "n_cells_expected": n}
+    row = verdicts.judge({"one": claim()}, pd.DataFrame([{"claim": "one", **noise, **counts}])).iloc[0]
+    assert row["df"] == n - 1
+    assert row["low"] == pytest.approx(0, abs=1e-3)
+    assert row["p"] == pytest.approx(0.05, abs=1e-4)
+
+
+STUDY = """\
+title: a <study>
+languages: [en, fr]
+encoders: {mini: {mini: {kind: bert, languages: [en, fr]}}}
+tasks: {t: {kind: ruletaker, options: {n: 100}}}
+methods: {full-ft: {}, bitfit: {}}
+grids:
+  main: {task: [t], encoder: [mini], method: [full-ft, bitfit], source: [en], target: [mono], seed: [1, 2, 3]}
+claims:
+  better: {says: BitFit is better., compare: [{method: bitfit}, {method: full-ft}], expect: greater}
+  chance: {says: No better than guessing., select: {method: full-ft}, against: 50, expect: none, margin: 5}
+"""
+
+
+@pytest.fixture
+def study(project: Path) -> Any:
+    from xlgrid.study.schema import load_study
+
+    (project / "s.yaml").write_text(STUDY)
+    return load_study(project / "s.yaml")
+
+
+def test_the_files_say_what_is_known_and_are_the_same_every_time(project: Path, study: Any) -> None:
+    from xlgrid.plan.grid import cells
+
+    rng = np.random.default_rng([9])
+    scored([Term(one, 0) for one in cells(study)], {"full-ft": 0.5, "bitfit": 0.9}, rng)
+    (project / cells(study)[0].path).unlink()
+    verdicts.render_claims(study, "first")
+    verdicts.render_claims(study, "second")
+    names = ("claims.csv", "claims.html", "claims.md", "claims.svg")
+    assert [name for name in names if Path("first", name).read_bytes() != Path("second", name).read_bytes()] == []
+    text = Path("first/claims.md").read_text()
+    assert "not enough runs (2 of 3 seeds, 11 of 12 cells)" in text
+    assert "not enough runs (2 of 3 seeds, 5 of 6 cells)" in text
+    assert "BitFit is better." in Path("first/claims.html").read_text()
+
+
+def test_a_study_without_results_has_its_claims_all_the_same(study: Any) -> None:
+    verdicts.render_claims(study, "out")
+    assert list(pd.read_csv("out/claims.csv")["verdict"]) == [verdicts.NOT_ENOUGH] * 2
+
+
+def test_a_study_without_claims_is_told_so(study: Any) -> None:
+    with pytest.raises(ValueError, match="s has no claims"):
+        verdicts.render_claims(study.model_copy(update={"claims": {}}), "out")
+
+
+def test_a_claim_about_exact_matches_is_judged_by_them() -> None:
+    """Its effect, and what draws of other questions would do to it; F1 says the opposite here."""
+    rng = np.random.default_rng([11])
+    terms = compared("b", "a", (1, 2, 3))
+    for term in terms:
+        exact = (rng.random(N) < (0.8 if term.cell.method == "b" else 0.5)).astype(float)
+        f1 = np.full(N, 0.2 if term.cell.method == "b" else 0.9)
+        found = [[float(one), float(other)] for one, other in zip(f1, exact, strict=True)]
+        write(term.cell, found, "squad-f1")
+        path = Path(term.cell.path)
+        cell_json = json.loads(path.read_text())
+        cell_json["scores"]["squad-em"] = metrics.score("squad-em", found)
+        path.write_text(json.dumps(cell_json))
+    claims = {name: claim() for name in ("main", "exact")}
+    found = verdicts.judge(claims, verdicts.measure(dict.fromkeys(claims, terms), {"exact": "squad-em"}))
+    assert dict(zip(found["claim"], found["verdict"], strict=True)) == {
+        "main": verdicts.DOES_NOT,
+        "exact": verdicts.HOLDS,
+    }
+    assert found["effect"].tolist() == pytest.approx([-70, 30], abs=5)
+    # All questions have one F1, so other questions would change nothing.
+    noise = verdicts.measure({"exact": terms, "main": terms}, {"exact": "squad-em"}).set_index("claim")
+    assert noise.loc["main", "example_variance"] == pytest.approx(0, abs=1e-9)
+    assert noise.loc["exact", "example_variance"] > 0.1
+
+
+def test_a_claim_says_which_metric_it_is_about() -> None:
+    assert claim().model_copy(update={"metric": "squad-em"}).measured == "b − a (squad-em)"

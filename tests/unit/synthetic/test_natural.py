@@ -1,0 +1,492 @@
+"""Natural languages: golden sentences, every clause of every language, and what a lexicon with holes is told."""
+
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xlgrid.synthetic import natural
+from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
+from xlgrid.synthetic.natural import Lexicon, concepts, lexicon, natural_codes, taxonomy
+
+CODES = natural_codes()
+ENTITIES = concepts().persons + concepts().animals
+MEMBERS = tuple(name for names in taxonomy().values() for name in names)
+PREDICATES = concepts().attributes + concepts().relations
+CASED = ("Latn", "Cyrl")
+SCRIPTS = {"Latn": ("LATIN",), "Cyrl": ("CYRILLIC",), "Arab": ("ARABIC",), "Hans": ("CJK UNIFIED",)}
+
+
+def literal(text: str) -> Literal:
+    """ "not eat cat dog" is "the cat does not eat the dog", "big ?" is "someone is big"."""
+    words = text.split()
+    positive = words[0] != "not"
+    predicate, subject, *object_ = words if positive else words[1:]
+    return Literal(predicate, subject, object_[0] if object_ else None, positive)
+
+
+def say(language: Lexicon, text: str) -> str:
+    """A statement; a question where the text ends with a question mark; a rule where it holds an arrow."""
+    if " -> " in text:
+        conditions, conclusion = text.split(" -> ")
+        return language.rule(Rule(tuple(literal(part) for part in conditions.split(", ")), literal(conclusion)))
+    if text.endswith(" ??"):
+        return language.question(literal(text.removesuffix(" ??")))
+    return language.statement(literal(text))
+
+
+GOLDEN = {
+    "en": {
+        "big anne": "Anne is big.",
+        "not kind bald_eagle": "The bald eagle is not kind.",
+        "chase cat dog": "The cat chases the dog.",
+        "not chase cat dog": "The cat does not chase the dog.",
+        "big anne ??": "Is Anne big?",
+        "not eat lion bob ??": "Does the lion not eat Bob?",
+        "big ?, not green ? -> kind ?": "If someone is big and they are not green then they are kind.",
+        "see ? cat, not like ? dog -> visit ? anne": (
+            "If someone sees the cat and they do not like the dog then they visit Anne."
+        ),
+        "chase cat dog, big dog -> not eat cat dog": (
+            "If the cat chases the dog and the dog is big then the cat does not eat the dog."
+        ),
+    },
+    "fr": {
+        "white cow": "La vache est blanche.",
+        "not white squirrel": "L'écureuil n'est pas blanc.",
+        "not like anne bald_eagle": "Anne n'aime pas l'aigle à tête blanche.",
+        "visit erin dog": "Erin rend visite au chien.",
+        "not visit bear anne": "L'ours ne rend pas visite à Anne.",
+        "big anne ??": "Est-ce qu'Anne est grande\u202f?",
+        "not big harry ??": "Est-ce que Harry n'est pas grand\u202f?",
+        "big ?, not green ? -> kind ?": "Si quelqu'un est grand et s'il n'est pas vert, alors il est gentil.",
+        "see ? cat, big cat, brave ? -> white ?": (
+            "Si quelqu'un voit le chat et si le chat est grand et si cette personne est courageuse, "
+            "alors cette personne est blanche."
+        ),
+        "like anne bob -> not like bob anne": "Si Anne aime Bob, alors Bob n'aime pas Anne.",
+    },
+    "de": {
+        "chase dog bear": "Der Hund jagt den Bären.",
+        "chase bear cat": "Der Bär jagt die Katze.",
+        "not see rabbit lion": "Das Kaninchen sieht den Löwen nicht.",
+        "eat anne mouse": "Anne isst die Maus.",
+        "eat cat mouse": "Die Katze frisst die Maus.",
+        "not kind bob ??": "Ist Bob nicht freundlich?",
+        "bite dog tiger ??": "Beißt der Hund den Tiger?",
+        "big ?, not green ? -> kind ?": "Wenn jemand groß ist und er nicht grün ist, dann ist er freundlich.",
+        "not eat ? dog, see cat dog -> not eat ? cat": (
+            "Wenn jemand den Hund nicht isst und die Katze den Hund sieht, dann isst diese Person die Katze nicht."
+        ),
+        "like anne bear -> not visit dog anne": "Wenn Anne den Bären mag, dann besucht der Hund Anne nicht.",
+    },
+    "es": {
+        "red bald_eagle": "El águila calva es roja.",
+        "see bob bald_eagle": "Bob ve al águila calva.",
+        "chase cat dog": "El gato persigue al perro.",
+        "not bite dog cow": "El perro no muerde a la vaca.",
+        "eat lion anne": "El león se come a Anne.",
+        "big anne ??": "¿Es grande Anne?",
+        "not red cat ??": "¿No es rojo el gato?",
+        "not eat bear mouse ??": "¿No se come el oso al ratón?",
+        "big ?, not red ? -> kind ?": "Si alguien es grande y no es rojo, entonces es amable.",
+        "see ? dog, red dog -> red ?": "Si alguien ve al perro y el perro es rojo, entonces esa persona es roja.",
+    },
+    "it": {
+        "white tiger": "La tigre è bianca.",
+        "not white squirrel": "Lo scoiattolo non è bianco.",
+        "chase bear squirrel": "L'orso insegue lo scoiattolo.",
+        "not visit dog bald_eagle": "Il cane non va a trovare l'aquila calva.",
+        "cold erin ??": "Erin è fredda?",
+        "not like bob fiona ??": "Bob non ama Fiona?",
+        "not big ?, green ? -> kind ?": "Se qualcuno non è grande ed è verde, allora è gentile.",
+        "big anne, big erin -> nice erin": "Se Anne è grande ed Erin è grande, allora Erin è simpatica.",
+        "big cat, green ? -> red ?": "Se il gatto è grande e qualcuno è verde, allora quella persona è rossa.",
+        "see ? dog, red dog -> not red ?": (
+            "Se qualcuno vede il cane e il cane è rosso, allora quella persona non è rossa."
+        ),
+    },
+    "ru": {
+        "blue cow": "Корова синяя.",
+        "not blue lion": "Лев не синий.",
+        "chase lion dog": "Лев преследует собаку.",
+        "not chase dog lion": "Собака не преследует льва.",
+        "see bob bald_eagle": "Боб видит белоголового орлана.",
+        "like mouse gary": "Мышь любит Гэри.",
+        "eat anne bob ??": "Ест ли Анна Боба?",
+        "not kind fiona ??": "Правда ли, что Фиона не добрая?",
+        "big ?, not green ? -> kind ?": "Если кто-то большой и он не зелёный, то он добрый.",
+        "like ? anne, big anne -> find ? fiona": (
+            "Если кто-то любит Анну и Анна большая, то этот человек находит Фиону."
+        ),
+        "big ?, not green ?, white ? -> kind ?": "Если кто-то большой, и он не зелёный, и он белый, то он добрый.",
+    },
+    "zh": {
+        "big anne": "安妮很大。",
+        "not big anne": "安妮不大。",
+        "green cat": "猫是绿色的。",
+        "not green cat": "猫不是绿色的。",
+        "not see dog bald_eagle": "狗没有看见白头鹰。",
+        "big anne ??": "安妮大吗？",
+        "not furry lion ??": "狮子不是毛茸茸的吗？",
+        "find rabbit mouse ??": "兔子找到了老鼠吗？",
+        "big ?, not green ? -> kind ?": "如果某人很大，并且他不是绿色的，那么他很善良。",
+        "chase ? dog, cold dog -> not bite ? anne": "如果某人追赶狗，并且狗很冷，那么这个人不咬安妮。",
+    },
+    "fa": {
+        "big anne": "آنا بزرگ است.",
+        "not nice cat": "گربه خوش‌اخلاق نیست.",
+        "see cat bald_eagle": "گربه عقاب سرسفید را می‌بیند.",
+        "not like dog bob": "سگ باب را دوست ندارد.",
+        "big anne ??": "آیا آنا بزرگ است؟",
+        "not chase cat dog ??": "آیا گربه سگ را دنبال نمی‌کند؟",
+        "big ?, not green ? -> kind ?": "اگر شخصی بزرگ باشد و سبز نباشد، آنگاه او مهربان است.",
+        "like ? cat, not eat ? dog -> bite ? bob": (
+            "اگر شخصی گربه را دوست داشته باشد و سگ را نخورد، آنگاه او باب را گاز می‌گیرد."
+        ),
+        "see ? cat, not big cat -> not kind ?": "اگر شخصی گربه را ببیند و گربه بزرگ نباشد، آنگاه آن شخص مهربان نیست.",
+    },
+    "ar": {
+        "big cow": "البقرة كبيرة.",
+        "not big dog": "الكلب ليس كبيرًا.",
+        "not red anne": "آنا ليست حمراء.",
+        "chase cat dog": "القطة تطارد الكلب.",
+        "not see bear bald_eagle": "الدب لا يرى النسر الأصلع.",
+        "big anne ??": "هل آنا كبيرة؟",
+        "not smart bob ??": "أليس بوب ذكيًا؟",
+        "eat cow mouse ??": "هل تأكل البقرة الفأر؟",
+        "not eat cow mouse ??": "ألا تأكل البقرة الفأر؟",
+        "big ?, not green ? -> kind ?": "إذا كان شخص ما كبيرًا ولم يكن أخضر، فإنه طيب.",
+        "not like ? cat, not big cat -> not nice ?": (
+            "إذا كان شخص ما لا يحب القطة ولم تكن القطة كبيرة، فإن ذلك الشخص ليس لطيفًا."
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "sentence"), [(code, *pair) for code, pairs in GOLDEN.items() for pair in pairs.items()]
+)
+def test_golden_sentence(code: str, text: str, sentence: str) -> None:
+    assert say(lexicon(code), text) == sentence
+
+
+def test_every_language_has_golden_sentences() -> None:
+    assert set(GOLDEN) == set(CODES)
+
+
+def facts() -> list[Literal]:
+    signs = (True, False)
+    attributes = [Literal(a, s, None, p) for a in concepts().attributes for s in ENTITIES for p in signs]
+    relations = [
+        Literal(r, s, o, p) for r in concepts().relations for s in ENTITIES for o in ENTITIES if s != o for p in signs
+    ]
+    return attributes + relations
+
+
+FACTS = facts()
+
+
+def blemishes(language: Lexicon, sentence: str) -> list[str]:
+    """What no sentence may show."""
+    found = [mark for mark in ("{", "}", "  ", " .", " ,", " ?", "' ") if mark in sentence]
+    if sentence != sentence.strip():
+        found.append("space at an end")
+    if sentence[-1] not in ".?。？؟":
+        found.append("no final punctuation")
+    letters = [letter for letter in sentence if letter.isalpha()]
+    if language.script in CASED and not letters[0].isupper():
+        found.append("no capital")
+    if not all(unicodedata.name(letter).startswith(SCRIPTS[language.script]) for letter in letters):
+        found.append(f"letters outside {language.script}")
+    if {unicodedata.bidirectional(letter) for letter in letters} != {"AL" if language.direction == "rtl" else "L"}:
+        found.append(f"letters not {language.direction}")
+    return found
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_statement_and_question_is_clean(code: str) -> None:
+    language = lexicon(code)
+    said = [s for fact in FACTS for s in (language.statement(fact), language.question(fact))]
+    assert {s: b for s in said if (b := blemishes(language, s))} == {}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_two_literals_share_a_sentence(code: str) -> None:
+    language = lexicon(code)
+    meant: dict[str, list[Literal]] = {}
+    for fact in FACTS:
+        for sentence in (language.statement(fact), language.question(fact)):
+            meant.setdefault(sentence, []).append(fact)
+    assert {sentence: facts for sentence, facts in meant.items() if len(facts) > 1} == {}
+
+
+def kinds() -> list[Literal]:
+    signs = (True, False)
+    attributes = [Literal(a, s, None, p) for a in concepts().attributes for s in (*MEMBERS, *taxonomy()) for p in signs]
+    return attributes + [
+        Literal(IS_A, name, kind, p) for name in ENTITIES + MEMBERS for kind in taxonomy() for p in signs
+    ]
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_statement_about_classes_and_members_is_clean(code: str) -> None:
+    said = map(lexicon(code).statement, kinds())
+    assert {s: b for s in said if (b := blemishes(lexicon(code), s))} == {}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_no_two_statements_about_classes_and_members_share_a_sentence(code: str) -> None:
+    facts = set(kinds())
+    assert len({lexicon(code).statement(fact) for fact in facts}) == len(facts)
+
+
+def test_a_class_is_a_subject_in_statements_only() -> None:
+    assert lexicon("en").statement(Literal("big", "fish")) == "A fish is big."
+    with pytest.raises(ValueError, match="unknown entity 'fish'"):
+        lexicon("en").question(Literal("big", "fish"))
+
+
+def test_the_taxonomy_has_the_animals_first_and_nobody_twice() -> None:
+    assert (len(taxonomy()), len(MEMBERS), len(set(MEMBERS))) == (4, 27, 27)
+    assert set(concepts().animals) < set(MEMBERS)
+    assert not set(taxonomy()) & set(ENTITIES + MEMBERS + PREDICATES)
+
+
+def literals(subjects: tuple[str, ...]) -> st.SearchStrategy[Literal]:
+    def one(predicate: str, subject: str, object_: str, positive: bool) -> Literal:
+        return Literal(predicate, subject, object_ if predicate in concepts().relations else None, positive)
+
+    return st.builds(
+        one, st.sampled_from(PREDICATES), st.sampled_from(subjects), st.sampled_from(ENTITIES), st.booleans()
+    )
+
+
+def is_bound(rule: Rule) -> bool:
+    return rule.conclusion.subject != VARIABLE or any(c.subject == VARIABLE for c in rule.conditions)
+
+
+# The variable as often as all entities together, as in RuleTaker.
+ANYONE = literals((*ENTITIES, *[VARIABLE] * len(ENTITIES)))
+RULES = st.builds(Rule, st.lists(ANYONE, min_size=1, max_size=3).map(tuple), ANYONE).filter(is_bound)
+
+
+@given(rule=RULES)
+def test_every_rule_is_clean(rule: Rule) -> None:
+    said = {code: lexicon(code).rule(rule) for code in CODES}
+    assert {s: b for code, s in said.items() if (b := blemishes(lexicon(code), s))} == {}
+
+
+@given(rules=st.lists(RULES, unique=True, min_size=2, max_size=30))
+def test_no_two_rules_share_a_sentence(rules: list[Rule]) -> None:
+    shared = [code for code in CODES if len({lexicon(code).rule(rule) for rule in rules}) < len(rules)]
+    assert shared == []
+
+
+def test_join_puts_no_space_between_chinese_sentences() -> None:
+    fact = Literal("big", "anne")
+    joined = {code: lexicon(code).join([lexicon(code).statement(fact)] * 2) for code in ("en", "zh")}
+    assert joined == {"en": "Anne is big. Anne is big.", "zh": "安妮很大。安妮很大。"}
+
+
+def test_metadata() -> None:
+    persian = lexicon("fa")
+    got = (persian.code, persian.name, persian.english, persian.family, persian.script, persian.direction)
+    assert got == ("fa", "فارسی", "Persian", "Iranian", "Arab", "rtl")
+
+
+def test_codes_are_the_nine_languages_sorted() -> None:
+    assert CODES == ("ar", "de", "en", "es", "fa", "fr", "it", "ru", "zh")
+
+
+def test_concepts_are_distinct_and_as_many_as_documented() -> None:
+    ids = ENTITIES + PREDICATES
+    assert (len(set(ids)), [len(kind) for kind in concepts()]) == (len(ids), [8, 10, 16, 8])
+
+
+def test_unknown_code_names_its_neighbour_and_all_codes() -> None:
+    with pytest.raises(
+        ValueError, match=r"'esp', did you mean 'es'\? \(there are: ar, de, en, es, fa, fr, it, ru, zh\)"
+    ):
+        lexicon("esp")
+
+
+@pytest.mark.parametrize(
+    ("fact", "message"),
+    [
+        (Literal("bgi", "anne"), "unknown attribute 'bgi', did you mean 'big'"),
+        (Literal("chace", "anne", "bob"), "unknown relation 'chace', did you mean 'chase'"),
+        (Literal("big", "ann"), "unknown entity 'ann', did you mean 'anne'"),
+        (Literal("chase", "anne", "bop"), "unknown entity 'bop', did you mean 'bob'"),
+        (Literal("big", VARIABLE), "unknown entity '\\?'"),
+        (Literal(IS_A, "cat", "mamal"), "unknown class 'mamal', did you mean 'mammal'"),
+    ],
+)
+def test_unknown_concept_names_its_neighbour(fact: Literal, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        lexicon("en").statement(fact)
+
+
+def test_rule_whose_conclusion_nothing_binds_is_refused() -> None:
+    with pytest.raises(ValueError, match="no condition says who"):
+        lexicon("en").rule(Rule((Literal("big", "anne"),), Literal("kind", VARIABLE)))
+
+
+def packaged(code: str) -> dict[str, Any]:
+    path = Path(natural.__file__).parent / "lexicons" / f"{code}.yaml"
+    entries: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return entries
+
+
+def written(folder: Path, code: str, entries: Any) -> Path:
+    text = yaml.dump(entries, allow_unicode=True, sort_keys=False)
+    (folder / f"{code}.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def put(*path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(entries: dict[str, Any]) -> None:
+        for key in path[:-1]:
+            entries = entries[key]
+        entries[path[-1]] = value
+
+    return change
+
+
+def drop(*path: str) -> Callable[[dict[str, Any]], None]:
+    def change(entries: dict[str, Any]) -> None:
+        for key in path[:-1]:
+            entries = entries[key]
+        del entries[path[-1]]
+
+    return change
+
+
+def rename(old: str, new: str, *path: str) -> Callable[[dict[str, Any]], None]:
+    def change(entries: dict[str, Any]) -> None:
+        for key in path:
+            entries = entries[key]
+        entries[new] = entries.pop(old)
+
+    return change
+
+
+HOLES = [
+    ("en", drop("name"), ["name is missing"]),
+    ("en", drop("entities", "sg", "anne"), ["entities.anne is missing"]),
+    ("en", drop("attributes", "furry"), ["attributes.furry is missing"]),
+    ("en", drop("relations", "bite", "pl"), ["bite has no form 'pl'", "{v.pl}"]),
+    ("de", drop("entities", "animal", "dog", "acc"), ["dog has no form 'acc'", "{o.acc}"]),
+    ("de", drop("relations", "eat", "person"), ["eat has no form 'person'"]),
+    ("ru", drop("attributes", "kind", "f"), ["kind has no form 'f'", "{a}"]),
+    ("ar", drop("words", "is_not", "f"), ["is_not has no form 'f'"]),
+    ("ar", drop("attributes", "big", "acc"), ["big has no form 'acc'"]),
+    ("en", drop("templates", "question"), ["templates.question is missing"]),
+    ("en", drop("templates", "question", "relation"), ["templates.question.relation is missing"]),
+    ("en", drop("templates", "question", "relation", "negative"), ["templates.question.relation.negative is missing"]),
+    ("en", drop("classes", "sg", "fish"), ["classes.fish is missing"]),
+    ("de", drop("classes", "animal", "fish", "neg"), ["fish has no form 'neg'", "{c.neg}"]),
+    ("ru", drop("attributes", "kind", "n"), ["kind has no form 'n'", "{a}"]),
+    ("en", drop("hypernymy", "negative"), ["hypernymy.negative is missing"]),
+    ("en", put("hypernymy", "positive", value="{s} is {o}"), ["hypernymy.positive: nothing fills {o}"]),
+    ("en", drop("frames", "then"), ["frames.then is missing"]),
+    ("en", drop("variable", "resumed"), ["variable.resumed is missing"]),
+    ("en", rename("big", "bgi", "attributes"), ["attributes.big is missing", "'bgi', did you mean 'big'?"]),
+    ("en", rename("frames", "frame"), ["frames is missing", "'frame', did you mean 'frames'?"]),
+    ("en", rename("anne", "ane", "entities", "sg"), ["entities.anne is missing", "'ane', did you mean 'anne'?"]),
+    ("en", put("templates", "question", "attribute", "positive", value="{be} {x}"), ["nothing fills {x}"]),
+    ("en", put("templates", "question", "attribute", "positive", value="{be} {v} {s}"), ["nothing fills {v}"]),
+    ("en", put("templates", "question", "attribute", "positive", value="{be} {s} {a"), ["brace without its partner"]),
+    (
+        "de",
+        put("templates", "question", "relation", "positive", value="{v} {s.nom} {o.accu}"),
+        ["templates.question.relation.positive: unknown form 'accu', did you mean 'acc'?"],
+    ),
+    ("de", put("templates", "question", "relation", "positive", value="{v} {s.nom} {o}"), ["dog", "{o}", "nom, acc"]),
+    ("en", put("frames", "statement", value="it is so."), ["frames.statement needs {clause} once"]),
+    ("en", put("attributes", "big", value=False), ["attributes.big is False", "quotes"]),
+    ("en", put("attributes", "big", value="kind"), ["big and kind cannot be told apart"]),
+    ("en", put("entities", "pl", value={"anne": "Annes"}), ["anne and anne cannot be told apart"]),
+    ("en", put("relations", value="chases"), ["relations is 'chases', but should be a mapping"]),
+    ("en", put("templates", "question", value={"attribute": "{s}"}), ["templates.question.attribute is '{s}'"]),
+    ("en", put("direction", value="lttr"), ["'lttr', did you mean 'ltr'?"]),
+    ("ru", put("serial", value=True), ["serial is True", "quotes"]),
+    ("en", put("rewrites", value={"(": "x"}), ["'(' to 'x' is no substitution"]),
+    ("en", put("variable", "again", value={"sg": "it", "pl": "they"}), ["variable.again needs one agreement class"]),
+]
+
+
+@pytest.mark.parametrize(("code", "change", "messages"), HOLES)
+def test_lexicon_with_a_hole_is_refused_naming_it(
+    tmp_path: Path, code: str, change: Callable[[dict[str, Any]], None], messages: list[str]
+) -> None:
+    entries = packaged(code)
+    change(entries)
+    with pytest.raises(ValueError, match=f"{code}\\.yaml") as refusal:
+        lexicon(code, written(tmp_path, code, entries))
+    assert [message for message in messages if message not in str(refusal.value)] == []
+
+
+def test_all_holes_are_named_at_once(tmp_path: Path) -> None:
+    entries = packaged("ru")
+    drop("attributes", "big")(entries)
+    drop("attributes", "kind", "f")(entries)
+    drop("frames", "and")(entries)
+    with pytest.raises(ValueError) as refusal:
+        lexicon("ru", written(tmp_path, "ru", entries))
+    assert len(str(refusal.value).splitlines()) == 1 + 3
+
+
+@pytest.mark.parametrize("text", ["", "- a list", "a: [unclosed"])
+def test_file_that_is_no_lexicon_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "xx.yaml").write_text(text)
+    with pytest.raises(ValueError, match=r"xx\.yaml is"):
+        lexicon("xx", tmp_path)
+
+
+def test_a_new_language_is_one_file(tmp_path: Path) -> None:
+    clause = {
+        "attribute": {"positive": "{s} é {a}", "negative": "{s} não é {a}"},
+        "relation": {"positive": "{s} {v} {o}", "negative": "{s} não {v} {o}"},
+    }
+    women = ("anne", "erin", "fiona")
+    portuguese = {
+        "name": "português",
+        "english": "Portuguese",
+        "family": "Romance",
+        "script": "Latn",
+        "direction": "ltr",
+        "entities": {
+            "m": {name: f"o {name}" for name in ENTITIES + MEMBERS if name not in women},
+            "f": {name: f"a {name}" for name in women},
+        },
+        "classes": {"m": {name: f"um {name}o" for name in taxonomy()}},
+        "attributes": {name: {"m": f"{name}o", "f": f"{name}a"} for name in concepts().attributes},
+        "relations": {name: f"{name}a" for name in concepts().relations},
+        "variable": {"first": {"m": "alguém"}, "again": {"m": ""}, "resumed": {"f": "essa pessoa"}},
+        "templates": dict.fromkeys(("statement", "question", "condition", "conclusion"), clause),
+        "hypernymy": {"positive": "{s} é {c}", "negative": "{s} não é {c}"},
+        "frames": {
+            "statement": "{clause}.",
+            "question": "{clause}?",
+            "if": "se {clause}",
+            "and": " e {clause}",
+            "then": ", então {clause}.",
+        },
+        "rewrites": {"\\be (?=é)": "e também "},
+    }
+    language = lexicon("pt", written(tmp_path, "pt", portuguese))
+    assert [say(language, text) for text in ("not big erin", "see anne bob ??", "big ?, red ? -> kind ?")] == [
+        "A erin não é biga.",
+        "A anne seea o bob?",
+        "Se alguém é bigo e também é redo, então é kindo.",
+    ]
+
+
+def test_codes_of_another_folder(tmp_path: Path) -> None:
+    assert natural_codes(written(written(tmp_path, "pt", {}), "eu", {})) == ("eu", "pt")

@@ -1,0 +1,320 @@
+"""Generated RuleTaker examples: balance, reproducibility, JSON, refusals. test_logic.py checks their answers."""
+
+import hashlib
+from collections import Counter, defaultdict
+from importlib.resources import files
+from itertools import groupby
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from xlgrid.synthetic.logic import VARIABLE, named, solve
+from xlgrid.synthetic.theories import MAX_DEPTH, TheoryOptions, examples, from_json, to_json
+
+N = 4000
+
+
+@pytest.fixture(scope="module", params=[0, 1, 3, 5])
+def sample(request):
+    """Maximum depth and examples of it."""
+    return request.param, list(examples(N, request.param, 17))
+
+
+def literals(theory):
+    return [*theory.facts, *(c for rule in theory.rules for c in (*rule.conditions, rule.conclusion))]
+
+
+def blocks(generated):
+    """The examples of each theory."""
+    return [list(block) for _, block in groupby(generated, key=lambda example: example.theory)]
+
+
+# --- balance ---
+
+
+def test_each_depth_and_label_is_equally_frequent(sample):
+    max_depth, generated = sample
+    counts = Counter((example.depth, example.label) for example in generated)
+    assert set(counts) == {(depth, label) for depth in range(max_depth + 1) for label in (False, True)}
+    assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_every_run_of_two_per_depth_has_each_depth_and_label_once():
+    run = list(examples(80, 3, 2))
+    for start in range(0, 80, 8):
+        assert len({(example.depth, example.label) for example in run[start : start + 8]}) == 8
+
+
+def test_polarity_is_balanced_at_each_depth_and_label(sample):
+    max_depth, generated = sample
+    negative = Counter((example.depth, example.label) for example in generated if not example.question.positive)
+    for kind, count in negative.items():
+        assert count == pytest.approx(N / (2 * (max_depth + 1)) / 2, abs=2), kind
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_negative_questions_have_the_share_asked_for_with_either_label(share):
+    generated = list(examples(2000, 2, 5, TheoryOptions(negated_questions=share)))
+    for label in (False, True):
+        some = [example for example in generated if example.label == label]
+        assert sum(not example.question.positive for example in some) / len(some) == pytest.approx(share, abs=0.005)
+
+
+def features(example):
+    """What a bag-of-words model could count."""
+    theory, question = example.theory, example.question
+    conditions = [c for rule in theory.rules for c in rule.conditions]
+    return {
+        "predicate": question.predicate,
+        "entity": question.subject,
+        "kind": question.object is None,
+        "facts with the predicate": sum(f.predicate == question.predicate for f in theory.facts),
+        "rules that conclude it": sum(r.conclusion.predicate == question.predicate for r in theory.rules),
+        "rules that ask for it": sum(c.predicate == question.predicate for c in conditions),
+        "rules that ask for its negation": sum(
+            c.predicate == question.predicate and not c.positive for c in conditions
+        ),
+        "facts about the entity": sum(f.subject == question.subject for f in theory.facts),
+        "facts with the entity as object": sum(f.object == question.subject for f in theory.facts),
+        "rules about the entity": sum(c.subject == question.subject for c in literals(theory)) > 0,
+        "size": len(theory.facts) + len(theory.rules),
+        "negations": sum(not c.positive for c in conditions) > 0,
+    }
+
+
+def test_no_count_of_words_tells_whether_the_literal_holds(sample):
+    """A table from each count (and both polarities) to the majority answer, learnt on one half, tested on the other."""
+    _, generated = sample
+    counted = [(features(example), example.label == example.question.positive) for example in generated]
+    for name in counted[0][0]:
+        table = defaultdict(Counter)
+        for seen, holds in counted[: N // 2]:
+            table[seen[name]][holds] += 1
+        guesses = {value: count[True] >= count[False] for value, count in table.items()}
+        right = sum(guesses.get(seen[name]) == holds for seen, holds in counted[N // 2 :])
+        assert right / (N // 2) < 0.55, f"{name} tells whether a literal holds in {right / (N // 2):.1%} of cases"
+
+
+def test_questions_are_about_entities_and_predicates_of_their_theory(sample):
+    for example in sample[1]:
+        mentioned = {(c.predicate, c.object) for c in literals(example.theory)}
+        assert example.question.subject in named(example.theory)
+        assert (example.question.predicate, example.question.object) in mentioned
+        assert example.question.subject != example.question.object
+
+
+def test_literals_that_fail_at_depth_zero_mostly_have_a_predicate_that_holds_of_another_entity():
+    missed = [example for example in examples(2000, 0, 3) if example.label != example.question.positive]
+    held = [
+        any((f.predicate, f.object) == (example.question.predicate, example.question.object)
+            for f in example.theory.facts)
+        for example in missed
+    ]  # fmt: skip
+    assert sum(held) / len(held) > 0.8
+
+
+SMALL = {"persons": ("anne", "bob", "dave"), "attributes": ("big", "kind", "red"), "relational": 0, "rules": (0, 0)}
+
+
+def test_no_theory_comes_twice_even_where_few_are_possible():
+    some = list(examples(60, 0, 1, TheoryOptions(**SMALL, facts=(2, 3), entities=3, questions_per_theory=2)))
+    theories = [frozenset(some[i].theory.facts) for i in range(0, 60, 2)]
+    assert len(set(theories)) == len(theories)
+
+
+def test_more_theories_than_are_possible_is_an_error():
+    with pytest.raises(ValueError, match=r"no further theory .* after \d+ with facts \(2, 2\)"):
+        list(examples(10_000, 0, 1, TheoryOptions(**SMALL, facts=(2, 2), entities=2, questions_per_theory=2)))
+
+
+@pytest.mark.parametrize("share", [0.3, 1.0])
+def test_unmentioned_is_the_share_of_failing_literals_whose_attribute_the_theory_lacks(share):
+    options = TheoryOptions(relational=0, unmentioned=share)
+    missed = [e for e in examples(4000, 1, 3, options) if e.label != e.question.positive and e.depth == 0]
+    lacking = [e.question.predicate not in {c.predicate for c in literals(e.theory)} for e in missed]
+    assert sum(lacking) / len(lacking) == pytest.approx(share, abs=0.05)
+    assert all(solve(e.theory, named(e.theory)).proved.get(e.question._replace(positive=True)) is None for e in missed)
+
+
+# --- theories ---
+
+
+def test_sizes_are_within_the_options_and_take_their_ends():
+    options = TheoryOptions(facts=(5, 7), rules=(4, 6), conditions=2, entities=3, questions_per_theory=1)
+    theories = [example.theory for example in examples(600, 3, 1, options)]
+    assert {len(theory.facts) for theory in theories} == {5, 6, 7}
+    assert {len(theory.rules) for theory in theories} == {4, 5, 6}
+    assert {len(rule.conditions) for theory in theories for rule in theory.rules} == {1, 2}
+    assert max(len(named(theory)) for theory in theories) == 3
+
+
+def test_no_fact_rule_or_condition_is_repeated_and_none_relates_an_entity_to_itself(sample):
+    for theory, *_ in (block[0] for block in blocks(sample[1])):
+        assert len(set(theory.facts)) == len(theory.facts)
+        assert len({(frozenset(rule.conditions), rule.conclusion) for rule in theory.rules}) == len(theory.rules)
+        for rule in theory.rules:
+            assert len({c[:3] for c in (*rule.conditions, rule.conclusion)}) == len(rule.conditions) + 1
+        assert not any(literal.subject == literal.object for literal in literals(theory))
+
+
+def test_what_a_rule_concludes_about_everyone_it_asks_of_someone(sample):
+    for theory, *_ in (block[0] for block in blocks(sample[1])):
+        for rule in theory.rules:
+            bound = any(c.subject == VARIABLE for c in rule.conditions)
+            assert bound or rule.conclusion.subject != VARIABLE, rule
+
+
+def test_depth_zero_theories_have_rules_that_derive_something_as_distractors():
+    theories = [block[0].theory for block in blocks(examples(400, 0, 1))]
+    assert all(theory.rules for theory in theories)
+    deriving = [max(solve(theory, named(theory)).proved.values()) > 0 for theory in theories]
+    assert sum(deriving) / len(deriving) > 0.9
+
+
+def test_no_rules_at_depth_zero_if_asked_for():
+    assert not any(example.theory.rules for example in examples(40, 0, 1, TheoryOptions(rules=(0, 0))))
+
+
+def test_negated_rules_can_be_left_out_and_are_in_half_of_the_theories_otherwise():
+    def share(options):
+        theories = [example.theory for example in examples(800, 2, 1, options)]
+        return sum(any(not c.positive for c in literals(theory)) for theory in theories) / len(theories)
+
+    assert share(TheoryOptions(negated_rules=False)) == 0
+    assert 0.35 < share(TheoryOptions(questions_per_theory=1)) < 0.6
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_relational_is_the_share_of_theories_about_animals(share):
+    options = TheoryOptions(relational=share, questions_per_theory=1)
+    theories = [example.theory for example in examples(600, 2, 1, options)]
+    about_animals = [set(named(theory)) <= set(options.animals) for theory in theories]
+    related = [any(literal.object for literal in literals(theory)) for theory in theories]
+    assert sum(about_animals) / len(theories) == pytest.approx(share, abs=0.08)
+    assert not any(relation and not animal for relation, animal in zip(related, about_animals, strict=True))
+    assert sum(related) >= 0.9 * sum(about_animals)
+
+
+def test_only_the_concepts_given_are_used():
+    words = {"persons": ("p", "q", "r"), "animals": ("s", "t", "u"), "attributes": tuple("abcdef"), "relations": ("v",)}
+    for example in examples(200, 3, 1, TheoryOptions(**words)):
+        for literal in literals(example.theory):
+            assert literal.predicate in (words["relations"] if literal.object else words["attributes"])
+        assert set(named(example.theory)) <= {*words["persons"], *words["animals"]}
+
+
+def test_every_lexicon_has_the_concepts_of_the_default_options():
+    yaml = pytest.importorskip("yaml")
+    concepts = yaml.safe_load(files("xlgrid.synthetic").joinpath("concepts.yaml").read_text(encoding="utf-8"))
+    for field in ("persons", "animals", "attributes", "relations"):
+        assert not set(getattr(TheoryOptions(), field)) - set(concepts[field]), field
+
+
+# --- sequence ---
+
+
+@pytest.mark.parametrize("size", [1, 4, 7])
+def test_each_theory_has_one_contiguous_block_of_distinct_questions(size):
+    generated = list(examples(size * 30, 2, 9, TheoryOptions(questions_per_theory=size)))
+    found = blocks(generated)
+    assert [len(block) for block in found] == [size] * 30
+    assert len({block[0].theory for block in found}) == 30
+    assert all(len({example.question for example in block}) == size for block in found)
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, MAX_DEPTH), st.integers(-5, 10**12))
+@settings(max_examples=40)
+def test_asking_for_more_gives_the_same_beginning(few, more, max_depth, seed):
+    long = list(examples(few + more, max_depth, seed))
+    assert len(long) == few + more
+    assert list(examples(few, max_depth, seed)) == long[:few]
+
+
+def test_seeds_differ():
+    assert list(examples(8, 2, 1)) != list(examples(8, 2, 2))
+
+
+def test_the_sequence_is_the_same_on_every_machine():
+    """If this fails, every generated data set has changed: write the new digest down only if that is meant."""
+    lines = [to_json(example) for max_depth in range(6) for example in examples(100, max_depth, 0)]
+    assert hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16] == "5ee7365fdd157b02"
+
+
+# --- JSON ---
+
+
+def test_json_round_trip(sample):
+    for example in sample[1][:400]:
+        text = to_json(example)
+        assert from_json(text) == example
+        assert "\n" not in text
+
+
+def test_json_leaves_defaults_out():
+    example = from_json(
+        '{"facts":[["big","anne"]],"rules":[[[["like","?","cat"],["red","?",null,false]],["kind","?"]]],'
+        '"question":["kind","anne"],"label":false,"depth":1}'
+    )
+    assert example.theory.rules[0].conditions[1].positive is False
+    assert to_json(example).count("null") == 1
+    assert to_json(example).count("true") == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"facts":[[]],"rules":[],"question":["a","b"],"label":true,"depth":0}']
+)
+def test_json_that_is_no_example_is_refused(text):
+    with pytest.raises(ValueError, match="not an example in JSON"):
+        from_json(text)
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"persons": "anne"}, "persons must be a tuple of concept ids, got 'anne'"),
+        ({"animals": ("cat", "?")}, "animals must be a tuple of concept ids"),
+        ({"attributes": ("big", "red", "big")}, "attributes repeats big"),
+        ({"attributes": ("big", "see")}, "see cannot be both an attribute and a relation"),
+        ({"facts": (1, 4)}, r"facts must be .* 2 <= least <= most, got \(1, 4\)"),
+        ({"rules": (5, 4)}, r"rules must be .* 0 <= least <= most, got \(5, 4\)"),
+        ({"conditions": 0}, "conditions must be 1, 2 or 3, got 0"),
+        ({"conditions": 4}, "conditions must be 1, 2 or 3, got 4"),
+        ({"relational": 1.5}, "relational is a share between 0 and 1, got 1.5"),
+        ({"negated_questions": -0.1}, "negated_questions is a share between 0 and 1, got -0.1"),
+        ({"entities": 2}, "entities must be at least 3, because relational > 0, got 2"),
+        ({"entities": 1, "relational": 0}, "entities must be at least 2, got 1"),
+        ({"questions_per_theory": 0}, "questions_per_theory must be at least 1, got 0"),
+    ],
+)
+def test_options_out_of_range_are_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        TheoryOptions(**fields)
+
+
+@pytest.mark.parametrize(
+    ("n", "max_depth", "fields", "message"),
+    [
+        (0, 1, {}, "n must be at least 1, got 0"),
+        (1, -1, {}, "max_depth must be between 0 and 5, got -1"),
+        (1, 6, {}, "max_depth must be between 0 and 5, got 6"),
+        (1, 5, {"rules": (1, 4)}, r"max_depth 5 takes at least 5 rules, but rules is \(1, 4\)"),
+        (1, 3, {"attributes": tuple("abcd"), "relational": 0}, "of depth 3 take at least 5 attributes, got 4"),
+        (1, 3, {"attributes": tuple("abc"), "relations": ("v",), "relational": 1}, "and relations together, got 4"),
+        (1, 3, {"relations": ()}, "at least 1 of relations, got none"),
+        (1, 1, {"persons": ("anne",)}, "attribute theories take at least 2 persons, got 1"),
+        (1, 1, {"animals": ("cat", "dog")}, "relation theories take at least 3 animals, got 2"),
+    ],
+)  # fmt: skip
+def test_arguments_out_of_range_are_refused_before_anything_is_generated(n, max_depth, fields, message):
+    with pytest.raises(ValueError, match=message):
+        examples(n, max_depth, 1, TheoryOptions(**fields))
+
+
+def test_options_that_leave_no_room_are_refused_instead_of_searching_for_ever():
+    crowded = TheoryOptions(facts=(16, 16), entities=2, relational=0)
+    with pytest.raises(ValueError, match="allow more concepts or entities, or fewer facts or rules"):
+        next(examples(1, 2, 1, crowded))

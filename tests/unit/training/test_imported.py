@@ -1,0 +1,111 @@
+"""Adapters of others become a run on text like any other, which says where they are from."""
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import BertConfig, BertForMaskedLM
+
+from xlgrid.data import lock
+from xlgrid.methods import make
+from xlgrid.models import deltas
+from xlgrid.models import load as heads
+from xlgrid.results import records
+from xlgrid.training.imported import fetch, import_adapter
+from xlgrid.training.recipe import Recipe
+
+DATA = Path(__file__).parent / "adapters" / "bert"
+OPTIONS = {"tune": "language"}
+RECIPE = Recipe.model_validate(
+    {"study": "s", "task": "mlm", "kind": "mlm", "encoder": "e", "method": "adapter", "base": "madx"}
+    | {"options": OPTIONS, "source": "qu", "seed": 1, "training": {}}
+)
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """An encoder of the shape that the adapters are for."""
+    config = BertConfig(**json.loads((DATA / "config.json").read_text()))
+    BertForMaskedLM(config).save_pretrained(tmp_path / "encoder")
+    return tmp_path / "encoder"
+
+
+@pytest.fixture
+def adapter(tmp_path: Path) -> Path:
+    """One that the `adapters` library has saved."""
+    return Path(shutil.copytree(DATA / "lang", tmp_path / "qu"))
+
+
+def test_what_is_read_is_what_others_begin_with(encoder: Path, adapter: Path, tmp_path: Path) -> None:
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    method = make("madx", {})
+    model = heads.load_model(encoder, SimpleNamespace(head="sequence", names=("a", "b")))
+    method.install(model)
+    deltas.load_start([tmp_path / "run"], model, method)
+    there = torch.load(adapter / "pytorch_adapter.bin", weights_only=True)
+    ours = dict(model.named_parameters())["bert.encoder.layer.0.output.LayerNorm.language.up.weight"]
+    assert torch.equal(ours, there["bert.encoder.layer.0.output.adapters.lang.adapter_up.weight"])
+    assert records.read_curves([tmp_path / "run"]).empty
+
+
+def test_the_record_says_where_it_is_from_and_what_it_holds(encoder: Path, adapter: Path, tmp_path: Path) -> None:
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    record = deltas.read_run(tmp_path / "run")
+    assert record["imported"] == {"path": str(adapter)}
+    stored = load_file(tmp_path / "run" / "delta.safetensors")
+    assert (record["digest"], record["labels"]) == (RECIPE.digest(), [])
+    assert record["parameters"]["trained"] == sum(tensor.numel() for tensor in stored.values())
+    weights = torch.load(adapter / "pytorch_adapter.bin", weights_only=True)
+    torch.save({name: tensor + 1 for name, tensor in weights.items()}, adapter / "pytorch_adapter.bin")
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    assert deltas.read_run(tmp_path / "run")["inputs"] != record["inputs"]
+
+
+def test_parameters_are_counted_as_in_the_model_that_would_train_them(
+    encoder: Path, adapter: Path, tmp_path: Path
+) -> None:
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    model = BertForMaskedLM.from_pretrained(encoder)
+    make("madx", OPTIONS).install(model)
+    assert deltas.read_run(tmp_path / "run")["parameters"]["total"] == model.num_parameters()
+
+
+def test_the_weights_of_the_encoder_are_not_loaded(encoder: Path, adapter: Path, tmp_path: Path) -> None:
+    (encoder / "model.safetensors").write_bytes(b"of which only a digest is kept")
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    assert load_file(tmp_path / "run" / "delta.safetensors")
+
+
+def test_an_encoder_that_is_not_there_is_named(adapter: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"encoder has no config\.json: make or fetch the encoder again"):
+        import_adapter(RECIPE, tmp_path / "encoder", str(adapter), tmp_path / "run")
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=f"no folder {tmp_path / 'xx'}: check `imported`"):
+        fetch(str(tmp_path / "xx"))
+
+
+def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, asked = "a" * 40, []
+
+    def download(repo: str, revision: str, allow_patterns: list[str]) -> str:
+        asked.append((repo, revision, allow_patterns))
+        return str(tmp_path)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    monkeypatch.setattr(lock, "commit", lambda *told: commit)
+    assert fetch("Hub/qu", "v1", tmp_path / "lock") == (tmp_path, {"hub": "Hub/qu", "revision": "v1", "commit": commit})
+    assert asked == [("Hub/qu", commit, ["adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin"])]
+
+    def fail(*_: Any, **__: Any) -> str:
+        raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
+    with pytest.raises(ValueError, match="cannot fetch Hub/qu at aaaaaaa: OSError: no network"):
+        fetch("Hub/qu", "v1", tmp_path / "lock")

@@ -1,0 +1,601 @@
+"""Training repeats to the bit, and a killed run ends as an uninterrupted one."""
+
+import json
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from test_batches import write
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+)
+
+from xlgrid.data import batches
+from xlgrid.methods import Method
+from xlgrid.models import deltas, prediction
+from xlgrid.models import load as heads
+from xlgrid.training.loop import Loop, Stopped, learning_rate, train
+from xlgrid.training.recipe import Recipe, Training
+
+RESULTS = ("delta.safetensors", "run.json", "curve.jsonl")
+# Trains in a process that kills itself at given optimiser steps, as a node that dies would.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from xlgrid.training import loop as module
+from xlgrid.training.recipe import Recipe
+recipe, encoder, tokens, folder, at, number = sys.argv[1:]
+advance = module.Loop.advance
+def doomed(self, chosen):
+    if self.step == int(at):
+        os.kill(os.getpid(), int(number))
+    advance(self, chosen)
+module.Loop.advance = doomed
+module.train(Recipe.model_validate_json(recipe), Path(encoder), [Path(tokens)], [Path(tokens)], Path(folder))
+"""
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("encoder")
+    torch.manual_seed(1)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    BertModel(BertConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(1)
+    ids = [[2, *rng.integers(5, 40, rng.integers(3, 20)).tolist(), 3] for _ in range(60)]
+    ids = [[2 + row[1] % 2, *row] for row in ids]
+    return write(tmp_path_factory.mktemp("tokens") / "t.arrow", ids)
+
+
+def recipe(base: str = "full-ft", **training: Any) -> Recipe:
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    settings = {"steps": 30, "batch_tokens": 128, "lr": 5e-3, "evaluations": 5, "checkpoint_seconds": 1e-9, **training}
+    return Recipe.model_validate({**names, "base": base, "training": Training.model_validate(settings)})
+
+
+def result(folder: Path) -> tuple[bytes, list[Any]]:
+    lines = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
+    return (folder / "delta.safetensors").read_bytes(), [
+        [v for k, v in line.items() if k != "seconds"] for line in lines
+    ]
+
+
+def killed(
+    at: int, number: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path
+) -> subprocess.CompletedProcess:
+    arguments = [asked.model_dump_json(), encoder, tokens, folder, at, int(number)]
+    return subprocess.run(
+        [sys.executable, "-c", KILLED, *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(encoder: Path, tokens: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("plain")
+    train(recipe(), encoder, [tokens], [tokens], folder)
+    return folder
+
+
+def test_two_runs_are_identical(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    torch.rand(5)  # What ran before in the process must not matter.
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
+
+
+def test_it_learns(plain: Path) -> None:
+    losses = [json.loads(line)["loss"] for line in (plain / "curve.jsonl").read_text().splitlines()]
+    assert losses[-1] < 0.8 * losses[0], losses
+
+
+def test_only_results_are_left(plain: Path) -> None:
+    assert sorted(path.name for path in plain.iterdir()) == sorted(RESULTS)
+
+
+def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    steps = sorted(random.Random("steps to die at").sample(range(2, 30), 2))
+    for at in steps:
+        died = killed(at, signal.SIGKILL, recipe(), encoder, tokens, tmp_path)
+        assert died.returncode == -signal.SIGKILL, died.stderr
+        assert not [name for name in RESULTS if (tmp_path / name).exists()]
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_run_told_to_stop_saves_says_so_and_resumes(
+    number: signal.Signals,
+    plain: Path,
+    encoder: Path,
+    tokens: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    patient = recipe(checkpoint_seconds=3600)
+    died = killed(17, number, patient, encoder, tokens, tmp_path)
+    assert died.returncode == 75, died.stderr
+    assert f"stopped by {number.name} before step 19 of 30" in died.stderr
+    train(patient, encoder, [tokens], [tokens], tmp_path)
+    assert "resumes after step 18 of 30" in capfd.readouterr().err
+    weights = [load_file(folder / "delta.safetensors") for folder in (tmp_path, plain)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda path: path.write_bytes(path.read_bytes()[:-200]), "truncated or damaged"),
+        (lambda path: torch.save({"digest": "another", "inputs": ""}, path), "another recipe"),
+    ],
+)
+def test_a_useless_state_starts_over(
+    spoil: Any,
+    message: str,
+    plain: Path,
+    encoder: Path,
+    tokens: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    Loop(recipe(), encoder, [tokens], [tokens], tmp_path).save()
+    spoil(tmp_path / "state.pt")
+    (tmp_path / ".state.1.pt").write_bytes(b"half")
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert message in capfd.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(RESULTS)
+    assert result(tmp_path) == result(plain)
+
+
+def test_a_state_of_another_encoder_starts_over(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(encoder, other)
+    weights = load_file(other / "model.safetensors")
+    save_file({name: tensor + 1 for name, tensor in weights.items()}, other / "model.safetensors", {"format": "pt"})
+    Loop(recipe(), other, [tokens], [tokens], tmp_path / "run").save()
+    train(recipe(), encoder, [tokens], [tokens], tmp_path / "run")
+    assert "the encoder or the data have changed" in capfd.readouterr().err
+    assert result(tmp_path / "run") == result(plain)
+
+
+STEPS = (5, 12, 30)
+
+
+def snapshots(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("step*"))}
+
+
+@pytest.fixture(scope="module")
+def kept(encoder: Path, tokens: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    train(recipe(snapshots=STEPS), encoder, [tokens], [tokens], folder)
+    return folder
+
+
+def test_snapshots_are_the_weights_as_of_their_steps(kept: Path, plain: Path, encoder: Path, tokens: Path) -> None:
+    assert list(snapshots(kept)) == ["step12.safetensors", "step30.safetensors", "step5.safetensors"]
+    last, found = recipe(keep="last"), load_file(kept / "step30.safetensors")
+    train(last, encoder, [tokens], [tokens], kept / "last")
+    assert all(torch.equal(found[name], one) for name, one in load_file(kept / "last" / "delta.safetensors").items())
+    early = load_file(kept / "step5.safetensors")
+    assert early.keys() == found.keys() and not all(torch.equal(early[name], found[name]) for name in found)
+    weights = [load_file(folder / "delta.safetensors") for folder in (kept, plain)]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "they change the training"
+
+
+def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
+    kept: Path, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "step7.safetensors").write_bytes(b"of an earlier training")
+    asked = recipe(snapshots=STEPS)
+    assert killed(20, signal.SIGKILL, asked, encoder, tokens, tmp_path).returncode == -signal.SIGKILL
+    assert list(snapshots(tmp_path)) == ["step12.safetensors", "step5.safetensors"]
+    (tmp_path / ".step12.1.safetensors").write_bytes(b"half")
+    train(asked, encoder, [tokens], [tokens], tmp_path)
+    assert snapshots(tmp_path) == snapshots(kept)
+    assert result(tmp_path) == result(kept)
+    assert not list(tmp_path.glob(".step*"))
+
+
+def test_adapters_of_a_text_killed_and_resumed_are_identical(tmp_path: Path) -> None:
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    torch.manual_seed(1)
+    BertForMaskedLM(BertConfig(vocab_size=50, max_position_embeddings=40, **size)).save_pretrained(tmp_path / "encoder")
+    rng = np.random.default_rng(1)
+    text = write(tmp_path / "text.arrow", [rng.integers(5, 40, 12).tolist() for _ in range(60)], "mlm")
+    asked = recipe("madx", snapshots=STEPS).model_copy(
+        update={"task": "mlm", "kind": "mlm", "options": {"tune": "language"}}
+    )
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    train(asked, tmp_path / "encoder", [text], [text], whole)
+    assert killed(20, signal.SIGKILL, asked, tmp_path / "encoder", text, broken).returncode == -signal.SIGKILL
+    train(asked, tmp_path / "encoder", [text], [text], broken)
+    assert (result(broken), snapshots(broken)) == (result(whole), snapshots(whole))
+
+
+def stopped(at: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path) -> Loop:
+    """A run that was told to stop as soon as it had done step `at`, which it saved."""
+    loop = Loop(asked, encoder, [tokens], [tokens], folder)
+
+    class After:
+        def __bool__(self) -> bool:
+            return loop.step == at
+
+    with pytest.raises(Stopped):
+        loop.go(After())  # type: ignore[arg-type]
+    loop.save()
+    return loop
+
+
+@pytest.mark.parametrize(("at", "written"), [(5, True), (12, False)], ids=["after it", "before it, in an evaluation"])
+def test_a_run_stopped_at_the_step_of_a_snapshot_writes_the_same(
+    at: int, written: bool, kept: Path, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    asked = recipe(snapshots=STEPS)
+    stopped(at, asked, encoder, tokens, tmp_path)
+    assert (tmp_path / f"step{at}.safetensors").exists() is written
+    train(asked, encoder, [tokens], [tokens], tmp_path)
+    assert snapshots(tmp_path) == snapshots(kept)
+
+
+def test_a_snapshot_that_is_gone_is_made_again(
+    kept: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = recipe(snapshots=STEPS)
+    stopped(13, asked, encoder, tokens, tmp_path)
+    (tmp_path / "step12.safetensors").unlink()
+    train(asked, encoder, [tokens], [tokens], tmp_path)
+    assert "step12.safetensors is gone" in capfd.readouterr().err
+    assert snapshots(tmp_path) == snapshots(kept)
+
+
+def test_a_snapshot_after_the_end_is_refused(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="step 31, but this training has 30 steps"):
+        train(recipe(snapshots=(5, 31)), encoder, [tokens], [tokens], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def staged(folder: Path, task: str, first: str | None, **changes: Any) -> tuple[Recipe, Path]:
+    """The recipe of a task, whose runs begin with those of task `first`, and the folder of its run."""
+    made = {**recipe(steps=4, evaluations=1, **changes).model_dump(), "task": task, "first": first}
+    return Recipe.model_validate(made), folder / f"results/s/runs/{task}/e/m/en/seed1"
+
+
+def test_a_second_stage_begins_with_all_that_the_first_ended_with(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one, folder = staged(tmp_path, "siqa", None)
+    train(one, encoder, [tokens], [tokens], folder)
+    two, second = staged(tmp_path, "copa", "siqa")
+    loop = Loop(two, encoder, [tokens], [tokens], second)
+    stored = load_file(folder / "delta.safetensors")
+    assert "classifier.weight" in stored
+    assert all(torch.equal(p, stored[name]) for name, p in deltas.kept(loop.model, loop.method).items())
+
+
+def test_a_second_stage_starts_over_when_the_first_has_changed(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    two, second = staged(tmp_path, "copa", "siqa")
+    for changes in ({}, {"lr": 1e-2}):
+        one, folder = staged(tmp_path, "siqa", None, **changes)
+        train(one, encoder, [tokens], [tokens], folder)
+        Loop(two, encoder, [tokens], [tokens], second).save()
+    assert "have changed since" in capfd.readouterr().err
+
+
+def test_the_first_stage_comes_after_the_text(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a method trains is the first stage's, all else the text's."""
+    monkeypatch.chdir(tmp_path)
+    query = "bert.encoder.layer.0.attention.self.query"
+    spoken = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
+    texts = tmp_path / "results/s/runs/mlm/e/mlm/en/seed1"
+    texts.mkdir(parents=True)
+    save_file(spoken, texts / "delta.safetensors")
+    biases = {"base": "bitfit", "start": {"method": "mlm"}}
+    one, folder = staged(tmp_path, "siqa", None)
+    train(Recipe.model_validate(one.model_dump() | biases), encoder, [tokens], [tokens], folder)
+    two, second = staged(tmp_path, "copa", "siqa")
+    loop = Loop(Recipe.model_validate(two.model_dump() | biases), encoder, [tokens], [tokens], second)
+    stored = load_file(folder / "delta.safetensors")
+    now = dict(loop.model.named_parameters())
+    assert torch.equal(now[f"{query}.weight"], spoken[f"{query}.weight"]) and f"{query}.weight" not in stored
+    assert torch.equal(now[f"{query}.bias"], stored[f"{query}.bias"])
+    assert not torch.equal(spoken[f"{query}.bias"], stored[f"{query}.bias"])
+
+
+def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    for name, more in {"whole": {}, "cut": {"micro_batch_tokens": 40}}.items():
+        settings = {"dropout": 0.0, "steps": 4, "evaluations": 1, **more}
+        train(recipe(**settings), encoder, [tokens], [tokens], tmp_path / name)
+    found = [load_file(tmp_path / name / "delta.safetensors") for name in ("whole", "cut")]
+    for name, tensor in found[0].items():
+        if "key.bias" not in name:  # Its gradient is zero in theory and noise in practice, which Adam scales up.
+            torch.testing.assert_close(tensor, found[1][name], atol=2e-4, rtol=0)
+
+
+def short_of_memory(
+    monkeypatch: pytest.MonkeyPatch, fails: Callable[[int, int], bool], backward: bool = False
+) -> list[int]:
+    """A device whose memory runs out when `fails`, given the number of the forward pass, from 1, and its tokens with
+    padding, says so; the tokens of every pass."""
+    seen: list[int] = []
+    forward = BertForSequenceClassification.forward
+
+    def fail(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
+
+    def limited(self: Any, input_ids: torch.Tensor, **more: Any) -> Any:
+        seen.append(input_ids.numel())
+        failing = fails(len(seen), seen[-1])
+        if failing and not backward:
+            fail()
+        output = forward(self, input_ids, **more)
+        if failing:
+            output.logits.register_hook(fail)
+        return output
+
+    monkeypatch.setattr(BertForSequenceClassification, "forward", limited)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("fails", "backward", "asked"),
+    [
+        (lambda number, tokens: tokens > 50, False, None),
+        (lambda number, tokens: number == 1, True, None),
+        # The gradients of the first part are there by then, and must go.
+        (lambda number, tokens: number == 2, False, 64),
+        (lambda number, tokens: number == 2, True, 64),
+    ],
+)
+def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
+    fails: Callable[[int, int], bool],
+    backward: bool,
+    asked: int | None,
+    encoder: Path,
+    tokens: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """To the bit, with dropout, which the same seed and parts draw alike."""
+    wanted = recipe(steps=6, evaluations=2, micro_batch_tokens=asked)
+    with monkeypatch.context() as patch:
+        short_of_memory(patch, fails, backward)
+        train(wanted, encoder, [tokens], [tokens], tmp_path / "found")
+    record = json.loads((tmp_path / "found" / "run.json").read_text())
+    limit = record["micro_batch_tokens"]
+    assert (
+        f"out of memory at step 1 of 6: the same batch again, and all later ones, {limit} tokens"
+        in capfd.readouterr().err
+    )
+    assert limit < (asked or 128)
+    assert record["recipe"]["training"]["micro_batch_tokens"] == asked and record["digest"] == wanted.digest()
+    train(recipe(steps=6, evaluations=2, micro_batch_tokens=limit), encoder, [tokens], [tokens], tmp_path / "told")
+    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("found", "told")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
+    assert result(tmp_path / "found")[1] == result(tmp_path / "told")[1]
+
+
+def test_out_of_memory_leaves_the_batch_as_it_was(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = recipe(dropout=0.0, steps=4, evaluations=4)
+    train(asked, encoder, [tokens], [tokens], tmp_path / "roomy")
+    seen = short_of_memory(monkeypatch, lambda number, tokens: tokens > 50)
+    train(asked, encoder, [tokens], [tokens], tmp_path / "tight")
+    losses = [[line[1] for line in result(tmp_path / name)[1]] for name in ("roomy", "tight")]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert sum(size > 50 for size in seen) == 2, f"128, then 64, then never again, but: {seen}"
+
+
+def test_a_run_without_a_limit_records_none(plain: Path) -> None:
+    assert json.loads((plain / "run.json").read_text())["micro_batch_tokens"] is None
+
+
+def test_a_resumed_run_keeps_the_limit(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = recipe(steps=6, evaluations=2)
+    short_of_memory(monkeypatch, lambda number, tokens: tokens > 50)
+    train(asked, encoder, [tokens], [tokens], tmp_path / "through")
+    loop = Loop(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
+    stop: list[signal.Signals] = []
+
+    def last(chosen: batches.Ints) -> None:
+        Loop.advance(loop, chosen)
+        stop.append(signal.SIGTERM)
+
+    monkeypatch.setattr(loop, "advance", last)
+    with pytest.raises(Stopped):
+        loop.go(stop)
+    loop.save()
+    capfd.readouterr()
+    train(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
+    told = capfd.readouterr().err
+    assert "resumes after step 1 of 6" in told and "out of memory" not in told
+    records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("through", "stopped")]
+    assert records[0]["micro_batch_tokens"] == records[1]["micro_batch_tokens"] == loop.limit
+    assert result(tmp_path / "through") == result(tmp_path / "stopped")
+
+
+def test_an_example_too_long_for_memory_is_told(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = short_of_memory(monkeypatch, lambda number, tokens: True)
+    with pytest.raises(
+        ValueError, match=r"one example at a time, .* \d+ tokens: lower .*`max_length`.*allocate 1\.00 GiB"
+    ):
+        train(recipe(checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    assert len(seen) <= 4 and seen[-1] <= 22, f"none after single examples, but: {seen}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_memory_of_a_failed_attempt_is_free_before_the_next(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = Loop(recipe(), encoder, [tokens], [tokens], tmp_path)
+    accumulate = loop.accumulate
+    held: list[weakref.ref[torch.Tensor]] = []
+
+    def once(parts: list[batches.Ints]) -> float:
+        if held:
+            assert held[0]() is None, "the first attempt's tensors are alive"
+            return accumulate(parts)
+        activations = torch.zeros(3)
+        held.append(weakref.ref(activations))
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(loop, "accumulate", once)
+    loop.advance(np.arange(9))
+    assert held
+
+
+def test_an_optimiser_out_of_memory_ends_the_run(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of its state may be there: the step must be neither done again nor saved."""
+    calls = []
+
+    def fail(*_: Any) -> None:
+        calls.append(1)
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", fail)
+    with pytest.raises(ValueError, match=r"optimiser ran out of memory at step 1 of 30, .* use a larger GPU"):
+        train(recipe(checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    assert len(calls) == 1 and list(tmp_path.iterdir()) == []
+
+
+def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
+    plain: Path, encoder: Path, tokens: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read = batches.read(tokens)
+    # Wrong labels here and there, so that an outcome in another's place shows.
+    data = replace(read, labels=read.labels ^ (np.random.default_rng(1).random(len(read)) < 0.3))
+    model = heads.load_model(encoder, data)
+    model.load_state_dict(load_file(plain / "delta.safetensors"))
+    expected = prediction.outcomes_on(model, Method(), data, 128)
+    assert 10 < sum(expected) < 50, "outcomes all alike would show nothing"
+    # The fourth pass is amid the examples; those done by then are not done again.
+    seen = short_of_memory(monkeypatch, lambda number, tokens: number == 4 or (number > 4 and tokens > 40))
+    assert prediction.outcomes_on(model, Method(), data, 128) == expected
+    told = capfd.readouterr().err.splitlines()
+    assert len(told) == 2 and all("out of memory in evaluation: goes on with" in line for line in told), told
+    assert max(seen[5:]) <= 40, seen
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    with pytest.raises(FloatingPointError, match=r"at step \d+ of 30, learning rate .*lower `lr`"):
+        train(recipe(lr=1e30, clip=1e30), encoder, [tokens], [tokens], tmp_path)
+    assert not [name for name in RESULTS if (tmp_path / name).exists()]
+
+
+def test_a_full_disk_is_told_and_leaves_what_stood_there(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    """No file of the process may grow beyond 20 kB, less than a state: to the writer that is a disk that is full."""
+    files = ["--encoder", encoder, "--train", tokens, "--dev", tokens, "--output", tmp_path]
+    limited = f"ulimit -f 20; exec {shlex.join(map(str, [Path(sys.executable).parent / 'xlgrid', 'train', *files]))}"
+    command = ["bash", "-c", limited + ' --recipe "$1"', "bash", recipe().model_dump_json()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and f"cannot write {tmp_path / 'state.pt'}" in last, done.stderr
+    assert list(tmp_path.iterdir()) == []
+    train(recipe(), encoder, [tokens], [tokens], tmp_path)
+    assert result(tmp_path) == result(plain)
+
+
+def test_bitfit_saves_only_what_it_trains(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    train(recipe("bitfit", steps=3, evaluations=1), encoder, [tokens], [tokens], tmp_path)
+    names = load_file(tmp_path / "delta.safetensors")
+    assert names and all(".bias" in name or "pooler" in name or "classifier" in name for name in names)
+    counts = json.loads((tmp_path / "run.json").read_text())["parameters"]
+    assert counts["trained"] == sum(tensor.numel() for tensor in names.values()) < counts["total"]
+
+
+def test_the_best_checkpoint_is_the_earliest_of_the_highest(plain: Path) -> None:
+    record = json.loads((plain / "run.json").read_text())
+    lines = [json.loads(line) for line in (plain / "curve.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [6, 12, 18, 24, 30]
+    best = max(line["score"] for line in lines)
+    assert (record["dev_score"], record["best_step"]) == (
+        best,
+        next(line["step"] for line in lines if line["score"] == best),
+    )
+
+
+def test_the_last_checkpoint_is_kept_if_the_recipe_says_so(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    loop = Loop(recipe(keep="last", checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
+    loop.best_score = 101.0  # As if a score that no later one reaches had come before.
+    loop.go([])
+    loop.finish()
+    record = json.loads((tmp_path / "run.json").read_text())
+    last = json.loads((tmp_path / "curve.jsonl").read_text().splitlines()[-1])
+    assert (record["best_step"], record["dev_score"]) == (last["step"], last["score"]) and last["step"] == 30
+    saved = load_file(tmp_path / "delta.safetensors")
+    assert saved and all(torch.equal(tensor, loop.weights[name]) for name, tensor in saved.items())
+
+
+def test_the_learning_rate_rises_and_falls_linearly() -> None:
+    settings = Training(lr=1.0, warmup=0.2)
+    rates = [learning_rate(settings, step, 10) for step in range(10)]
+    assert rates == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
+
+
+def test_a_missing_encoder_is_named(tokens: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"config\.json does not exist"):
+        train(recipe(), tmp_path / "nowhere", [tokens], [tokens], tmp_path)
+
+
+def test_a_classifier_begins_with_the_dense_layer_of_the_lm_head(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    lm = XLMRobertaForMaskedLM(XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, pad_token_id=1, **size))
+    lm.save_pretrained(tmp_path / "xlmr")
+    loop = Loop(recipe(head="lm-head"), tmp_path / "xlmr", [tokens], [tokens], tmp_path / "run")
+    for name in ("weight", "bias"):
+        assert torch.equal(getattr(loop.model.classifier.dense, name), getattr(lm.lm_head.dense, name))
+    with pytest.raises(ValueError, match="`head: lm-head` is for XLM-R"):
+        train(recipe(head="lm-head"), encoder, [tokens], [tokens], tmp_path / "bert")
+
+
+def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    for segments in (True, False):
+        loop = Loop(recipe(segments=segments), encoder, [tokens], [tokens], tmp_path / str(segments))
+        seen: list[Any] = []
+        loop.model.register_forward_pre_hook(lambda model, args, kwargs: seen.append(kwargs), with_kwargs=True)  # noqa: B023
+        loop.advance(np.arange(4))
+        loop.evaluate(lambda: None)
+        assert {"token_type_ids" in given for given in seen} == {segments}
