@@ -1,4 +1,4 @@
-"""Metrics, computed from per-example outcomes, so that a cell's examples can be paired and resampled later.
+"""Metrics, computed from the outcome of each example, so that the examples of a cell can be paired and resampled later.
 
 An outcome is 0 or 1 for the accuracy of a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
 `[true positives, false positives, false negatives]` for F1 of labelled spans, and `[F1, exact match]`, each from 0 to 1,
@@ -8,25 +8,127 @@ for an answer to a question.
 import re
 import string
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.base.names import unknown
 
 if TYPE_CHECKING:
     import numpy as np
 
 Outcome = int | list[int] | list[float]
 Span = tuple[str, int, int]
+# What an example adds to the numerator and to the denominator of a metric.
+Share = tuple[float, float]
 
-IMPLEMENTATIONS = {
-    "accuracy": "xlgrid.heads.metrics: correct / all (of a token task: of the first pieces of words)",
-    "f1": "xlgrid.heads.metrics: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
-    "squad-f1": "xlgrid.heads.metrics: F1 of words, mean over questions, as the evaluation script of SQuAD v1.1 has it",
-    "squad-em": "xlgrid.heads.metrics: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
+
+@dataclass(frozen=True)
+class Metric:
+    """A ratio of two sums over examples.
+
+    Attributes:
+        name: as cells, tables and published numbers have it.
+        unit: "%" or, for a metric without one, "".
+        higher_is_better: whether a greater score is a better one.
+        implementation: where the computation stands and what it follows; a cell records it.
+        shares: outcome of one example -> what it adds to the numerator and to the denominator.
+        scale: the factor of the ratio, 100 for percent.
+    """
+
+    name: str
+    unit: str
+    higher_is_better: bool
+    implementation: str
+    shares: Callable[[Any], Share]
+    scale: float = 100
+
+    def score(self, outcomes: Iterable[Outcome]) -> float:
+        """The metric over all examples, in its unit; 0 where nothing can be counted (no example, no span)."""
+        shares = [self.shares(outcome) for outcome in outcomes]
+        numerator, denominator = (sum(column) for column in zip(*shares, strict=True)) if shares else (0, 0)
+        return self.scale * numerator / max(1, denominator)
+
+    def influences(self, outcomes: Sequence[Outcome]) -> "np.ndarray":
+        """How far each example moves the score, in its unit, to first order; the mean of all is 0.
+
+        The variance of a score over draws of as many examples is the mean of their squares divided by their number. All are
+        0 where nothing can be counted.
+
+        Returns:
+            Shape [examples]: the number of examples times the change of `score` per unit of the example's weight.
+        """
+        import numpy as np
+
+        shares = [self.shares(outcome) for outcome in outcomes]
+        numerators, denominators = np.array(shares, dtype=float).reshape(-1, 2).T
+        if not denominators.sum():
+            return np.zeros(len(outcomes))
+        ratio = numerators.sum() / denominators.sum()
+        return self.scale * (numerators - denominators * ratio) / denominators.mean()
+
+    def better(self, first: float, second: float) -> bool:
+        """Whether the first of two scores is the better one."""
+        return first > second if self.higher_is_better else first < second
+
+
+def _accuracy(outcome: int | list[int]) -> Share:
+    return (outcome, 1) if isinstance(outcome, int) else (outcome[0], outcome[1])
+
+
+def _span_f1(outcome: list[int]) -> Share:
+    true_positives, false_positives, false_negatives = outcome
+    return 2 * true_positives, 2 * true_positives + false_positives + false_negatives
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "accuracy",
+            "%",
+            True,
+            "xlgrid.heads.metrics: correct / all (of a token task: of the first pieces of words)",
+            _accuracy,
+        ),
+        Metric(
+            "f1",
+            "%",
+            True,
+            "xlgrid.heads.metrics: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
+            _span_f1,
+        ),
+        Metric(
+            "squad-f1",
+            "%",
+            True,
+            "xlgrid.heads.metrics: F1 of words, mean over questions, as the evaluation script of SQuAD v1.1 has it",
+            lambda outcome: (outcome[0], 1),
+        ),
+        Metric(
+            "squad-em",
+            "%",
+            True,
+            "xlgrid.heads.metrics: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
+            lambda outcome: (outcome[1], 1),
+        ),
+    )
 }
 # In the order of an outcome.
 SQUAD = ("squad-f1", "squad-em")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def metric(name: str) -> Metric:
+    """The metric of a name.
+
+    Raises:
+        ValueError: there is none; the message names the nearest.
+    """
+    if name not in METRICS:
+        raise ValueError(unknown("metric", name, METRICS))
+    return METRICS[name]
 
 
 def metrics_of(head: str, labels: Sequence[str]) -> tuple[str, ...]:
@@ -81,45 +183,3 @@ def outcome(metric: str, labels: Sequence[str], predicted: Sequence[int], gold: 
         return [sum(p == g for p, g in zip(predicted, gold, strict=True)), len(gold)]
     ours, theirs = (spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
     return [len(ours & theirs), len(ours - theirs), len(theirs - ours)]
-
-
-def score(metric: str, outcomes: Sequence[Outcome]) -> float:
-    """The metric over all examples, in percent; 0 where nothing can be counted (no example, no span)."""
-    if metric in SQUAD:
-        return 100 * sum(_of_answer(metric, outcomes)) / max(1, len(outcomes))
-    sums = [sum(column) for column in zip(*([o] if isinstance(o, int) else o for o in outcomes), strict=True)]
-    if metric == "f1":
-        found, spurious, missed = sums or (0, 0, 0)
-        return 100 * 2 * found / max(1, 2 * found + spurious + missed)
-    correct, total = sums if len(sums) == 2 else (sum(sums), len(outcomes))
-    return 100 * correct / max(1, total)
-
-
-def influences(metric: str, outcomes: Sequence[Outcome]) -> "np.ndarray":
-    """How far each example moves the metric, in points, to first order; their mean is 0.
-
-    The variance of a score over draws of as many examples is the mean of their squares / n. Without anything to count, all
-    are 0.
-
-    Returns:
-        Shape [examples]: n times the change of `score` per unit of the example's weight.
-    """
-    import numpy as np
-
-    counts = np.asarray(_of_answer(metric, outcomes) if metric in SQUAD else outcomes, dtype=float)
-    if counts.ndim == 1:
-        counts = np.stack([counts, np.ones_like(counts)], axis=1)
-    if metric == "f1":
-        found, spurious, missed = counts.reshape(-1, 3).T
-        part, whole = 2 * found, 2 * found + spurious + missed
-    else:
-        part, whole = counts.T
-    if not whole.sum():
-        return np.zeros(len(outcomes))
-    return 100 * (part - whole * part.sum() / whole.sum()) / whole.mean()
-
-
-def _of_answer(metric: str, outcomes: Sequence[Outcome]) -> list[float]:
-    """What a metric of `SQUAD` is the mean of."""
-    at = SQUAD.index(metric)
-    return [one[at] for one in outcomes if not isinstance(one, int)]

@@ -117,7 +117,7 @@ def measure(about: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
                 )
             effects[name][cell.seed] += weight * records.score(paths[cell], record, metric)
             if metric not in moves:
-                moves[metric] = metrics.influences(metric, found)
+                moves[metric] = metrics.metric(metric).influences(found)
             total = moved[name].setdefault(n, np.zeros(n))
             total += weight / len(effects[name]) * moves[metric]
     rows = []

@@ -253,7 +253,7 @@ class Loop:
         line = {
             "step": self.step,
             "loss": sum(self.losses) / max(1, len(self.losses)),
-            "score": metrics.score(metrics.metric_of(self.dev.head, self.dev.names), found),
+            "score": metrics.metric(metrics.metric_of(self.dev.head, self.dev.names)).score(found),
             "lr": learning_rate(self.settings, self.step - 1, self.steps),
             "seconds": round(self.elapsed(), 3),
         }

@@ -25,7 +25,9 @@ def test_span_f1_is_seqevals(sentences: list[list[tuple[int, int]]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = 100 * f1_score(gold, predicted)
-    ours = metrics.score("f1", [metrics.outcome("f1", LABELS, [p for p, _ in s], [g for _, g in s]) for s in sentences])
+    ours = metrics.metric("f1").score(
+        [metrics.outcome("f1", LABELS, [p for p, _ in s], [g for _, g in s]) for s in sentences]
+    )
     assert ours == pytest.approx(theirs), (predicted, gold)
 
 
@@ -44,7 +46,7 @@ def test_spans(tags: str, expected: set[metrics.Span]) -> None:
 
 
 def test_accuracy_of_sequences_is_the_share_of_ones() -> None:
-    assert metrics.score("accuracy", [1, 0, 1, 1]) == 75
+    assert metrics.metric("accuracy").score([1, 0, 1, 1]) == 75
 
 
 def test_accuracy_of_tokens_counts_tokens_not_examples() -> None:
@@ -52,12 +54,12 @@ def test_accuracy_of_tokens_counts_tokens_not_examples() -> None:
         metrics.outcome("accuracy", LABELS, [1, 2, 3], [1, 2, 3]),
         metrics.outcome("accuracy", LABELS, [0], [1]),
     ]
-    assert metrics.score("accuracy", outcomes) == 75
+    assert metrics.metric("accuracy").score(outcomes) == 75
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1"])
 def test_nothing_to_count_scores_zero(metric: str) -> None:
-    assert metrics.score(metric, []) == 0
+    assert metrics.metric(metric).score([]) == 0
 
 
 @pytest.mark.parametrize(
@@ -81,14 +83,14 @@ def test_metric_follows_from_the_labels(head: str, labels: tuple[str, ...], metr
 def test_an_influence_is_how_the_score_changes_with_an_example_s_weight(metric: str, outcomes: list[Outcome]) -> None:
     """One example more among a thousand copies of all of them."""
     many = 1000
-    before = metrics.score(metric, outcomes)
-    changes = [metrics.score(metric, outcomes * many + [one]) - before for one in outcomes]
+    before = metrics.metric(metric).score(outcomes)
+    changes = [metrics.metric(metric).score(outcomes * many + [one]) - before for one in outcomes]
     expected = [change * many * len(outcomes) for change in changes]
-    assert metrics.influences(metric, outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
+    assert metrics.metric(metric).influences(outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
 
 
 def test_nothing_to_count_has_no_influence() -> None:
-    assert list(metrics.influences("f1", [[0, 0, 0], [0, 0, 0]])) == [0, 0]
+    assert list(metrics.metric("f1").influences([[0, 0, 0], [0, 0, 0]])) == [0, 0]
 
 
 # By hand, from the definition: SQuAD v1.1's script lowers, then drops punctuation, articles and superfluous spaces.
@@ -148,8 +150,8 @@ def test_normalising_again_changes_no_word(text: str) -> None:
 
 def test_both_metrics_of_answers_are_means_over_questions() -> None:
     outcomes: list[Outcome] = [[0.5, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
-    assert metrics.score("squad-f1", outcomes) == 62.5
-    assert metrics.score("squad-em", outcomes) == 25
+    assert metrics.metric("squad-f1").score(outcomes) == 62.5
+    assert metrics.metric("squad-em").score(outcomes) == 25
 
 
 def test_the_main_metric_of_questions_is_f1() -> None:

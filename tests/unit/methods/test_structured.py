@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, BertModel, XLMRobertaConfig, XLMRobertaModel
-from xlgrid.methods import structured_attention as structured
 
 from xlgrid.methods import make
+from xlgrid.methods import structured_attention as structured
 from xlgrid.methods.structured_attention import Layout
 
 HEADS, WIDTH = 3, 8
