@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 
 from xlgrid.exhibits import schema as exhibits
 from xlgrid.plan import grid
-from xlgrid.results.identity import Cell
 from xlgrid.report import page as report
 from xlgrid.results import published as compare
+from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study, load_study
 
 NAN = float("nan")
