@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
-from xlgrid.plan.grid import Cell, Run, cells
+from xlgrid.plan.grid import cells
 from xlgrid.report import ledger, overview, status
+from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import EncoderEntry, ImportedAdapters, load_study
 
 STUDY = """\
