@@ -31,7 +31,7 @@ def test_links_and_pictures_exist() -> None:
 
 
 def test_the_tree_names_every_file() -> None:
-    folders = {"rules": "*.smk", "src/xlgrid": "*.py", "src/snakemake_executor_plugin_submitit": "*.py"}
+    folders = {"rules": "*.smk", "src/xlgrid": "*.py"}
     files = [path.name for folder, kind in folders.items() for path in (ROOT / folder).glob(kind)]
     readme = (ROOT / "README.md").read_text()
     assert [name for name in files if name != "__init__.py" and f"  {name} " not in readme] == []
