@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from xlgrid.data import sources as data
-from xlgrid.data.sources import DataSource, make_data, make_meanings, read_table, sizes
+from xlgrid.data.formats import read_table
+from xlgrid.data.sources import DataSource, make_data, make_meanings, sizes
 
 XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
@@ -63,17 +64,6 @@ def test_the_same_options_give_the_same_bytes(made, tmp_path):
 def test_a_misspelt_option_names_the_nearest(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'max_depth'"):
         make_meanings("ruletaker", {"max_dept": 3}, tmp_path / "m.parquet")
-
-
-def test_missing_empty_and_cut_files_are_told_apart(made, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no file .*nowhere\.parquet"):
-        read_table(tmp_path / "nowhere.parquet")
-    (tmp_path / "empty.parquet").touch()
-    with pytest.raises(ValueError, match="is empty"):
-        read_table(tmp_path / "empty.parquet")
-    (tmp_path / "cut.parquet").write_bytes((made / "meanings.parquet").read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"cut\.parquet is damaged"):
-        read_table(tmp_path / "cut.parquet")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "csv"])
@@ -299,23 +289,6 @@ def test_labels_that_are_numbers_get_their_names(tmp_path):
     found = read_table(tmp_path / "out" / "test.parquet").to_pylist()
     assert [row["answer"] for row in found] == ["true", "false"]
     assert [row["phrase"] for row in found] == [line["phrase"] for line in LOT]
-
-
-def test_line_separators_inside_a_string_end_no_line(tmp_path):
-    source = write_lot(tmp_path, LOT)
-    told = "one\u2028two"
-    (tmp_path / "dev.jsonl").write_text(json.dumps(LOT[0] | {"context": told}, ensure_ascii=False), encoding="utf-8")
-    fetch_data("lot", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
-    assert read_table(tmp_path / "out" / "dev.parquet")["context"].to_pylist() == [told]
-
-
-@pytest.mark.parametrize("line", ['{"context": "cut', '["no", "columns"]'])
-def test_a_damaged_line_is_an_error(tmp_path, line):
-    source = write_lot(tmp_path, LOT)
-    with (tmp_path / "dev.jsonl").open("a", encoding="utf-8") as file:
-        file.write(line)
-    with pytest.raises(ValueError, match=r"dev\.jsonl is damaged or not jsonl"):
-        fetch_data("lot", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
 
 
 @pytest.mark.parametrize("source", [{}, {"hub": "a/b", "local": "c"}])
