@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from xlgrid.data import batches
-from xlgrid.data.sources import read_table
+from xlgrid.data.formats import read_table
 from xlgrid.evaluation import cell as evaluate
 from xlgrid.models import load as heads
 from xlgrid.results import records

@@ -19,7 +19,7 @@ from xlgrid.data import batches
 from xlgrid.models import parameters
 from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
-from xlgrid.plan.grid import Run
+from xlgrid.results.identity import Run
 from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry, load_study
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
