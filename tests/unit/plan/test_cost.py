@@ -312,6 +312,7 @@ def printed(study: str) -> str:
     return result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020"])
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
     told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
