@@ -1,4 +1,4 @@
-"""Types of numpy arrays that several packages name."""
+"""Types of NumPy arrays that several packages share."""
 
 import numpy as np
 from numpy.typing import NDArray
