@@ -53,7 +53,7 @@ WEIGHTS = {
     "full disk": 2,
 }
 # Files of the ledger that may be cut short.
-DAMAGED = ("*/*/status/*.json", "*/*/status/*.json", "*/*/status/*.told", "*/*/bundle.json", "*/array.json")
+DAMAGED = ("*/*/status/*.json", "*/*/status/*.json", "*/*/status/*.closed", "*/*/bundle.json", "*/array.json")
 # Seconds: of a task of one job, of Slurm's patience with SIGTERM, of a whole trial.
 LIMIT, KILL_WAIT, TRIAL = 0.8, 0.8, 40.0
 
@@ -68,7 +68,7 @@ class Trial:
         forgets: the queue soon forgets tasks that have ended, and there is no accounting.
         contained: the cluster clears away all processes of a task whose first one has died, as Slurm does; a machine
             without a cluster does not.
-        dies: the head with this number kills itself after so many verdicts, between its record and `told`.
+        dies: the head with this number kills itself after so many verdicts, between its record and `close`.
     """
 
     seed: int

@@ -2,13 +2,13 @@
 
 import pytest
 
-from snakemake_executor_plugin_submitit.resources import TABLE, Request, request
+from snakemake_executor_plugin_submitit.resources import TABLE, Request, check_names, request
 
 DEFAULTS = Request(partition="small", bundle=50)
 
 
 def asked(**resources: object) -> Request:
-    return request(resources, 2, DEFAULTS, ())
+    return request(resources, 2, DEFAULTS)
 
 
 def test_a_rule_s_resources_win_over_the_settings() -> None:
@@ -44,13 +44,25 @@ def test_every_resource_of_the_table_changes_the_request() -> None:
 
 
 def test_an_unknown_resource_names_those_that_exist() -> None:
-    with pytest.raises(ValueError, match="unknown resource 'slurm_partion', did you mean 'slurm_partition'") as error:
-        asked(slurm_partion="gpu")
+    with pytest.raises(
+        ValueError, match="unknown resource 'slurm_partion' of rule train, did you mean 'slurm_partition'"
+    ) as error:
+        check_names({"train": ["slurm_partion"]}, [])
     assert all(name in str(error.value) for name in TABLE)
 
 
 def test_a_resource_that_snakemake_limits_asks_nothing_of_slurm() -> None:
-    assert request({"downloads": 1}, 1, DEFAULTS, ["downloads"]) == Request(partition="small", bundle=50)
+    assert check_names({"fetch": ["downloads"]}, ["downloads"]) == []
+    assert request({"downloads": 1}, 1, DEFAULTS) == Request(partition="small", bundle=50)
+
+
+def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
+    warnings = check_names({"train": ["att", "nodes", "mem_mb"], "evaluate": ["att"]}, [])
+    assert [warning.partition(" is not passed on")[0] for warning in warnings] == [
+        "the resource 'att' (train, evaluate)",
+        "the resource 'nodes' (train)",
+    ]
+    assert asked(att=2, nodes=4) == asked()
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,9 @@ class Stub:
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         return {}
 
+    def hurry(self) -> None:
+        pass
+
 
 def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
     cluster = Stub()
@@ -65,7 +68,7 @@ def test_what_takes_long_goes_first_rule_by_rule_and_what_is_short_shares_a_task
     """On a machine that runs two tasks at a time, by what earlier jobs of the rules took; what nobody knows may be long."""
     cluster = Stub()
     head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
-    head.durations = {"evaluate": (10, 4.0), "table": (10, 1.0), **known}
+    head.judge.durations = {"evaluate": (10, 4.0), "table": (10, 1.0), **known}
     rules = ["evaluate"] * 4 + ["table"] + ["train"] * 4 + ["mini_encoder"] * 2
     jobs = [Job(f"{rule}-{number}", rule, "shell", "true") for number, rule in enumerate(rules)]
     head.add([(job, Request(bundle=100), None) for job in jobs])

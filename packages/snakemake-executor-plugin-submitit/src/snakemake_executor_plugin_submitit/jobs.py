@@ -64,6 +64,23 @@ def _shell_is_customised() -> bool:
     return shell._process_prefix is not None or bool(shell._process_suffix) or executable != "bash"
 
 
+def identify(job: Any) -> Job:
+    """The rule, outputs and logs of a job that cannot be described, by which its failure can be noted."""
+    members = members_of(job)
+    return Job(
+        key="",
+        rule=_names(members),
+        kind="shell",
+        command="",
+        outputs=tuple(str(path) for member in members for path in member.output),
+        logs=tuple(str(path) for member in members for path in member.log),
+    )
+
+
+def _names(members: list[Any]) -> str:
+    return "+".join(sorted({member.rule.name for member in members}))
+
+
 def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tuple[Job, str | None]:
     """Describe a job of Snakemake; also returns the folder for its temporary files, None for the node's own.
 
@@ -75,7 +92,7 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
     plain = next(obstacles(job), None) is None
     members = members_of(job)
     outputs = tuple(str(path) for member in members for path in member.output)
-    names = "+".join(sorted({member.rule.name for member in members}))
+    names = _names(members)
     commands = [member.shellcmd or "" for member in members]
     # What changes with the head, as a nested Snakemake's command line does, is no part of the identity.
     identity = [names, *outputs, *commands]

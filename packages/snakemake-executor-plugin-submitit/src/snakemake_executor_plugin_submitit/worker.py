@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from snakemake_executor_plugin_submitit import failures, forked
-from snakemake_executor_plugin_submitit.bundles import Bundle, Status, read_bundle, read_statuses, stamps
+from snakemake_executor_plugin_submitit.bundles import Bundle, Status, modification_times, read_bundle, read_statuses
 from snakemake_executor_plugin_submitit.process import become, die_with_parent, make_ready, set_environment
 
 # What a job exits with when it has saved its state and the same command goes on from there.
@@ -80,7 +80,7 @@ class Runner:
         self.host = socket.gethostname()
         statuses = list(read_statuses(folder))
         self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
-        ended = {number for number, status, told in statuses if told or status.final}
+        ended = {number for number, status, closed in statuses if closed or status.final}
         self.todo = deque(number for number in range(len(bundle.jobs)) if number not in ended)
         self.running: dict[int, Running] = {}
         self.guard: int | None = None
@@ -116,7 +116,7 @@ class Runner:
 
     def start(self, number: int) -> None:
         """Fork a process for a job, or note at once why it cannot run."""
-        if (self.folder / "status" / f"{number}.told").exists():
+        if (self.folder / "status" / f"{number}.closed").exists():
             # Its file was being renamed while this worker looked what is left to do.
             return
         job = self.bundle.jobs[number]
@@ -241,7 +241,7 @@ class Runner:
                     shutil.copyfileobj(file, sys.stdout.buffer)
                 sys.stdout.flush()
         if code == 0:
-            done = replace(process.status, state="done", stamps=stamps(job.outputs, self.bundle.directory))
+            done = replace(process.status, state="done", stamps=modification_times(job.outputs, self.bundle.directory))
             self.note(process.number, done)
         else:
             logs = [(path, tail(Path(self.bundle.directory, path))) for path in job.logs]

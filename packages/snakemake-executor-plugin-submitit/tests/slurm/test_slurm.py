@@ -356,7 +356,7 @@ def test_two_tasks_at_a_time_see_different_gpus(grid: Grid) -> None:
 def test_an_unknown_resource_is_named_with_its_nearest(grid: Grid) -> None:
     grid.write(1, resources="slurm_partitoin='gpu'")
     assert grid.run() != 0, "an unknown resource was accepted"
-    assert "unknown resource 'slurm_partitoin', did you mean 'slurm_partition'?" in grid.said(), grid.said()
+    assert "unknown resource 'slurm_partitoin' of rule job, did you mean 'slurm_partition'?" in grid.said(), grid.said()
     assert "cpus_per_task, mem_mb" in grid.said(), f"the known resources are not listed: {grid.said()}"
 
 
