@@ -27,7 +27,8 @@ from xlgrid.models import prediction
 from xlgrid.models.load import model_class
 from xlgrid.models.parameters import configuration
 from xlgrid.plan.estimate import Assumed, Estimate
-from xlgrid.plan.grid import Run, runs
+from xlgrid.plan.grid import runs
+from xlgrid.results.identity import Run
 from xlgrid.study.schema import Study, load_study
 from xlgrid.tasks import MLM, task
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import check_encoder
-from xlgrid.data.sources import read_table
+from xlgrid.data.formats import read_table
 from xlgrid.heads.encoding import Encoding
 from xlgrid.tasks import task
 

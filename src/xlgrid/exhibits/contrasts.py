@@ -13,7 +13,7 @@ from xlgrid.exhibits.tables import PRINTED, Sheet, latex, markdown, number, shee
 from xlgrid.results import stats
 
 if TYPE_CHECKING:
-    from xlgrid.plan.grid import Cell, Contrast
+    from xlgrid.results.identity import Cell, Contrast
 
 # What tells the lines of the table apart; seeds are averaged over.
 AXES = ("task", "encoder", "method", "source")

@@ -13,13 +13,13 @@ from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 from xlgrid.languages.sources import snapshot_of
-from xlgrid.plan.grid import Contrast
+from xlgrid.results.identity import Contrast
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from xlgrid.exhibits.tables import Sheet
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 Column = Literal["task", "encoder", "method", "source", "target", "seed", "metric", "group"]

@@ -1,4 +1,4 @@
-"""Heads: one file for each, and one line for each in `HEADS`."""
+"""Heads: how examples become inputs, losses, predictions and metrics. Each has a file here and a line in `HEADS`."""
 
 from xlgrid.heads.choice import ChoiceHead
 from xlgrid.heads.head import Head
