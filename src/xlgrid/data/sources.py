@@ -84,7 +84,7 @@ class Origin(Strict):
 
     def check_labels(self, made: Task) -> None:
         """Raise ValueError if `labels` does not go with a task."""
-        if self.labels and made.head not in ("sequence", "choice"):
+        if self.labels and not made.head.target_is_name:
             raise ValueError(f"`labels` is for tasks with one label a row, which {made.name} is not: leave it out")
         for label in self.labels.values():
             if label not in made.labels:
@@ -321,8 +321,7 @@ def _labelled(table: "pa.Table", made: Task, source: Origin) -> "pa.Table":
 
 def _joined(made: Task, codes: tuple[str, ...], tables: list["pa.Table"], places: list[str]) -> "pa.Table":
     """The first table with the second one's column `Task.second`."""
-    # An answer is a piece of the first language's context.
-    compared = "id" if made.head == "span" else made.target
+    compared = made.head.parallel(made)
     for table, place in zip(tables, places, strict=True):
         made.check(table, place)
         if compared not in table.column_names:

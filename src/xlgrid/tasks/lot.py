@@ -87,7 +87,7 @@ class Example(NamedTuple):
 
 
 def group(options: Options) -> int:
-    """Every example may go into any split."""
+    """How many consecutive examples share a split: each one is independent."""
     return 1
 
 
@@ -208,7 +208,7 @@ def _modified(
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:
-    """One line of data in a language (`fr`) or pair (`en-fr`: context in English, statement in French).
+    """One row of data in a language (`fr`) or pair (`en-fr`: context in English, statement in French).
 
     The probe `context-only` empties the statement in all splits; tokenised, it is a second segment without tokens.
 
