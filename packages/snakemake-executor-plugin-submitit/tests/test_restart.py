@@ -3,50 +3,15 @@
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
+from stub import Stub
 from workflow import LOCAL, environment, project, run
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_bundle
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
-
-
-class Stub:
-    """A cluster that never runs anything."""
-
-    name = "local"
-    stuck: dict[str, str] = {}
-
-    def __init__(self) -> None:
-        self.submitted: list[str] = []
-        self.state: str | None = None
-
-    def room(self, request: Request) -> tuple[int, int]:
-        return 1, 2
-
-    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
-        self.submitted += map(str, bundles)
-        return [str(len(self.submitted))]
-
-    def jobs(self) -> list[list[str]]:
-        """Keys of the jobs of each bundle, in the order of submission."""
-        found = (read_bundle(Path(folder)) for folder in self.submitted)
-        return [[job.key for job in bundle.jobs] for bundle in found if bundle]
-
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        return {task: self.state for task in tasks}
-
-    def cancel(self, tasks: Collection[str]) -> None:
-        self.state = "CANCELLED"
-
-    def stray(self, folder: Path, name: str) -> dict[int, str]:
-        return {}
-
-    def hurry(self) -> None:
-        pass
 
 
 def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
