@@ -119,8 +119,8 @@ def test_jobs_without_failure_go_on(failing_local: Ran) -> None:
 
 
 def test_failures_leave_the_same_records(failing_stock: Ran, failing_local: Ran) -> None:
-    expected, found = (records(ran.folder).keys() for ran in (failing_stock, failing_local))
-    assert found == expected
+    expected, recorded = (records(ran.folder).keys() for ran in (failing_stock, failing_local))
+    assert recorded == expected
 
 
 def test_no_failure_is_taken_for_an_interruption(failing_local: Ran) -> None:

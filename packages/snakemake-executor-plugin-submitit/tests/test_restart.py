@@ -48,13 +48,13 @@ SNAKEFILE = """
 rule job:
     output: "out.txt"
     input: "script.py"
-    params: told=config.get("told", "old")
+    params: text=config.get("text", "old")
     {action}
 """
 RUN = """run:
         import time
         time.sleep(1.5)
-        open(output[0], "w").write(params.told)"""
+        open(output[0], "w").write(params.text)"""
 SCRIPT = 'script: "script.py"'
 CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what})"
 
@@ -63,7 +63,7 @@ CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what
 def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, action: str) -> None:
     folder = project(tmp_path, SNAKEFILE.format(action=RUN if action == "run" else SCRIPT))
     script = folder / "script.py"
-    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.told"))
+    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.text"))
     head = subprocess.Popen(
         [sys.executable, "-m", "snakemake", *LOCAL],
         cwd=folder,
@@ -86,7 +86,7 @@ def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, actio
     if action == "script that changes":
         script.write_text(CODE.format(what="'new'"))
     else:
-        changed = ["--config", "told=new"]
+        changed = ["--config", "text=new"]
     # Of a job that a nested Snakemake ended, the head has no mark left: somebody has to ask.
     run(folder, *LOCAL, "--forceall", *changed)
     assert (folder / "out.txt").read_text() == "new", "it was taken for what is asked for now"
