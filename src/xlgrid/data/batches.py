@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.data.values import Values
 from xlgrid.heads.spans import Spans
-from xlgrid.languages import parts as languages_of
+from xlgrid.languages.sources import Target
 
 if TYPE_CHECKING:
     import torch
@@ -172,7 +172,7 @@ def read(path: str | Path, code: str = "") -> Tokens:
             head=about["head"],
             names=tuple(about["labels"]),
             pad_id=about["pad_id"],
-            switched=np.full(len(offsets) - 1, len(languages_of(code)) > 1),
+            switched=np.full(len(offsets) - 1, bool(code) and Target(code).is_pair),
             vocabulary=vocabulary,
             choices=choices or 1,
             spans=spans,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.evaluation import cell as evaluate
+from xlgrid.languages.sources import Target
 from xlgrid.models import deltas, prediction
 from xlgrid.models import load as heads
 
@@ -39,7 +40,7 @@ BUDGET = 4096
 ROWS = ("context", "first")
 
 
-def compare(run: str | Path, encoder: str | Path, tokens: Mapping[str, str | Path], out: str | Path) -> None:
+def compare(run: str | Path, encoder: str | Path, tokens: Mapping[Target, str | Path], out: str | Path) -> None:
     """Compare the attention of the run in folder `run` on two targets; write a JSON to `out`, which `read` reads.
 
     Without dropout, with the masks of evaluation, in full precision. The example that is kept to be drawn is the shortest.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.heads import metrics
-from xlgrid.languages.sources import data_of, snapshot_of
+from xlgrid.languages.sources import Target
 from xlgrid.models import deltas, prediction
 from xlgrid.models import load as heads
 
@@ -56,7 +56,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
 
     record = deltas.read_run(run)
     recipe = Recipe.model_validate(record["recipe"])
-    data = batches.read(tokens, data_of(target))
+    data = batches.read(tokens, Target(target).data)
     # A choice is scored alone, whatever it is called.
     if data.head != "choice" and list(data.names) != record["labels"]:
         raise ValueError(
@@ -75,7 +75,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     bf16 = recipe.training.precision == "bf16" and device.type == "cuda"
     found = prediction.outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
     measured = metrics.metrics_of(data.head, data.names)
-    step = snapshot_of(target)
+    step = Target(target).step
     # As it is called in a path: qu, or qu@1000.
     spoken = {
         one.source if step is None else f"{one.source}@{step}": Path(one.folder)
@@ -118,7 +118,7 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     # Its head is random, and the run's comes in its place.
     model = _ready.pop(_identity(encoder, data), None) or heads.load_model(encoder, data)
     method.install(model)
-    begun, spoken, step = deltas.start_folders(recipe), deltas.start_folders(recipe, target), snapshot_of(target)
+    begun, spoken, step = deltas.start_folders(recipe), deltas.start_folders(recipe, target), Target(target).step
     own = spoken != begun or step is not None
     deltas.load_start(begun, model, method, lambda name: not (own and method.swaps(name)))
     # It has all that a first task's run had trained.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from xlgrid.languages import parts
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.world import Fact, Phrase
@@ -91,10 +91,8 @@ def row(question: Question, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language, or pair of them.
     """
-    told, asks = (
-        artificial(code, options.overlap, options.loans, options.distance)
-        for code in (parts(language)[0], parts(language)[-1])
-    )
+    codes = Target(language).languages
+    told, asks = (artificial(code, options.overlap, options.loans, options.distance) for code in (codes[0], codes[-1]))
     fact = question.facts[question.asked]
     sentences = [told.sentence(each) for each in question.facts]
     start, end = told.mention(fact, question.entity)
