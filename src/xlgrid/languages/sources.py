@@ -66,7 +66,9 @@ class Target(_Parsed):
         data, at, step = text.partition("@")
         codes = tuple(data.split("-"))
         if len(codes) > 2 or not all(codes) or "+" in data:
-            raise ValueError(f"{text!r} is neither a language nor a pair, context-question: write for instance en, or en-fr")
+            raise ValueError(
+                f"{text!r} is neither a language nor a pair, context-question: write for instance en, or en-fr"
+            )
         if at and not (step.isascii() and step.isdecimal() and not step.startswith("0")):
             raise ValueError(f"target {text!r}: after @ comes a step of its run on text, as in {data}@1000")
         return {"languages": codes, "step": int(step) if at else None}

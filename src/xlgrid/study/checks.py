@@ -119,7 +119,7 @@ def _begun(study: "Study") -> Iterator[str]:
 def _names(study: "Study") -> Iterator[str]:
     for name, entry in study.tasks.items():
         if entry.trained_on:
-            alike = [key for key, other in study.tasks.items() if task(other.kind).head == task(entry.kind).head]
+            alike = [key for key, other in study.tasks.items() if task(other.kind).head is task(entry.kind).head]
             alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
             yield from _among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
     for name, grid in study.grids.items():
@@ -204,10 +204,13 @@ def _first(study: "Study", name: str, first: str | None) -> Iterator[str]:
         yield f"tasks.{name}.start: tasks begin with one another in a circle: {' -> '.join([*chain, str(last)])}"
         return
     ours, theirs = (task(study.tasks[key].kind) for key in (name, first))
-    for what in ("head", "labels") if ours.head in ("sequence", "token") else ("head",):
-        if (one := getattr(ours, what)) != (other := getattr(theirs, what)):
+    for what, here, there in (
+        ("head", ours.head.name, theirs.head.name),
+        *([("labels", ours.labels, theirs.labels)] if ours.head.output_per_label else []),
+    ):
+        if here != there:
             yield (
-                f"tasks.{name}.start: runs begin with the head of task {first}, too, but its {what} is {other}, and {one} "
+                f"tasks.{name}.start: runs begin with the head of task {first}, too, but its {what} is {there}, and {here} "
                 "here: name a task of the same kind"
             )
 
