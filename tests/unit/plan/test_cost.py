@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from xlgrid.cli import app
-from xlgrid.data import batches
+from xlgrid.heads import HEADS
+from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Source
 from xlgrid.models import parameters
 from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
@@ -101,7 +103,7 @@ def test_parameters_are_those_of_the_formulas(study: Study) -> None:
             RUN,
             RUN._replace(method="bitfit"),
             RUN._replace(method="pair"),
-            RUN._replace(task="mlm", method="query", source="en-fr"),
+            RUN._replace(task="mlm", method="query", source=Source("en-fr")),
         )
     )
     assert full == (total, total, total, LAYERS * layer, LAYERS * layer)
@@ -119,7 +121,7 @@ def test_parameters_are_those_of_the_formulas(study: Study) -> None:
 def test_encoders_of_the_hub_have_their_real_sizes(hub: str, expected: int) -> None:
     from transformers import AutoConfig
 
-    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), "sequence", 3, "full-ft", {})
+    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), HEADS["sequence"], 3, "full-ft", {})
     assert counted.total == expected + 3 * 768 + 3
     assert counted.passed == 12 * (12 * 768**2 + 13 * 768), "the layers, without embeddings"
 
@@ -169,16 +171,15 @@ def settings(**given: Any) -> Training:
 )
 def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
     given = settings(epochs=epochs, batch_size=batch, curriculum=curriculum)
-    tokens = batches.Tokens(
+    tokens = Tokens(
+        head="sequence",
+        label_names=("no", "yes"),
+        pad_id=0,
         values=np.zeros(5 * n, np.int32),
         offsets=5 * np.arange(n + 1),
         contexts=np.full(n, 5),
-        labels=np.zeros(n, np.int64),
-        depths=None,
-        head="sequence",
-        names=("no", "yes"),
-        pad_id=0,
-        switched=np.zeros(n, bool),
+        languages=("en",),
+        language_of=np.zeros((n, 2), np.int16),
     )
     steps = length(given, n, 5, {})[0]
     try:
@@ -221,7 +222,7 @@ def test_a_measured_run_takes_what_it_took(study: Study) -> None:
     estimate = Estimate(study, Assumed())
     measured = replace(estimate, assumed=estimate.measured(record()))
     assert measured.run(RUN).hours * 3600 == pytest.approx(90)
-    assert measured.run(RUN._replace(source="en+en-fr")).hours * 3600 == pytest.approx(90)
+    assert measured.run(RUN._replace(source=Source("en+en-fr"))).hours * 3600 == pytest.approx(90)
 
 
 @pytest.mark.parametrize(
@@ -276,8 +277,11 @@ def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
 def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
     one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
     all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
-    assert 10 * one.run(RUN._replace(source="fr")).evaluated == all_alike.run(RUN._replace(source="fr")).evaluated
-    assert one.run(RUN._replace(source="en")) == all_alike.run(RUN._replace(source="en"))
+    assert (
+        10 * one.run(RUN._replace(source=Source("fr"))).evaluated
+        == all_alike.run(RUN._replace(source=Source("fr"))).evaluated
+    )
+    assert one.run(RUN._replace(source=Source("en"))) == all_alike.run(RUN._replace(source=Source("en")))
     cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
     assert cells[0] < cells[1]
 
@@ -326,7 +330,7 @@ def test_the_default_of_the_command_is_that_of_the_module() -> None:
 
 
 def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
     read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
     trained = Estimate(study, Assumed()).run(query)
@@ -334,7 +338,7 @@ def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
 
 
 def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
     kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
     plain = Estimate(study, Assumed()).run(query)
@@ -362,7 +366,7 @@ def test_a_head_has_its_parameters_whatever_the_labels(family: str, head: str, e
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     config = AutoConfig.for_model(family, vocab_size=50, **size)
     pooler = 8 * 8 + 8 if head == "choice" else 0
-    assert parameters.count(config, head, 3, "full-ft", {}).total - _encoder(config) == expected + pooler
+    assert parameters.count(config, HEADS[head], 3, "full-ft", {}).total - _encoder(config) == expected + pooler
 
 
 def _encoder(config: Any) -> int:
