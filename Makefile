@@ -12,7 +12,7 @@ demo: .venv/installed
 test: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 	$(BIN)/python -m pytest --ignore tests/unit
-	$(BIN)/python -m pytest packages/snakemake-executor-plugin-submitit
+	$(BIN)/python -m pytest -m "slow or not slow" packages/snakemake-executor-plugin-submitit
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ from workflow import environment
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses
 
+pytestmark = pytest.mark.slow
 # A job that goes on once the test says so.
 GATE = "until [ -e go ]; do sleep 0.1; done"
 
