@@ -399,6 +399,6 @@ def test_the_head_may_run_in_a_job(grid: Grid) -> None:
         text=True,
         timeout=30,
     ).stdout.strip()
-    wait("the head ends", lambda: job not in grid.jobs(), 60, report=grid.report)
+    wait("the head ends", lambda: job not in grid.tasks(), 60, report=grid.report)
     assert grid.starts() == once(4), grid.report()
     assert list(grid.history().values()) == 2 * ["COMPLETED"], f"the head, and the jobs in a task: {grid.report()}"
