@@ -12,8 +12,7 @@ from xlgrid.exhibits.schema import compared, contrasts, needed, references, tabu
 from xlgrid.plan.grid import cells, constraint, explain, files, runs, starting_runs
 from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.tasks import MLM
-from xlgrid.languages.sources import data_of
-from xlgrid.languages import parts
+from xlgrid.languages.sources import Source, Target
 from xlgrid.study.schema import load_study
 from xlgrid.tasks import task
 
@@ -43,8 +42,8 @@ def from_origin(origin):
 
 
 SOURCES = {run.source for run in RUNS}
-LANGUAGES = {code for source in SOURCES for code in data_of(source).split("+")}
-LANGUAGES |= {data_of(cell.target) for cell in CELLS} | set(STUDY.languages)
+LANGUAGES = {part for source in SOURCES for part in source.parts}
+LANGUAGES |= {cell.target.data for cell in CELLS} | set(STUDY.languages)
 ALLOWED = {
     "study": among([STUDY.name]),
     "task": among([*STUDY.tasks, MLM]),
@@ -72,7 +71,7 @@ def source_tokens(wildcards, split):
     if task != MLM:
         task, _ = STUDY.entry(task, split)
     folder = f"results/{STUDY.name}/tokens/{task}/{wildcards.encoder}"
-    return [f"{folder}/{language}/{split}.arrow" for language in data_of(wildcards.source).split("+")]
+    return [f"{folder}/{language}/{split}.arrow" for language in Source(wildcards.source).parts]
 
 
 def named(kind, wildcards):

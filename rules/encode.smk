@@ -108,7 +108,7 @@ rule tokens:
 
 rule text_tokens:
     input:
-        text=lambda w: expand("results/{{study}}/text/{code}.parquet", code=parts(w.language)),
+        text=lambda w: expand("results/{{study}}/text/{code}.parquet", code=Target(w.language).languages),
         tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
     output:
         train="results/{study}/tokens/mlm/{encoder}/{language}/train.arrow",

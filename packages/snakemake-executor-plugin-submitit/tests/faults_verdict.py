@@ -108,7 +108,7 @@ def doubled(
                 # by an interrupted head too,
                 or (event["kind"] == "cancelled by the head" and interrupted(event["time"], records))
                 # or what is known of it was damaged.
-                or (event["kind"] == "damage" and job in event["jobs"] and not event["path"].endswith(".told"))
+                or (event["kind"] == "damage" and job in event["jobs"] and not event["path"].endswith(".closed"))
             )
         ]
         renewed = any(before.time < run.time < after.time for run in runs[needs]) if needs else False

@@ -30,7 +30,7 @@ DIRECTED = {
     "no fault": faults.Trial(1, [Plan(kind, kind, 0.02) for kind in faults_jobs.WEIGHTS], []),
     "head while it submits": faults.Trial(1, WORKS, [(0.0, "kill head while it submits", 0.5)]),
     "head while jobs run": faults.Trial(1, WORKS, [(0.25, "kill head", 0.5)]),
-    "head between its record and told": faults.Trial(1, WORKS, [], dies={1: 2, 2: 1}),
+    "head between its record and close": faults.Trial(1, WORKS, [], dies={1: 2, 2: 1}),
     "head after a failure in a bundle that goes on": faults.Trial(
         1, [Plan("c0", "fails", 0.0), *WORKS[1:]], [], dies={1: 1}, width=1
     ),
@@ -78,20 +78,20 @@ def bundle(tmp_path: Path) -> Path:
     return tmp_path / "0"
 
 
-def test_status_is_found_while_it_is_told(bundle: Path, monkeypatch: pytest.MonkeyPatch):
+def test_status_is_found_while_it_is_closed(bundle: Path, monkeypatch: pytest.MonkeyPatch):
     """A worker that starts again may list the status files just before the head renames one."""
     listed = os.listdir(bundle / "status")
-    bundles.tell(bundle, 0)
+    bundles.close_job(bundle, 0)
     monkeypatch.setattr(bundles.os, "listdir", lambda _: listed)
-    assert [(number, status.state, told) for number, status, told in bundles.read_statuses(bundle)] == [
+    assert [(number, status.state, closed) for number, status, closed in bundles.read_statuses(bundle)] == [
         (0, "done", True)
     ]
 
 
-def test_what_was_told_has_ended_even_if_its_file_is_damaged(bundle: Path):
-    bundles.tell(bundle, 0)
-    (bundle / "status" / "0.told").write_text("")
-    assert [(status.final, told) for _, status, told in bundles.read_statuses(bundle)] == [(True, True)]
+def test_what_was_closed_has_ended_even_if_its_file_is_damaged(bundle: Path):
+    bundles.close_job(bundle, 0)
+    (bundle / "status" / "0.closed").write_text("")
+    assert [(status.final, closed) for _, status, closed in bundles.read_statuses(bundle)] == [(True, True)]
 
 
 # That the verdict of a trial is worth something.
@@ -104,11 +104,11 @@ def finished(tmp_path: Path) -> tuple[faults.Trial, Path]:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "out" / "c0").write_text("begin c0\nend c0\n")
     (tmp_path / "runs.log").write_text("c0 1_0 77 10.0 start\nc0 1_0 77 10.1 end\n")
-    told = [
+    records = [
         {"time": 10.2, "head": 1, "what": "success", "job": "c0", "task": "1_0", "whole": True},
-        {"time": 10.2, "head": 1, "what": "told", "job": "c0"},
+        {"time": 10.2, "head": 1, "what": "closed", "job": "c0"},
     ]
-    (tmp_path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in told))
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records))
     (tmp_path / "controller.jsonl").write_text(
         json.dumps({"time": 9.0, "kind": "submitted", "task": "1_0", "jobs": ["c0"], "folder": "/x/0"}) + "\n"
     )

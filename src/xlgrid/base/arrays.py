@@ -1,4 +1,4 @@
-"""Types of numpy arrays that several packages name, and the segments of a batch."""
+"""Types of NumPy arrays that several packages share, and the segments of a batch."""
 
 from dataclasses import dataclass
 

@@ -20,8 +20,7 @@ from xlgrid.data.tokenize_text import DEV_EVERY
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.exhibits.schema import contrasts, needed
 from xlgrid.heads import HEADS
-from xlgrid.languages import parts
-from xlgrid.languages.sources import data_of
+from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, configuration, count
 from xlgrid.plan.grid import cells, runs
 from xlgrid.results.identity import Cell, Run
@@ -112,14 +111,14 @@ class Estimate:
                 name, _, code = name.partition(":")
                 if name not in known:
                     raise ValueError(f"--{option}: {unknown('task or kind of task', name, known)}")
-                if code and (option == "tokens" or any(part not in self.study.languages for part in parts(code))):
+                if code and (option == "tokens" or not {*Target(code).languages} <= {*self.study.languages}):
                     raise ValueError(f"--{option} {name}: {unknown('language', code, self.study.languages)}")
         for name, sizes in self.assumed.examples.items():
             if len(sizes) != (wanted := 2 if name.partition(":")[0] == MLM else 3):
                 splits = ",".join(split.upper() for split in data.SPLITS[:wanted])
                 raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(sizes)}")
         trained = [run for run in self.all if self._trains(run)]
-        texts = dict.fromkeys(code for run in trained if run.task == MLM for code in data_of(run.source).split("+"))
+        texts = dict.fromkeys(code for run in trained if run.task == MLM for code in run.source.parts)
         tasks = dict.fromkeys(run.task for run in trained if run.task != MLM)
         tasks |= dict.fromkeys(self.study.entry(name, "train")[0] for name in tasks)
         untold = [code for code in texts if self.sizes(MLM, code) is None]
@@ -158,7 +157,7 @@ class Estimate:
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Run]) -> Cost:
         found = [*map(self.run, trained)]
-        found += [self.evaluation(cell.run, self._known(cell.task, data_of(cell.target))[2]) for cell in evaluated]
+        found += [self.evaluation(cell.run, self._known(cell.task, cell.target.data)[2]) for cell in evaluated]
         found += [self.evaluation(run, 2 * min(SAMPLES, self._known(run.task)[2])) for run in compared]
         return total(found)
 
@@ -172,7 +171,7 @@ class Estimate:
         stored *= 1 + len(settings.snapshots)
         name = run.task if run.task == MLM else self.study.entry(run.task, "train")[0]
         # A mix has as many examples as one of its parts, but for text.
-        codes = data_of(run.source).split("+")[: None if run.task == MLM else 1]
+        codes = run.source.parts[: None if run.task == MLM else 1]
         train, dev, *_ = map(sum, zip(*(self._known(name, code) for code in codes), strict=True))
         steps, examples = length(settings, train, self.tokens(name), self._options(name))
         scored = min(settings.evaluations, steps) * dev
@@ -227,7 +226,7 @@ class Estimate:
         if entry is None:
             text = self.study.text
             dev = min(math.ceil(text.sentences / DEV_EVERY), text.dev_inputs)
-            return None if any(map(text.fetches, parts(code))) else (text.sentences - dev, dev)
+            return None if any(map(text.fetches, Target(code).languages)) else (text.sentences - dev, dev)
         if entry.data:
             return None
         kind = task(entry.kind)

@@ -11,7 +11,7 @@ from operator import itemgetter, ne
 from typing import TYPE_CHECKING
 
 from xlgrid.base.names import unknown
-from xlgrid.languages.sources import data_of
+from xlgrid.languages.sources import Source
 from xlgrid.results.identity import Cell, Contrast, Run, parse
 from xlgrid.tasks import MLM
 
@@ -28,15 +28,14 @@ def cells(study: "Study") -> list[Cell]:
     """
     found: dict[Cell, str] = {}
     for name, grid in study.grids.items():
-        sources = [code for value in grid.source for code in study.expand(value, grid)]
-        targets = [code for value in grid.target for code in study.expand(value, grid)]
+        sources, targets = study.sources(grid), study.targets(grid)
         if grid.snapshots:
-            targets = [f"{target}@{step}" for target, step in product(targets, grid.snapshots)]
+            targets = [target.at(step) for target, step in product(targets, grid.snapshots)]
         own = {method for method in grid.method if (start := study.methods[method].start) and start.at == "target"}
         for axes in product(grid.task, grid.encoder, grid.method, sources, targets, grid.seed):
             cell = Cell(study.name, *axes)
             if cell.method in own:
-                cell = cell._replace(source=f"{cell.source}@{cell.target}")
+                cell = cell._replace(source=cell.source.aimed_at(cell.target))
             if cell in found:
                 raise ValueError(
                     f"study {study.name}: the cell {cell.path} is made twice, by grids {found[cell]!r} and {name!r}: "
@@ -73,14 +72,13 @@ def started_from(start: "Start | None", made: Run | Cell) -> list[Run]:
     """The run on text that `start` names for a run, or for a cell by its target: none or one."""
     if start is None:
         return []
-    source: str | None
-    data, _, own = made.source.partition("@")
+    source: Source | None
     if start.at == "target":
-        source = own
+        source = Source(made.source.for_target) if made.source.for_target else None
     elif start.at == "both" and isinstance(made, Cell):
-        source = start.of_target(data_of(made.target), data)
+        source = start.of_target(made.target.data, made.source.data)
     else:
-        source = start.of_source(data)
+        source = start.of_source(made.source.data)
     return [Run(made.study, MLM, made.encoder, start.method, source, start.seed)] if source else []
 
 
@@ -129,7 +127,7 @@ def explain(path: str, study: "Study") -> str:
 
 
 def _differ(ours: object, theirs: object) -> bool:
-    return data_of(str(ours)) != data_of(str(theirs))
+    return getattr(ours, "data", ours) != getattr(theirs, "data", theirs)
 
 
 def constraint(values: Iterable[str]) -> str:

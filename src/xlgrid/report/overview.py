@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from xlgrid.languages import parts
-from xlgrid.languages.sources import data_of
 from xlgrid.plan.grid import runs, starting_runs
 from xlgrid.report import ledger
 from xlgrid.results.identity import Cell, Run
@@ -50,14 +48,14 @@ class Overview(NamedTuple):
 def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
     """File and log of every job that a cell or run rests on, in the order in which the rules run them; its own is last."""
     results, logs = f"results/{study.name}", f"results/{study.name}/logs"
-    sources, targets = data_of(made.source).split("+"), [data_of(made.target)] if isinstance(made, Cell) else []
+    sources, targets = made.source.parts, [made.target.data] if isinstance(made, Cell) else []
     # Read, not trained.
     imported = made.task == MLM and study.methods[made.method].imported is not None
     run = made.run if isinstance(made, Cell) else made
     for start in dict.fromkeys([*starting_runs(study, run), *starting_runs(study, made)]):
         yield from jobs(study, start)
     if run.task == MLM and not imported:
-        for code in dict.fromkeys(code for source in sources for code in parts(source)):
+        for code in made.source.languages:
             yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
     splits = [(code, split) for code in sources for split in ("train", "dev") if not imported]
     splits += [(code, "test") for code in targets]

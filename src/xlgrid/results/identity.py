@@ -5,34 +5,67 @@ Only identity stands in a path, so that a path says what the file holds, and `pa
 
 from typing import NamedTuple
 
-from xlgrid.languages.sources import data_of
+from xlgrid.languages.sources import Source, Target
 
 
-class Run(NamedTuple):
-    """One training. The source is a language, a pair, a mix, or one of these for a target (`en@qu`)."""
-
+class _RunAxes(NamedTuple):
     study: str
     task: str
     encoder: str
     method: str
-    source: str
+    source: Source
     seed: int
+
+
+class _CellAxes(NamedTuple):
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    target: Target
+    seed: int
+
+
+class _ContrastAxes(NamedTuple):
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    target: Target
+    other: Target
+    seed: int
+
+
+class Run(_RunAxes):
+    """One training. The source is a language, a pair, a mix, or one of these for a target (`en@qu`).
+
+    Raises:
+        ValueError: the source cannot be parsed.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int) -> "Run":
+        return super().__new__(cls, study, task, encoder, method, Source(source), seed)
 
     @property
     def folder(self) -> str:
         return f"results/{self.study}/runs/{self.task}/{self.encoder}/{self.method}/{self.source}/seed{self.seed}"
 
 
-class Cell(NamedTuple):
-    """One evaluation: a run on a target. The target is a language or a pair, or one of these as of a step (`qu@1000`)."""
+class Cell(_CellAxes):
+    """One evaluation: a run on a target. The target is a language or a pair, or one of these as of a step (`qu@1000`).
 
-    study: str
-    task: str
-    encoder: str
-    method: str
-    source: str
-    target: str
-    seed: int
+    Raises:
+        ValueError: the source or the target cannot be parsed.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, target: str, seed: int) -> "Cell":
+        return super().__new__(cls, study, task, encoder, method, Source(source), Target(target), seed)
 
     @property
     def run(self) -> Run:
@@ -42,9 +75,9 @@ class Cell(NamedTuple):
     def shown(self) -> "Cell":
         """The cell as exhibits and claims name it: source and target without what follows @."""
         # Every exhibit asks this of every cell, so the common case returns at once.
-        if "@" not in self.source and "@" not in self.target:
+        if self.source.for_target is None and self.target.step is None:
             return self
-        return self._replace(source=data_of(self.source), target=data_of(self.target))
+        return self._replace(source=self.source.data, target=self.target.data)
 
     @property
     def encoder_folder(self) -> str:
@@ -52,7 +85,7 @@ class Cell(NamedTuple):
 
     @property
     def tokens(self) -> str:
-        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{data_of(self.target)}/test.arrow"
+        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{self.target.data}/test.arrow"
 
     @property
     def path(self) -> str:
@@ -60,17 +93,20 @@ class Cell(NamedTuple):
         return f"results/{self.study}/cells/{middle}/seed{self.seed}.json"
 
 
-class Contrast(NamedTuple):
-    """The comparison of a run's attention on two targets."""
+class Contrast(_ContrastAxes):
+    """The comparison of a run's attention on two targets.
 
-    study: str
-    task: str
-    encoder: str
-    method: str
-    source: str
-    target: str
-    other: str
-    seed: int
+    Raises:
+        ValueError: the source or a target cannot be parsed.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, study: str, task: str, encoder: str, method: str, source: str, target: str, other: str, seed: int
+    ) -> "Contrast":
+        targets = Target(target), Target(other)
+        return super().__new__(cls, study, task, encoder, method, Source(source), *targets, seed)
 
     @property
     def cells(self) -> tuple[Cell, Cell]:

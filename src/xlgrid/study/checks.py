@@ -25,8 +25,8 @@ from xlgrid.exhibits.schema import (
     contrasts,
     stands_beside,
 )
-from xlgrid.languages import language, parts
-from xlgrid.languages.sources import data_of
+from xlgrid.languages import language
+from xlgrid.languages.sources import Source, Target
 from xlgrid.plan.grid import cells, runs
 from xlgrid.tasks import MLM, TASKS, task
 from xlgrid.training.recipe import Training
@@ -72,7 +72,7 @@ def _languages(study: "Study") -> Iterator[str]:
     for name, members in study.groups.items():
         if name in study.languages:
             yield f"groups.{name}: a language of this study has this name: choose another"
-        codes = [code for member in members for code in parts(member)]
+        codes = [code for member in members for code in Source(member).languages]
         yield from _among(f"groups.{name}", _LANGUAGE, codes, study.languages)
     for name, grid in study.grids.items():
         yield from _among(f"grids.{name}.languages", _LANGUAGE, grid.languages, study.languages)
@@ -99,8 +99,8 @@ def _methods(study: "Study") -> Iterator[str]:
         if method.start:
             place = f"methods.{name}.start"
             yield from _among(f"{place}.method", "method", [method.start.method], study.methods)
-            told = [*method.start.pairs, *(method.start.source or "").split("+")]
-            codes = [code for one in told if one for code in parts(one)]
+            texts = [*method.start.pairs, *([method.start.source] if method.start.source else [])]
+            codes = [code for text in texts for code in text.languages]
             yield from _among(place, _LANGUAGE, codes, study.languages)
     if MLM in study.tasks:
         yield f"tasks.{MLM}: the name is taken, by runs on text: choose another"
@@ -128,7 +128,8 @@ def _names(study: "Study") -> Iterator[str]:
         for axis in ("source", "target"):
             for value in getattr(grid, axis):
                 try:
-                    study.expand(value, grid)
+                    for text in study.expand(value, grid):
+                        Source(text) if axis == "source" else Target(text)
                 except ValueError as error:
                     yield f"grids.{name}.{axis}: {error}"
 
@@ -138,8 +139,7 @@ def _starts(study: "Study") -> Iterator[str]:
     for name, entry in study.tasks.items():
         yield from _first(study, name, entry.start)
     for name, grid in study.grids.items():
-        sources = [code for value in grid.source for code in study.expand(value, grid)]
-        targets = [code for value in grid.target for code in study.expand(value, grid)]
+        sources, targets = study.sources(grid), study.targets(grid)
         for key in grid.method:
             start = study.methods[key].start
             made = methods.make(study.methods[key].base, study.methods[key].options)
@@ -155,23 +155,24 @@ def _starts(study: "Study") -> Iterator[str]:
                 )
             if start is None:
                 continue
-            wrong = [one for one in dict.fromkeys((*sources, *targets)) if "+" in one or len(parts(one)) > 1]
+            trained = dict.fromkeys((*sources, *map(Source, targets)))
+            wrong = [source for source in trained if len(source.parts) > 1 or source.parts[0].is_pair]
             if start.at == "target" and wrong:
                 yield (
                     f"grids.{name}: runs of method {key} begin with the run on text of their target, a language, and train "
                     f"on one: leave out {', '.join(wrong)}"
                 )
                 continue
-            lone = []
+            lone: list[Target] = []
             for source in sources:
                 try:
-                    lone += [source] if start.of_source(source) is None else []
+                    lone += source.parts if start.of_source(source) is None else ()
                 except ValueError as error:
                     yield f"grids.{name}.source: method {key}: {error}"
             if start.at == "both" and start.missing == "none":
-                lone += [target for target in targets if start.of_target(target, "") is None]
+                lone += [target for target in targets if start.of_target(target, sources[0]) is None]
             if lone and not _goes_alone(made):
-                codes = ", ".join(dict.fromkeys(code for value in lone for code in value.split("+")))
+                codes = ", ".join(dict.fromkeys(lone))
                 yield (
                     f"grids.{name}: method {key} has no run on text of {codes}, and what it does not train would stay untrained: "
                     f"add it to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
@@ -218,7 +219,7 @@ def _snapshots(study: "Study") -> Iterator[str]:
     """Trainings reach the steps of their snapshots, and those of text keep what the grids ask for."""
     setting = [f"training.{i}.set" for i, entry in enumerate(study.training) if "snapshots" in entry.set]
     # Settings are the same for every seed, and for every target that a source has a run for.
-    alike = {run._replace(source=data_of(run.source), seed=0): run for run in (runs(study) if setting else ())}
+    alike = {run._replace(source=run.source.data, seed=0): run for run in (runs(study) if setting else ())}
     for run in alike.values():
         made = study.recipe(*run[1:]).training
         if made.steps and (last := max(made.snapshots, default=0)) > made.steps:
@@ -237,9 +238,7 @@ def _snapshots(study: "Study") -> Iterator[str]:
                     "`imported`, and imported adapters have no steps: leave one of the two out"
                 )
                 continue
-            axes = (
-                [code for value in axis for code in study.expand(value, grid)] for axis in (grid.target, grid.source)
-            )
+            axes = study.targets(grid), study.sources(grid)
             spoken = {start.of_target(target, source): target for target, source in product(*axes)}
             for text, target in spoken.items():
                 if text is None:
@@ -263,10 +262,9 @@ def _spoken(study: "Study") -> Iterator[str]:
             if not study.text.fetches(code) and not any(made.speaks(code) for made in TASKS.values()):
                 yield f"encoders.{name}.mini: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
-        values = [value for axis in (grid.source, grid.target) for each in axis for value in study.expand(each, grid)]
-        told = [part for value in values for part in value.split("+")]
-        codes = dict.fromkeys(code for part in told for code in parts(part))
-        pairs = [part for part in told if len(parts(part)) > 1]
+        parts = [*(part for source in study.sources(grid) for part in source.parts), *study.targets(grid)]
+        codes = dict.fromkeys(code for part in parts for code in part.languages)
+        pairs = [part for part in parts if part.is_pair]
         for key in _with_first(study, grid.task):
             entry = study.tasks[key]
             made = task(entry.kind)
@@ -287,9 +285,8 @@ def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
     for split in SPLITS:
         name, entry = study.entry(key, split)
         if entry.data:
-            values = grid.target if split == "test" else grid.source
-            told = (part for value in values for each in study.expand(value, grid) for part in each.split("+"))
-            for part in dict.fromkeys(told):
+            trained = (part for source in study.sources(grid) for part in source.parts)
+            for part in dict.fromkeys(study.targets(grid) if split == "test" else trained):
                 if not (origin := entry.data.of(split, part)).has(part):
                     yield lacking(name, origin, split, part)
 
@@ -384,7 +381,7 @@ def _contrasted(study: "Study", place: str, exhibit: Attention, targets: Iterabl
     if wrong := list(_among(f"{place}.targets", "target", exhibit.targets, targets)):
         yield from wrong
         return
-    contexts = [parts(target)[0] for target in exhibit.targets]
+    contexts = [Target(target).languages[0] for target in exhibit.targets]
     if contexts[0] != contexts[1]:
         yield (
             f"{place}.targets: attention is compared over the tokens of one context, got contexts in "

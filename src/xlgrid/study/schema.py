@@ -23,8 +23,8 @@ from xlgrid.base.settings import Strict, plainly
 from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits.schema import AnyExhibit, Exhibit, Naming, Published, stands_beside
-from xlgrid.languages import Language, language, parts
-from xlgrid.languages.sources import data_of
+from xlgrid.languages import Language, language
+from xlgrid.languages.sources import Source, Target
 from xlgrid.results.claims import Claim
 from xlgrid.study.checks import problems
 from xlgrid.tasks import MLM, task
@@ -238,16 +238,27 @@ class Study(Strict):
             return tuple(f"{value[:-2]}-{code}" for code in codes if code != value[:-2])
         if value.startswith("X-") and value[2:] in codes:
             return tuple(f"{code}-{value[2:]}" for code in codes if code != value[2:])
-        for part in value.split("+"):
-            if len(parts(part)) > 2:
-                raise ValueError(
-                    f"{part!r} is neither a language nor a pair, context-question, such as {codes[0]}-{codes[-1]}"
-                )
-            for code in parts(part):
-                if code not in codes:
-                    groups = ["mono", *(f"{c}-X" for c in codes), *(f"X-{c}" for c in codes), *self.groups]
-                    raise ValueError(unknown("language or group", code, [*codes, *groups]))
+        for code in Source(value).languages:
+            if code not in codes:
+                groups = ["mono", *(f"{c}-X" for c in codes), *(f"X-{c}" for c in codes), *self.groups]
+                raise ValueError(unknown("language or group", code, [*codes, *groups]))
         return (value,)
+
+    def sources(self, grid: Grid) -> list[Source]:
+        """The sources of a grid, groups expanded.
+
+        Raises:
+            ValueError: as `expand`.
+        """
+        return [Source(text) for value in grid.source for text in self.expand(value, grid)]
+
+    def targets(self, grid: Grid) -> list[Target]:
+        """The targets of a grid, groups expanded, without `snapshots`.
+
+        Raises:
+            ValueError: as `expand`, or a target is a mix.
+        """
+        return [Target(text) for value in grid.target for text in self.expand(value, grid)]
 
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis: of groups of sources, the members.
@@ -266,11 +277,10 @@ class Study(Strict):
         Raises:
             ValueError: no such group.
         """
-        trained = source.split("+")
-        known = {code for part in trained for code in parts(part)}
+        trained, known = Source(source).parts, set(Source(source).languages)
         families = {language(code).family for code in known}
         scripts = {language(code).script for code in known}
-        ends = parts(target)
+        ends = Target(target).languages
         relation = {
             "all": True,
             "in-language": target in trained,
@@ -338,21 +348,24 @@ class Study(Strict):
         Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
         """
         entry = self.methods[method]
-        identity = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": source}
-        matched = identity | {"source": data_of(source)}
+        axes = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": Source(source).data}
         settings: dict[str, Any] = {}
         for rule in self.training:
-            if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
+            if all(axes[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= rule.set
         return Recipe(
             study=self.name,
+            task=task,
             kind=MLM if task == MLM else self.tasks[task].kind,
+            encoder=encoder,
+            method=method,
+            base=entry.base,
             options=entry.options,
+            source=Source(source),
             seed=seed,
             training=Training(**settings),
             start=entry.start if task != MLM else None,
             first=self.tasks[task].start if task != MLM else None,
-            **identity,
         )
 
 

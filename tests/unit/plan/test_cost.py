@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from xlgrid.cli import app
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Source
 from xlgrid.models import parameters
 from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
@@ -102,7 +103,7 @@ def test_parameters_are_those_of_the_formulas(study: Study) -> None:
             RUN,
             RUN._replace(method="bitfit"),
             RUN._replace(method="pair"),
-            RUN._replace(task="mlm", method="query", source="en-fr"),
+            RUN._replace(task="mlm", method="query", source=Source("en-fr")),
         )
     )
     assert full == (total, total, total, LAYERS * layer, LAYERS * layer)
@@ -221,7 +222,7 @@ def test_a_measured_run_takes_what_it_took(study: Study) -> None:
     estimate = Estimate(study, Assumed())
     measured = replace(estimate, assumed=estimate.measured(record()))
     assert measured.run(RUN).hours * 3600 == pytest.approx(90)
-    assert measured.run(RUN._replace(source="en+en-fr")).hours * 3600 == pytest.approx(90)
+    assert measured.run(RUN._replace(source=Source("en+en-fr"))).hours * 3600 == pytest.approx(90)
 
 
 @pytest.mark.parametrize(
@@ -276,8 +277,11 @@ def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
 def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
     one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
     all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
-    assert 10 * one.run(RUN._replace(source="fr")).evaluated == all_alike.run(RUN._replace(source="fr")).evaluated
-    assert one.run(RUN._replace(source="en")) == all_alike.run(RUN._replace(source="en"))
+    assert (
+        10 * one.run(RUN._replace(source=Source("fr"))).evaluated
+        == all_alike.run(RUN._replace(source=Source("fr"))).evaluated
+    )
+    assert one.run(RUN._replace(source=Source("en"))) == all_alike.run(RUN._replace(source=Source("en")))
     cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
     assert cells[0] < cells[1]
 
@@ -312,6 +316,7 @@ def printed(study: str) -> str:
     return result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020"])
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
     told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
@@ -325,7 +330,7 @@ def test_the_default_of_the_command_is_that_of_the_module() -> None:
 
 
 def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
     read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
     trained = Estimate(study, Assumed()).run(query)
@@ -333,7 +338,7 @@ def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
 
 
 def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
     kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
     plain = Estimate(study, Assumed()).run(query)

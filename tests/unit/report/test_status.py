@@ -294,7 +294,8 @@ def test_a_box_is_dim_only_while_nothing_of_it_is_done() -> None:
 
 @settings(max_examples=40)
 @given(
-    st.lists(st.text("abcdefgh-", min_size=1, max_size=9), unique=True, min_size=1, max_size=40), st.integers(24, 120)
+    st.lists(st.from_regex(r"[a-h]{1,9}|[a-h]{1,4}-[a-h]{1,4}", fullmatch=True), unique=True, min_size=1, max_size=40),
+    st.integers(24, 120),
 )
 def test_a_matrix_is_as_wide_as_there_is_room_and_nothing_in_it_is_cut(targets: list[str], width: int) -> None:
     planned = {
