@@ -14,7 +14,7 @@ from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.tasks import MLM
 from xlgrid.languages.sources import data_of
 from xlgrid.languages import parts
-from xlgrid.study.schema import load_study
+from xlgrid.plan.load import load_study
 from xlgrid.tasks import task
 
 # A study of many cells is millions of objects of Snakemake, which looking for garbage among slows by half.

@@ -239,8 +239,8 @@ def attention(contrast: str) -> None:
 @app.command()
 def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
+    from xlgrid.plan.load import load_study
     from xlgrid.report.render import render_exhibit
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -250,8 +250,8 @@ def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Op
 @app.command()
 def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
+    from xlgrid.plan.load import load_study
     from xlgrid.results.verdicts import render_claims
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -270,10 +270,10 @@ def status(
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
     from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_study
     from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import look
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -308,7 +308,7 @@ def cost(
 ) -> None:
     """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
     from xlgrid.plan import cost
-    from xlgrid.study.schema import load_study
+    from xlgrid.plan.load import load_study
 
     with _plainly():
         assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
@@ -323,11 +323,11 @@ def partial(
 ) -> None:
     """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
     from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_study
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
     from xlgrid.report.render import render_exhibit
     from xlgrid.report.status import show
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)

@@ -11,7 +11,6 @@ from xlgrid.base.files import whole
 from xlgrid.data.encoders import check_encoder
 from xlgrid.data.sources import read_table, read_text
 from xlgrid.data.streams import Progress, rows
-from xlgrid.data.text import DEV_INPUTS
 from xlgrid.heads.spans import windows
 from xlgrid.tasks import Task, task
 
@@ -138,7 +137,7 @@ def tokenize_text(
     one_separator: bool = False,
     documents: Literal["cut", "split"] = "cut",
     max_length: int | None = None,
-    dev_inputs: int = DEV_INPUTS,
+    dev_inputs: int = 10_000,
 ) -> None:
     """Tokenise text, or the parallel texts of a pair side by side, for masked language modelling.
 

@@ -3,9 +3,11 @@
 Only identity stands in a path, so that a path says what the file holds, and `parse` reads the identity back.
 """
 
+import re
+from contextlib import suppress
 from typing import NamedTuple
 
-from xlgrid.languages.sources import data_of
+from xlgrid.languages.sources import Source, Target
 
 
 class Run(NamedTuple):
@@ -15,7 +17,7 @@ class Run(NamedTuple):
     task: str
     encoder: str
     method: str
-    source: str
+    source: Source
     seed: int
 
     @property
@@ -30,8 +32,8 @@ class Cell(NamedTuple):
     task: str
     encoder: str
     method: str
-    source: str
-    target: str
+    source: Source
+    target: Target
     seed: int
 
     @property
@@ -44,7 +46,7 @@ class Cell(NamedTuple):
         # Every exhibit asks this of every cell, so the common case returns at once.
         if "@" not in self.source and "@" not in self.target:
             return self
-        return self._replace(source=data_of(self.source), target=data_of(self.target))
+        return self._replace(source=Source(self.source).data, target=Target(self.target).data)
 
     @property
     def encoder_folder(self) -> str:
@@ -52,7 +54,7 @@ class Cell(NamedTuple):
 
     @property
     def tokens(self) -> str:
-        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{data_of(self.target)}/test.arrow"
+        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{Target(self.target).data}/test.arrow"
 
     @property
     def path(self) -> str:
@@ -67,15 +69,15 @@ class Contrast(NamedTuple):
     task: str
     encoder: str
     method: str
-    source: str
-    target: str
-    other: str
+    source: Source
+    target: Target
+    other: Target
     seed: int
 
     @property
     def cells(self) -> tuple[Cell, Cell]:
         """The cells of the two targets."""
-        cell = Cell(*self[:5], self.target, self.seed)
+        cell = Cell(self.study, self.task, self.encoder, self.method, self.source, self.target, self.seed)
         return cell, cell._replace(target=self.other)
 
     @property
@@ -100,17 +102,17 @@ def parse(path: str) -> Run | Cell | Contrast:
     pieces = path.rstrip("/").split("/")
     if pieces[0] == "results" and len(pieces) >= 8:
         study, kind, *rest = pieces[1:]
-        length = {"cells": 6, "attention": 7}.get(kind)
-        if len(rest) == length and rest[-1].startswith("seed") and rest[-1].endswith(".json"):
-            seed = rest.pop().removeprefix("seed").removesuffix(".json")
-            if _is_seed(seed):
-                task, encoder, method, source, target, *other = rest
-                if other:
-                    return Contrast(study, task, encoder, method, source, target, other[0], int(seed))
-                return Cell(study, task, encoder, method, source, target, int(seed))
-        if kind == "runs" and len(rest) in (5, 6) and rest[4].startswith("seed") and _is_seed(rest[4][4:]):
-            task, encoder, method, source, seed = rest[:5]
-            return Run(study, task, encoder, method, source, int(seed[4:]))
+        file = rest[-1].removesuffix(".json")
+        with suppress(ValueError):  # a language, pair or mix of them that cannot be
+            if kind == "cells" and len(rest) == 6 and file != rest[-1] and (seed := _seed(file)) is not None:
+                task, encoder, method, source, target, _ = rest
+                return Cell(study, task, encoder, method, Source(source), Target(target), seed)
+            if kind == "attention" and len(rest) == 7 and file != rest[-1] and (seed := _seed(file)) is not None:
+                task, encoder, method, source, target, other, _ = rest
+                return Contrast(study, task, encoder, method, Source(source), Target(target), Target(other), seed)
+            if kind == "runs" and len(rest) in (5, 6) and (seed := _seed(rest[4])) is not None:
+                task, encoder, method, source = rest[:4]
+                return Run(study, task, encoder, method, Source(source), seed)
     raise ValueError(
         f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json, "
         "results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json "
@@ -118,5 +120,7 @@ def parse(path: str) -> Run | Cell | Contrast:
     )
 
 
-def _is_seed(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and str(int(text)) == text
+def _seed(name: str) -> int | None:
+    """The number of `seed7`; None if the name is not written so."""
+    digits = name.removeprefix("seed")
+    return int(digits) if name.startswith("seed") and re.fullmatch(r"0|[1-9][0-9]*", digits) else None

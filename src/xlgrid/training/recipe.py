@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 
 
 class Phase(Strict):
@@ -68,13 +68,14 @@ class Training(Strict):
 
 
 class Start(Strict):
-    """The run on text, of task `mlm`, whose weights a run begins with: one for all (`source`), one for each of some
+    """The run on text whose weights a run begins with: one for all (`source`), one for each of some
     languages or pairs (`pairs`) or, with neither, one for each language.
 
     Where there are several, `at` says whose it is. What Foroutan et al. 2023, section 4.2 leave open are `reverse` and
     `missing`, which go with `pairs`.
     """
 
+    task: str = Field(description="the task of the run on text, of kind `mlm`")
     method: str = Field(description="of the run on text")
     source: str | None = Field(None, description="what it was trained on, where it is one for all")
     pairs: tuple[str, ...] = Field((), description="languages or pairs that have one of their own, where not all have")
@@ -84,7 +85,7 @@ class Start(Strict):
         "`Method.swaps` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
         "begins with the target's",
     )
-    seed: int = Field(1, ge=0)
+    seed: Seed = 1
     reverse: Literal["same", "none"] = Field(
         "same", description="a target fr-en takes that of en-fr, or counts as missing"
     )
