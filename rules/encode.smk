@@ -94,7 +94,7 @@ rule tokens:
         max_length=lambda w: STUDY.tasks[w.task].max_length,
         separators=lambda w: "--one-separator" if STUDY.tasks[w.task].separators == "one" else "",
         stride=lambda w: (
-            f"--stride {STUDY.tasks[w.task].stride}" if task(STUDY.tasks[w.task].kind).head == "span" else ""
+            f"--stride {STUDY.tasks[w.task].stride}" if task(STUDY.tasks[w.task].kind).head.has_stride else ""
         ),
         encoder=subpath(input.tokenizer, parent=True),
     shell:

@@ -155,7 +155,7 @@ def tokenize_text(
     dev_inputs: Annotated[int, typer.Option(help="most inputs for --dev")] = 10_000,
 ) -> None:
     """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
-    from xlgrid.data.tokenize import tokenize_text
+    from xlgrid.data.tokenize_text import tokenize_text
 
     with _plainly():
         tokenize_text([*texts], encoder, train, dev, one_separator, documents, max_length, dev_inputs)

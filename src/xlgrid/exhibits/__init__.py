@@ -1,0 +1,1 @@
+"""Tables and figures: their schema, their data and their drawing."""

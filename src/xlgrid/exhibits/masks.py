@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from xlgrid.base.arrays import Segments
 from xlgrid.base.files import write_text
 from xlgrid.exhibits.tables import Sheet, latex, markdown, number
 
@@ -57,11 +58,11 @@ def cells(exhibit: "Masks", methods: Mapping[str, "MethodEntry"]) -> pd.DataFram
     rows: list[dict[str, Any]] = []
     for name in exhibit.methods:
         method = make(methods[name].base, methods[name].options)
-        given = np.array([exhibit.context]), np.array([True]), length, torch.device("cpu")
+        segments = Segments(np.array([exhibit.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
         # Whoever draws a figure should not change what others draw from this generator.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(exhibit.seed)
-            drawn = method.arrange(*given, training=True)["layout"].masks(length)
+            drawn = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
         for which, mask in zip(MASKS[type(method)], drawn, strict=False):
             rows += [
                 {"method": name, "mask": which, "query": query, "key": key, "kept": int(mask[0, i, j])}

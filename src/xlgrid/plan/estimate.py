@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 from xlgrid.base.names import unknown
 from xlgrid.data import sources as data
-from xlgrid.data.tokenize import DEV_EVERY
+from xlgrid.data.tokenize_text import DEV_EVERY
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.exhibits.schema import contrasts, needed
+from xlgrid.heads import HEADS
 from xlgrid.languages import parts
 from xlgrid.languages.sources import data_of
 from xlgrid.models.parameters import Count, configuration, count
@@ -244,8 +245,8 @@ class Estimate:
         """The parameters of a run's model."""
         entry = self.study.tasks.get(run.task)
         kind = task(entry.kind) if entry else None
-        head, labels = (kind.head, len(kind.labels)) if kind else (MLM, 0)
-        place = run.encoder, head, labels, run.method
+        head, labels = (kind.head, len(kind.labels)) if kind else (HEADS["mlm"], 0)
+        place = run.encoder, head.name, labels, run.method
         if place not in self._counts:
             method = self.study.methods[run.method]
             config = configuration(self.study, run.encoder)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from xlgrid.plan.load import Plan
     from xlgrid.study.schema import ImportedAdapters
 
-# The files of each input of a rule, by the input's name.
-Inputs = dict[str, list[str]]
+# The inputs of a rule by name: one file, or several.
+Inputs = dict[str, str | list[str]]
 
 
 def inputs(plan: "Plan", product: Product) -> Inputs:
@@ -51,9 +51,9 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
     match product:
         case Cell():
             return {
-                "delta": [delta(product.run)],
-                "encoder": [Encoder(study.name, product.encoder).path],
-                "tokens": [test_tokens(product).path],
+                "delta": delta(product.run),
+                "encoder": Encoder(study.name, product.encoder).path,
+                "tokens": test_tokens(product).path,
                 "start": _starts(plan, [product]),
             }
         case Run():
@@ -61,9 +61,9 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
         case Contrast():
             encoder = Encoder(study.name, product.encoder)
             return {
-                "delta": [delta(product.run)],
-                "encoder": [encoder.path],
-                "tokenizer": [encoder.tokenizer],
+                "delta": delta(product.run),
+                "encoder": encoder.path,
+                "tokenizer": encoder.tokenizer,
                 "tokens": [test_tokens(cell).path for cell in product.cells],
                 "start": _starts(plan, product.cells),
             }
@@ -72,7 +72,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
         case Data():
             source = study.tasks[product.task].data
             if source is None:
-                return {"meanings": [Meanings(study.name, product.task).path]}
+                return {"meanings": Meanings(study.name, product.task).path}
             return {"files": local_files(source.of(product.split, product.language), product.language, product.split)}
         case Text():
             return {"files": [study.text.files[product.language]] if product.language in study.text.files else []}
@@ -82,7 +82,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 return {"texts": [Text(study.name, code).path for code in entry.mini.languages]}
             return {"files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
-            tokenizer = {"tokenizer": [Encoder(study.name, product.encoder).tokenizer]}
+            tokenizer = Encoder(study.name, product.encoder).tokenizer
             if study.tasks[product.task].is_text:
                 return {
                     "texts": [Text(study.name, code).path for code in Target(product.language).languages],
@@ -105,7 +105,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 "claims": [Claims(study.name).path] if study.claims else [],
             }
         case Report():
-            return {"summary": [Summary(study.name).path]}
+            return {"summary": Summary(study.name).path}
 
 
 def test_tokens(cell: Cell) -> Tokens:
@@ -120,7 +120,7 @@ def source_tokens(plan: "Plan", run: Run, split: str) -> list[Tokens]:
 
 
 def _of_run(plan: "Plan", run: Run) -> Inputs:
-    encoder = [Encoder(run.study, run.encoder).path]
+    encoder = Encoder(run.study, run.encoder).path
     if plan.is_imported(run):
         adapters = plan.study.methods[run.method].imported
         assert adapters
@@ -153,7 +153,7 @@ def rests_on(plan: "Plan", product: Product) -> list[Product]:
     if product not in plan.chains:
         chain: dict[Product, None] = {}
         for files in inputs(plan, product).values():
-            for needed in filter(None, map(product_of, files)):
+            for needed in filter(None, map(product_of, [files] if isinstance(files, str) else files)):
                 chain |= dict.fromkeys(rests_on(plan, needed))
         plan.chains[product] = [*chain, product]
     return plan.chains[product]

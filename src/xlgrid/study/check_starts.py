@@ -68,11 +68,14 @@ def first_tasks(study: "Study") -> Iterator[str]:
             yield f"tasks.{name}.start: tasks begin with one another in a circle: {' -> '.join([*chain, str(last)])}"
             continue
         later, earlier = (task(study.tasks[key].kind) for key in (name, first))
-        for what in ("head", "labels") if later.head in ("sequence", "token") else ("head",):
-            if getattr(later, what) != getattr(earlier, what):
+        for what, here, there in (
+            ("head", later.head.name, earlier.head.name),
+            *([("labels", later.labels, earlier.labels)] if later.head.output_per_label else []),
+        ):
+            if here != there:
                 yield (
-                    f"tasks.{name}.start: runs begin with the head of task {first}, too, but its {what} is "
-                    f"{getattr(earlier, what)}, and {getattr(later, what)} here: name a task of the same kind"
+                    f"tasks.{name}.start: runs begin with the head of task {first}, too, but its {what} is {there}, and "
+                    f"{here} here: name a task of the same kind"
                 )
 
 

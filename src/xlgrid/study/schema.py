@@ -113,7 +113,7 @@ class TaskEntry(Strict):
     @property
     def is_text(self) -> bool:
         """Whether the data are the texts of the study, and a run masks and predicts their tokens."""
-        return task(self.kind).head == "mlm"
+        return task(self.kind).head.is_text
 
 
 class EncoderEntry(Strict):

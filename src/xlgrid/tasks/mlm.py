@@ -9,6 +9,9 @@ from pydantic import Field, PositiveInt
 
 from xlgrid.base.settings import Strict
 
+# Without a bound, the dev set of a Wikipedia would have a hundred thousand inputs.
+DEV_INPUTS = 10_000
+
 
 class Options(Strict):
     """What becomes of the rows of a text."""
@@ -19,6 +22,6 @@ class Options(Strict):
         "those of a pair are cut",
     )
     dev_inputs: PositiveInt = Field(
-        10_000,
+        DEV_INPUTS,
         description="most inputs to choose checkpoints with; rows that would be for them and do not fit are trained on",
     )

@@ -82,6 +82,7 @@ def test_it_trains_as_section_5_says(
     assert told.keep == ("last" if task == MLM else "best")
 
 
+@pytest.mark.slow
 def test_every_published_number_stands_beside_one_of_ours(
     study: Study, planned: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

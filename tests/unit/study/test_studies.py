@@ -32,6 +32,7 @@ def test_every_study_is_read_and_plans_something(path: Path) -> None:
     assert cells(load_study(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_every_section_of_a_study_s_report_is_drawn(path: Path) -> None:
     """Of cells and runs without their files, some with more seeds than others, as the study has them."""

@@ -94,7 +94,7 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("columns: group", "columns: [method, group]", 19, "rows and columns name 'method' twice"),
         ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
         ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
-        ("languages: [en, fr]", "languages: [en, fr, pt]", 14, "task rt cannot be generated in pt"),
+        ("languages: [en, fr]", "languages: [en, fr, cdo]", 14, "task rt cannot be generated in cdo"),
         ("options: {n: 100}", "data: {local: x, labels: {0: entailmnt}}", 6, "did you mean 'entailment'"),
         ("kind: ruletaker, options: {n: 100}", "kind: udpos, data: {local: x}", 14, "has no pairs such as en-fr"),
         ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),

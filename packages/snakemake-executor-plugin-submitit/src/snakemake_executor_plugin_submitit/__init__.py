@@ -1,0 +1,322 @@
+"""Snakemake executor that runs many short jobs cheaply on Slurm, and long jobs safely, through submitit.
+
+Jobs that are ready are submitted in bundles. A bundle is one task of an array, and its worker starts each job's command in
+a fork. If `--submitit-scripts` names the console script of a command, the fork runs the script without a new Python, whose
+libraries the worker has imported. Jobs that need more than a shell (conda, containers, scripts, notebooks, shadow, ...)
+run in a nested Snakemake, as with other executors, in the same bundles. `--submitit-cluster local` runs the same way on
+one machine.
+"""
+
+import os
+import shlex
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from snakemake_interface_common.exceptions import WorkflowError
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+from snakemake_interface_executor_plugins.executors.real import RealExecutor
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
+from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
+from snakemake_interface_executor_plugins.utils import format_cli_arg
+
+if TYPE_CHECKING:
+    from snakemake_executor_plugin_submitit.bundles import Job
+    from snakemake_executor_plugin_submitit.dispatch import Dispatcher
+    from snakemake_executor_plugin_submitit.verdicts import Verdict
+
+common_settings = CommonSettings(
+    non_local_exec=True,
+    implies_no_shared_fs=False,
+    job_deploy_sources=False,
+    # The worker sets the variables, because Snakemake does not quote their declaration for the shell.
+    pass_envvar_declarations_to_cmd=False,
+    auto_deploy_default_storage_provider=False,
+)
+
+
+def _setting(default: Any, help: str, **metadata: Any) -> Any:
+    help = f"{help[:-1]} (default: {default})." if default else help
+    return field(default=default, metadata={"help": help, "env_var": False, "required": False, **metadata})
+
+
+@dataclass
+class ExecutorSettings(ExecutorSettingsBase):
+    """`snakemake --submitit-...`."""
+
+    cluster: str = _setting("slurm", "Where tasks run: slurm, or local for this machine.", choices=["slurm", "local"])
+    folder: str = _setting(
+        ".snakemake/submitit", "Where bundles, their status files and submitit's files go; all nodes must see it."
+    )
+    scripts: str = _setting(
+        "",
+        "Console scripts of Snakemake's own environment, comma-separated, whose commands run in a fork of a process "
+        "that has imported them already, instead of in a new Python each.",
+    )
+    bundle_size: int = _setting(200, "Jobs in one array task at most; the resource bundle overrides it for a rule.")
+    bundle_seconds: int = _setting(
+        600, "Seconds after which a task starts no further job; the next bundles of a rule are made to fit them."
+    )
+    workers: int = _setting(
+        1, "Jobs that a task runs at a time, sharing its GPUs; it asks for as many times the cores and the memory."
+    )
+    array_parallelism: int = _setting(256, "Tasks of an array that Slurm runs at a time; on this machine, cores used.")
+    array_size: int = _setting(1000, "Tasks in one array at most; stay below the site's MaxArraySize.")
+    partition: str | None = _setting(None, "Slurm partition, unless a rule has the resource slurm_partition.", type=str)
+    account: str | None = _setting(None, "Slurm account, unless a rule has the resource slurm_account.", type=str)
+    qos: str | None = _setting(None, "Slurm quality of service, unless a rule has the resource qos.", type=str)
+    constraint: str | None = _setting(None, "Node features, unless a rule has the resource constraint.", type=str)
+    gres: str | None = _setting(None, "As sbatch --gres, unless a rule has the resource gres.", type=str)
+    setup: str = _setting("", "Lines of shell to run in each task before Python starts, such as `module load cuda`.")
+    max_requeues: int = _setting(
+        3, "How often a job that saves its state may be cut short by its time limit, or lose its node, and go on."
+    )
+    unreachable_minutes: int = _setting(
+        120, "Minutes after which the run ends if Slurm does not answer; its tasks go on, and the next run finds them."
+    )
+    grace: int = _setting(90, "Seconds before the time limit at which jobs are asked (SIGUSR2) to save their state.")
+
+
+class Executor(RemoteExecutor):
+    """Snakemake's side: describes jobs for the dispatcher, and reports its verdicts to Snakemake."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Snakemake's constructor starts the thread that checks, before it calls `__post_init__`.
+        self.wake = threading.Event()
+        self.dispatcher: Dispatcher | None = None
+        # Snakemake's records by the key of a description, and descriptions by the identity of Snakemake's job.
+        self.infos: dict[str, SubmittedJobInfo] = {}
+        self.descriptions: dict[int, Job] = {}
+        # Outputs that were there before a job that updates them, by the key of the job.
+        self.updated: dict[str, list[Path]] = {}
+        # Keys of jobs whose command has succeeded, and whose outputs Snakemake checks.
+        self.succeeded: set[str] = set()
+        self.progress = time.monotonic()
+        super().__init__(*args, **kwargs)
+
+    def __post_init__(self) -> None:
+        from snakemake_executor_plugin_submitit import clusters
+        from snakemake_executor_plugin_submitit.bundles import Bundle
+        from snakemake_executor_plugin_submitit.dispatch import Dispatcher
+        from snakemake_executor_plugin_submitit.forked import script
+        from snakemake_executor_plugin_submitit.resources import Request, check_names
+        from snakemake_executor_plugin_submitit.submission import Settings
+
+        settings = self.executor_settings
+        for name in (
+            "bundle_size",
+            "bundle_seconds",
+            "workers",
+            "array_parallelism",
+            "array_size",
+            "unreachable_minutes",
+        ):
+            if getattr(settings, name) < 1:
+                raise WorkflowError(
+                    f"--submitit-{name.replace('_', '-')} must be at least 1, got {getattr(settings, name)}"
+                )
+        rules = {rule.name: rule.resources for rule in self.workflow.rules if not self.workflow.is_local(rule)}
+        try:
+            for warning in check_names(rules, self.workflow.global_resources.keys()):
+                self.logger.warning(f"submitit executor: {warning}")
+        except ValueError as error:
+            raise WorkflowError(f"submitit executor: {error}") from None
+        clusters.clean_environment()
+        scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
+        for name in scripts:
+            if script(name) is None:
+                folder = Path(sys.executable).parent
+                self.logger.warning(
+                    f"--submitit-scripts: {folder} has no console script {name!r}, or another comes before it on PATH: "
+                    "its commands will start a Python each"
+                )
+        self.defaults = Request(
+            partition=settings.partition,
+            account=settings.account,
+            qos=settings.qos,
+            constraint=settings.constraint,
+            gres=settings.gres,
+            bundle=settings.bundle_size,
+        )
+        cluster = clusters.Slurm if settings.cluster == "slurm" else clusters.Local
+        shared = Bundle(
+            jobs=(),
+            directory=os.getcwd(),
+            slots=settings.workers,
+            scripts=scripts,
+            environment=dict(self.envvars()),
+            grace=settings.grace,
+            latency_wait=self.workflow.execution_settings.latency_wait,
+            max_requeues=settings.max_requeues,
+            origin=self.workflow.workdir_init,
+        )
+        try:
+            self.dispatcher = Dispatcher(
+                cluster(settings.setup.splitlines(), settings.array_parallelism, settings.workers, settings.grace),
+                Settings(
+                    Path(settings.folder),
+                    settings.array_size,
+                    settings.bundle_seconds,
+                    shared,
+                    settings.unreachable_minutes,
+                ),
+                submitted=self.note_submission,
+                say=self.logger.info,
+                recorded=self.recorded,
+            )
+        except (OSError, RuntimeError) as error:
+            raise WorkflowError(f"submitit executor: {error}") from error
+
+    def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
+        from snakemake.exceptions import ProtectedOutputException
+
+        from snakemake_executor_plugin_submitit.failures import REJECTED
+        from snakemake_executor_plugin_submitit.jobs import describe, identify, members_of, protected, updated
+        from snakemake_executor_plugin_submitit.resources import request
+
+        for member in (member for job in jobs for member in members_of(job)):
+            # As with Snakemake's own executor, no job starts. A failed job's outputs would be deleted.
+            if files := protected(member):
+                raise ProtectedOutputException(member, files)
+        assert self.dispatcher
+        described = []
+        for job in jobs:
+            self.run_job_pre(job)
+            info = SubmittedJobInfo(job)
+            try:
+                job_request = request(job.resources, job.threads, self.defaults)
+                description, tmpdir = describe(job, self.format_job_exec, job_request.minutes)
+            except (ValueError, WorkflowError) as error:
+                self.dispatcher.fail(identify(job), REJECTED, str(error))
+                self.report_job_error(info, msg=f"{error}\n")
+                continue
+            self.infos[description.key] = info
+            self.descriptions[id(job)] = description
+            if description.kind == "snakemake" and (before := updated(job)):
+                self.updated[description.key] = before
+            described.append((description, job_request, tmpdir))
+        # All at once, so that no bundle is submitted half empty.
+        self.dispatcher.add(described)
+        self.wake.set()
+
+    def run_job(self, job: JobExecutorInterface) -> None:
+        self.run_jobs([job])
+
+    def note_submission(self, job: "Job", task: str) -> None:
+        """Tell Snakemake that a job has a task. A job that is submitted again gets another task."""
+        info = self.infos[job.key]
+        is_first = info.external_jobid is None
+        info.external_jobid = task
+        if is_first:
+            self.report_job_submission(info)
+
+    def recorded(self, job: "Job") -> bool:
+        """Whether Snakemake has recorded the end of a job, and so has removed its mark of a job under way.
+
+        A nested Snakemake removes that mark as well, so it proves nothing for its jobs.
+        """
+        return job.kind == "shell" and not self.workflow.persistence.external_jobids(self.infos[job.key].job)
+
+    async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
+        from snakemake_executor_plugin_submitit.dispatch import Unreachable
+
+        verdicts: list[Verdict] = []
+        if self.dispatcher:
+            try:
+                verdicts = self.dispatcher.poll()
+            except Unreachable as error:
+                raise WorkflowError(f"submitit executor: {error}") from None
+            except Exception as error:
+                # Snakemake would end, and leave the jobs alone.
+                self.logger.error(f"submitit executor: {type(error).__name__}: {error}")
+                verdicts = self.dispatcher.fetch()
+        over = {id(self.infos[verdict.job.key]) for verdict in verdicts}
+        for verdict in verdicts:
+            self.report(verdict)
+        if verdicts:
+            self.progress = time.monotonic()
+        for info in active_jobs:
+            if id(info) not in over:
+                yield info
+
+    def report(self, verdict: "Verdict") -> None:
+        """Pass a verdict on to Snakemake."""
+        info = self.infos[verdict.job.key]
+        info.external_jobid = verdict.task
+        for path in self.updated.pop(verdict.job.key, []):
+            # The nested Snakemake has restored the old file. This Snakemake deletes the file unless it has a backup.
+            if verdict.cause and path.exists() and not self.workflow.persistence._get_backup_path(path).exists():
+                self.workflow.persistence.backup_output(path)
+        if verdict.cause is None:
+            self.succeeded.add(verdict.job.key)
+            self.report_job_success(info)
+        else:
+            lines = [f"{verdict.cause}: {verdict.message}", f"again: {self.again(verdict.job)}", ""]
+            # Indented more than Snakemake's own lines, which other programs parse.
+            message = textwrap.indent("\n".join(lines), " " * 8).lstrip()
+            if info.job.is_group():
+                # Snakemake prints only the names of a group's jobs, without this message.
+                self.logger.error(f"{verdict.job.rule}: {message}")
+            self.report_job_error(info, msg=message + " " * 4)
+
+    def again(self, job: "Job") -> str:
+        """The command that runs a job again: the present one, with an output of the job as its only target."""
+        targets = {*map(str, self.workflow.dag_settings.targets), "--"}
+        words = [word for word in sys.argv[1:] if word not in ("--forceall", "-F", "--force", "-f")]
+        while words and words[-1] in targets:
+            words.pop()
+        return shlex.join(["snakemake", *words, "--", job.outputs[0] if job.outputs else job.rule])
+
+    def handle_job_success(self, job: JobExecutorInterface) -> None:
+        self.close(job)
+
+    def handle_job_error(self, job: JobExecutorInterface) -> None:
+        from snakemake_executor_plugin_submitit.failures import REJECTED
+
+        description = self.descriptions.get(id(job))
+        if description and self.dispatcher and description.key in self.succeeded:
+            # Its command has succeeded, but Snakemake has not accepted the outputs, and is handling the exception now.
+            error = sys.exception()
+            self.dispatcher.fail(description, REJECTED, str(error) if error else "see the log of Snakemake")
+        self.close(job)
+
+    def close(self, job: JobExecutorInterface) -> None:
+        """Snakemake has taken note of the end of a job."""
+        description = self.descriptions.pop(id(job), None)
+        if description and self.dispatcher:
+            self.succeeded.discard(description.key)
+            self.dispatcher.close(description)
+            del self.infos[description.key]
+
+    def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
+        if self.dispatcher:
+            self.dispatcher.cancel()
+
+    def get_job_args(self, job: JobExecutorInterface, **kwargs: Any) -> str:
+        # RemoteExecutor adds the head's temporary folder, which a job may outlive.
+        wait_for_files = format_cli_arg("--wait-for-files", job.get_wait_for_files())
+        return f"{RealExecutor.get_job_args(self, job, **kwargs)} {wait_for_files}"
+
+    def additional_general_args(self) -> str:
+        # Without this option each nested Snakemake waits for a second at its end. The interface documents a list, but
+        # expects a string.
+        return "--max-jobs-per-timespan 100000/0s"
+
+    async def sleep(self) -> None:
+        longest = float(self.workflow.remote_execution_settings.seconds_between_status_checks)
+        if self.executor_settings.cluster == "local":
+            longest = min(longest, 0.3)
+        self.wake.wait(min(longest, max(0.1, 0.2 * (time.monotonic() - self.progress))))
+        self.wake.clear()
+
+    def shutdown(self) -> None:
+        self.wake.set()
+        super().shutdown()
+        if self.dispatcher:
+            self.dispatcher.rest()

@@ -1,0 +1,256 @@
+"""The ledger: what a worker runs, how each job ended, and all that a restarted head needs to know.
+
+The ledger is a folder (`--submitit-folder`). Every file in it but `failures.jsonl` and `lock` appears whole, by renaming:
+
+    lock                              held by the head that uses the folder
+    {array}/array.json                {"cluster", "host", "tasks", "submitted"}, once the cluster has accepted the array
+    {array}/{bundle}/bundle.json      a `Bundle`: the jobs of one array task
+    {array}/{bundle}/status/{i}.json  the `Status` of job i; renamed to {i}.closed once Snakemake has taken note of the end
+    {array}/{bundle}/revoked          tells the worker to start no further job
+    failures.jsonl                    one line per failed job
+"""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+State = Literal["running", "stopped", "done", "failed"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of Snakemake, as a worker needs it.
+
+    Attributes:
+        key: digest of rule, command and files. After a restart of the head the same job has the same key.
+        kind: `shell` for a rule's shell command, `snakemake` for the command line of a nested Snakemake.
+        directories: those outputs that are directories.
+        benchmark: file for Snakemake's benchmark table, or None.
+        limit: seconds after which the job is stopped, or None.
+    """
+
+    key: str
+    rule: str
+    kind: Literal["shell", "snakemake"]
+    command: str
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
+    benchmark: str | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The jobs of one array task, and the settings that they share.
+
+    Attributes:
+        directory: working directory of the commands.
+        threads: CPU cores of each job.
+        slots: how many jobs run at a time.
+        scripts: console scripts that run in a fork instead of a new Python.
+        environment: variables to set for the jobs, beside those for threads and TMPDIR.
+        tmpdir: folder for temporary files, None for the node's own.
+        seconds: after so many the worker starts no further job, and the head submits the remaining jobs again.
+        limit: seconds that the cluster gives the task, or None.
+        grace: seconds between the cluster's warning and the end of the task.
+        latency_wait: seconds to wait for inputs that another node wrote.
+        max_requeues: how often a job may reach its limit and go on, or lose its node.
+        origin: working directory of a nested Snakemake if it differs: the one before the workflow's `workdir:`.
+    """
+
+    jobs: tuple[Job, ...]
+    directory: str
+    threads: int = 1
+    slots: int = 1
+    scripts: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    tmpdir: str | None = None
+    seconds: float | None = None
+    limit: float | None = None
+    grace: float = 60
+    latency_wait: float = 5
+    max_requeues: int = 3
+    origin: str | None = None
+
+    def write(self, folder: Path) -> None:
+        """Create the bundle's folder.
+
+        Raises:
+            OSError: the disk is full, or the folder exists.
+        """
+        (folder / "status").mkdir(parents=True)
+        write_json(folder / "bundle.json", asdict(self))
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a job.
+
+    Attributes:
+        state: a `stopped` job was asked to make room; it goes on when the task is requeued.
+        attempt: how often the job was started in its bundle.
+        requeues: how often a time limit cut the job short.
+        lost: how often the worker died while the job ran.
+        cause: why the job failed, one of `snakemake_executor_plugin_submitit.failures`.
+        message: for a person: exit code or signal, and the end of the log.
+        stamps: modification times (ns) of the outputs at the end, by which a restarted head recognises them.
+    """
+
+    state: State
+    started: float
+    host: str
+    attempt: int = 1
+    requeues: int = 0
+    lost: int = 0
+    ended: float | None = None
+    cause: str | None = None
+    message: str = ""
+    stamps: tuple[int, ...] = ()
+
+    @property
+    def final(self) -> bool:
+        """Whether the job has ended."""
+        return self.state in ("done", "failed")
+
+    def write(self, folder: Path, number: int) -> None:
+        """Write the status of job `number` of the bundle in `folder`."""
+        write_json(folder / "status" / f"{number}.json", asdict(self))
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        OSError: the disk is full, or the folder is gone.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        # Only the owner may read it, because a bundle holds the values of a workflow's `envvars`.
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump(data, file, ensure_ascii=False)
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path) -> Any:
+    """Read a file; None if it is missing or damaged (a node that crashes may leave an empty file).
+
+    Raises:
+        OSError: the file is there, but cannot be read.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def read_bundle(folder: Path) -> Bundle | None:
+    """Read the bundle in `folder`; None if it is missing, damaged or of another version.
+
+    Raises:
+        OSError: the file is there, but cannot be read.
+    """
+    data = read_json(folder / "bundle.json")
+    try:
+        jobs = tuple(Job(**{name: _frozen(value) for name, value in job.items()}) for job in data["jobs"])
+        return Bundle(**{**data, "jobs": jobs, "scripts": tuple(data["scripts"])})
+    except (TypeError, KeyError, AttributeError):
+        return None
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) -> Iterator[tuple[int, Status, bool]]:
+    """Yield number, status and whether it is closed, for each job of a bundle that has a status and is not `known`.
+
+    A damaged status is skipped, but a closed job has ended even if its file is damaged.
+
+    Raises:
+        OSError: the folder or a file is there, but cannot be read.
+    """
+    status = folder / "status"
+    try:
+        names = [name.partition(".") for name in os.listdir(status)]
+    except FileNotFoundError:
+        return
+    # While a file is being renamed, a listing may have both names.
+    closed = {int(name) for name, _, ending in names if ending == "closed" and name.isdigit()}
+    listed = closed | {int(name) for name, _, ending in names if ending == "json" and name.isdigit()}
+    for number in listed:
+        if known(number):
+            continue
+        data: Any = None if number in closed else read_json(status / f"{number}.json")
+        if data is None and (status / f"{number}.closed").exists():
+            # It may have been renamed since the listing.
+            closed.add(number)
+            data = read_json(status / f"{number}.closed") or asdict(Status("done", 0.0, ""))
+        with suppress(TypeError):
+            yield number, Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), number in closed
+
+
+def refresh(folder: Path) -> None:
+    """Make a network file system list the statuses anew: it asks its server after a change of the folder by this host."""
+    probe = folder / "status" / f".probe.{os.getpid()}"
+    with suppress(OSError):
+        probe.touch()
+        probe.unlink()
+
+
+def close_job(folder: Path, number: int) -> None:
+    """Note that Snakemake knows how a job ended, so that a later head does not report the end again."""
+    status = folder / "status"
+    with suppress(OSError):
+        (status / f"{number}.json").rename(status / f"{number}.closed")
+
+
+def revoke(folder: Path) -> None:
+    """Tell the worker of a bundle to start no further job. On a full disk only the cluster can stop the worker."""
+    with suppress(OSError):
+        (folder / "revoked").touch()
+
+
+def modification_times(paths: tuple[str, ...], directory: str = ".") -> tuple[int, ...]:
+    """Modification times (ns) of files, -1 for a missing file."""
+    times = []
+    for path in paths:
+        try:
+            times.append(os.stat(os.path.join(directory, path)).st_mtime_ns)
+        except OSError:
+            times.append(-1)
+    return tuple(times)
+
+
+def note_failure(folder: Path, cluster: str, job: Job, cause: str, message: str) -> None:
+    """Append a line to `failures.jsonl`. An error, such as a full disk, is ignored: the line is for people only."""
+    line = {
+        "outputs": job.outputs,
+        "rule": job.rule,
+        "cluster": cluster,
+        "cause": cause,
+        "message": message,
+        "logs": job.logs,
+        "time": time.time(),
+    }
+    with suppress(OSError):
+        # Logs may be cited in it, so a group may read it where the umask allows, but never write.
+        file = os.open(folder / "failures.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        with open(file, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def remove(folder: Path) -> None:
+    """Delete a folder. What cannot be deleted now is left for the next head."""
+    shutil.rmtree(folder, ignore_errors=True)

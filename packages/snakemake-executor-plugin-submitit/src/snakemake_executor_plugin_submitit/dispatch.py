@@ -1,0 +1,379 @@
+"""The head's side: takes jobs from Snakemake, has them submitted, watches their tasks, and returns verdicts.
+
+Nothing here knows Snakemake; `snakemake_executor_plugin_submitit.Executor` does. All state that matters lies in the
+ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was killed finds its jobs again.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from threading import Lock, Thread
+from typing import Any
+
+from snakemake_executor_plugin_submitit.bundles import Job, note_failure, refresh, revoke
+from snakemake_executor_plugin_submitit.clusters import Cluster
+from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty
+from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
+from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting
+from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
+
+__all__ = ["Dispatcher", "Settings", "Unreachable", "Verdict"]
+
+# Seconds between questions to the cluster: the first after a submission or a change, and the longest.
+ASK, ASK_MOST = 5.0, 60.0
+# Seconds that `poll` waits for an answer of the cluster, and that `cancel` waits for one that is under way.
+PATIENCE = 1.0
+# Seconds after which a trouble that lasts is reported again.
+REMIND = 60.0
+
+
+class Unreachable(RuntimeError):
+    """The cluster has not answered for so long that the run has to end."""
+
+
+class Dispatcher:
+    """Bundles jobs, submits them, and finds out how they ended.
+
+    `add`, `close`, `fail` and `cancel` may be called from one thread while another calls `poll`. No method holds the lock
+    while the cluster is asked.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings,
+        submitted: Callable[[Job, str], None] = lambda job, task: None,
+        say: Callable[[str], None] = print,
+        recorded: Callable[[Job], bool] = lambda job: False,
+    ) -> None:
+        """Find the tasks that earlier heads left.
+
+        Args:
+            submitted: called with each job that has got a task, and the name of the task.
+            say: called with messages for a person.
+            recorded: whether Snakemake has recorded the end of a job, so that it asks for another run of it.
+
+        Raises:
+            RuntimeError: another head uses the folder, or the cluster does not tell what became of earlier tasks.
+            OSError: the folder cannot be made.
+        """
+        self.cluster, self.settings = cluster, settings
+        self.submitted, self.say, self.recorded = submitted, say, recorded
+        self.lock = Lock()
+        self.folder = settings.folder.resolve()
+        # For the owner alone: whoever may write here could replace what the tasks run.
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.hold = hold(self.folder / "lock")
+        self.tasks = Tasks()
+        self.judge = Judge(self.folder, cluster.name, settings.bundle.max_requeues, self.tasks)
+        self.submitter = Submitter(cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report)
+        # The round of questions to the cluster that is under way, the question, and when the last round was.
+        self.round: Calls | None = None
+        self.answer: Future[Any] | None = None
+        self.driver = Lock()
+        self.asked = 0.0
+        self.pause = ASK
+        # Tasks of earlier heads that have to be cancelled.
+        self.unwanted: list[str] = []
+        # Troubles that last: by kind, the message and when it was reported.
+        self.troubles: dict[str, tuple[str, float]] = {}
+        self.silent_since: float | None = None
+        # Whether the cluster did not answer in time when the head was ending.
+        self.is_deaf = False
+        # Reasons to wait in the queue that have been reported.
+        self.reasons: set[str] = set()
+        self.reattach()
+
+    def reattach(self) -> None:
+        """Follow the tasks of earlier heads, and forget those that are of no interest."""
+        tasks, arrays = find_tasks(self.folder, self.cluster, self.say)
+        for task in tasks:
+            # What cannot be read now is read when the task is polled.
+            with contextlib.suppress(OSError):
+                self.judge.read(task)
+            self.tasks.add(task)
+            if task.is_damaged and task.state is TaskState.ALIVE:
+                self.stop(task)
+        for task in tasks:
+            self.tasks.forget(task)
+        remove_empty(arrays, self.tasks.all)
+        if self.tasks.all:
+            done = sum(job.has_ended for task in self.tasks.all for job in task.jobs)
+            self.say(
+                f"submitit: an earlier run left {len(self.tasks.alive())} tasks in the queue and {done} jobs that nobody "
+                "has seen"
+            )
+
+    # What Snakemake hands over and fetches.
+
+    def add(self, jobs: Iterable[tuple[Job, Request, str | None]]) -> None:
+        """Take jobs, each with its request and its folder for temporary files (None for the node's own).
+
+        A job that an earlier head submitted is found again; the others go into the buffer.
+        """
+        with self.lock:
+            for job, request, tmpdir in jobs:
+                waiting = Waiting(job, request, tmpdir, time.time())
+                if self.claim(waiting):
+                    continue
+                # A task of an earlier head that makes the same file in another way has to give up.
+                for task in list(self.tasks.rivals(job)):
+                    self.stop(task)
+                self.submitter.buffer.append(waiting)
+
+    def claim(self, waiting: Waiting, task: Task | None = None) -> bool:
+        """Whether a job that an earlier head submitted serves for this one.
+
+        Args:
+            task: where to look; None for all tasks.
+        """
+        task_job = self.tasks.by_key.get(waiting.job.key)
+        if task_job is None or (task and task_job.task is not task):
+            return False
+        return self.judge.claim(task_job, waiting, self.recorded, self.submitted)
+
+    def close(self, job: Job) -> None:
+        """Snakemake has taken note of the end of a job."""
+        with self.lock:
+            self.tasks.close(job)
+
+    def fail(self, job: Job, cause: str, message: str) -> None:
+        """Note that Snakemake itself has failed a job: before its submission, or after its command's success."""
+        note_failure(self.folder, self.cluster.name, job, cause, message)
+
+    def poll(self) -> list[Verdict]:
+        """Read new statuses, go on asking the cluster, and submit what is due. Returns the verdicts that are new.
+
+        Raises:
+            Unreachable: the cluster has not answered for too long.
+        """
+        with self.lock:
+            for task in self.tasks.alive():
+                self.read(task)
+        self.drive(PATIENCE)
+        self.remind()
+        if self.silent_since is not None:
+            minutes = (time.monotonic() - self.silent_since) / 60
+            if minutes > self.settings.unreachable_minutes:
+                raise Unreachable(
+                    f"the cluster has not answered for {minutes:.0f} minutes (--submitit-unreachable-minutes). Tasks that "
+                    "are in its queue go on: run the same command again when it answers, and they are found"
+                )
+        return self.fetch()
+
+    def fetch(self) -> list[Verdict]:
+        """The verdicts that have not been fetched yet."""
+        with self.lock:
+            verdicts, self.judge.verdicts = self.judge.verdicts, []
+        return verdicts
+
+    # Questions to the cluster: a round is a generator, which yields calls and is sent their answers.
+
+    def drive(self, seconds: float) -> None:
+        """Go on with the round until it is over, or an answer takes longer than so many seconds."""
+        deadline = time.monotonic() + seconds
+        with self.driver:
+            while True:
+                if self.answer and wait([self.answer], max(0.0, deadline - time.monotonic())).not_done:
+                    return
+                with self.lock:
+                    if not self.advance():
+                        return
+
+    def advance(self) -> bool:
+        """Take the answer to the last call, and make the next one; False if the round is over."""
+        answer, self.answer = self.answer, None
+        try:
+            if self.round is None:
+                if self.submitter.closing:
+                    return False
+                self.round = self.questions()
+            if answer is None:
+                call = next(self.round)
+            elif (error := answer.exception()) is not None:
+                call = self.round.throw(error)
+            else:
+                call = self.round.send(answer.result())
+        except BaseException as error:
+            self.round = None
+            if isinstance(error, StopIteration):
+                return False
+            raise
+        self.answer = in_thread(call)
+        return True
+
+    def questions(self) -> Calls:
+        """A round: cancel, ask, submit."""
+        if self.unwanted:
+            unwanted, self.unwanted = self.unwanted, []
+            with contextlib.suppress(OSError):
+                yield lambda: self.cluster.cancel(unwanted)
+        yield from self.ask()
+        yield from self.submitter.flush()
+
+    def ask(self) -> Calls:
+        """Ask the cluster about its tasks, when it is time, and settle the tasks that are over."""
+        alive = self.tasks.alive()
+        if self.submitter.booked_at > self.asked:
+            self.asked, self.pause = self.submitter.booked_at, ASK
+        # Verdicts come from files, so the more tasks there are, the less matters the end of a single one.
+        least = min(ASK + len(alive) / 20, ASK_MOST)
+        self.pause = max(least, min(self.pause, least) if any(task.is_finished for task in alive) else self.pause)
+        # A question to this machine costs nothing.
+        if not alive or (self.cluster.name != "local" and time.time() < self.asked + self.pause):
+            return
+        self.asked = time.time()
+        try:
+            states = yield lambda: self.cluster.states([task.name for task in alive])
+        except OSError as error:
+            self.pause = min(self.pause * 2, ASK_MOST)
+            self.report("queue", f"the cluster does not answer ({error}): asking again")
+            return
+        self.report("queue", "")
+        self.pause = min(self.pause * 1.3, ASK_MOST)
+        for name, reason in self.cluster.stuck.items():
+            if reason not in self.reasons:
+                self.reasons.add(reason)
+                self.say(f"submitit: job {name} waits in the queue: {reason} (see `scontrol show job {name}`)")
+        for task in alive:
+            state = states[task.name]
+            task.reported_over = 0 if state is None else task.reported_over + 1
+            if state is not None:
+                self.end(task, state)
+                self.pause = ASK
+
+    def end(self, task: Task, state: str) -> None:
+        """A task is over, the cluster says: read its last statuses, and settle it."""
+        refresh(task.folder)
+        if not self.read(task):
+            lasted = time.monotonic() - (task.unreadable_since or 0)
+            if lasted > 60 * self.settings.unreachable_minutes:
+                self.judge.give_up(task, OSError(self.troubles.get(str(task.folder), ("", 0))[0]))
+                self.report(str(task.folder), "")
+            return
+        # A file system may show what the task wrote last only after the end of the task, so the cluster is asked twice.
+        if task.reported_over < 2 and self.cluster.name != "local" and not task.is_finished:
+            return
+        was_stopped = task.state is TaskState.STOPPING
+        try:
+            self.submitter.buffer += self.judge.settle(task, state)
+        except OSError:
+            return
+        if was_stopped:
+            # A job that ended all the same, while the same job waited in the buffer for the end of the task, need not run
+            # again.
+            self.submitter.buffer = [entry for entry in self.submitter.buffer if not self.claim(entry, task)]
+
+    def read(self, task: Task) -> bool:
+        """Read the new statuses of a task; False if they cannot be read, which holds up no other task."""
+        try:
+            self.judge.read(task)
+        except OSError as error:
+            task.unreadable_since = task.unreadable_since or time.monotonic()
+            self.report(str(task.folder), f"cannot read the status files of {task.folder} ({error}): trying again")
+            return False
+        if task.unreadable_since is not None:
+            task.unreadable_since = None
+            self.report(str(task.folder), "")
+        return True
+
+    def report(self, kind: str, trouble: str) -> None:
+        """Say what is wrong if that is new. An empty message ends a trouble."""
+        if kind == "queue":
+            self.silent_since = (self.silent_since or time.monotonic()) if trouble else None
+        if not trouble:
+            self.troubles.pop(kind, None)
+        elif self.troubles.get(kind, ("", 0.0))[0] != trouble:
+            self.say(f"submitit: {trouble}")
+            self.troubles[kind] = (trouble, time.monotonic())
+
+    def remind(self) -> None:
+        """Say again what is still wrong, once a minute."""
+        with self.lock:
+            for kind, (trouble, reported) in self.troubles.items():
+                if time.monotonic() > reported + REMIND:
+                    self.say(f"submitit: {trouble}")
+                    self.troubles[kind] = (trouble, time.monotonic())
+
+    # The end of the head.
+
+    def stop(self, task: Task) -> None:
+        """Stop a task of an earlier head; the cluster is told in the next round."""
+        task.state = TaskState.STOPPING
+        revoke(task.folder)
+        self.unwanted.append(task.name)
+
+    def cancel(self) -> None:
+        """Cancel all tasks, within a few seconds even if the cluster does not answer. Ended jobs stay in the ledger."""
+        with self.lock:
+            self.submitter.closing = True
+            self.submitter.buffer.clear()
+            if self.submitter.pending:
+                for folder in self.submitter.pending.folders:
+                    revoke(folder)
+        # The answer to a submission may be on its way. If it does not come, the command is stopped.
+        self.drive(PATIENCE)
+        self.cluster.hurry()
+        self.drive(PATIENCE)
+        with self.lock:
+            alive, pending = self.tasks.alive(), self.submitter.pending
+            for task in alive:
+                task.state = TaskState.STOPPING
+                revoke(task.folder)
+        try:
+            self.cluster.cancel([task.name for task in alive])
+            if pending:
+                self.cluster.cancel(list(self.cluster.stray(pending.folder / "submitit", pending.name).values()))
+        except OSError as error:
+            self.is_deaf = isinstance(error, TimeoutError)
+            names = [task.name for task in alive] + ([f"--name={pending.name}"] if pending else [])
+            self.say(f"submitit: cannot cancel tasks ({error}), please cancel: {' '.join(names)}")
+
+    def rest(self, seconds: float = 30) -> None:
+        """Wait for tasks that are about to end, so that neither they nor their files are left behind."""
+        deadline = time.time() + seconds
+        self.cluster.hurry()
+        again = time.time() + ASK
+        while time.time() < deadline and not self.is_deaf:
+            with self.lock:
+                ending = [t for t in self.tasks.alive() if t.state is TaskState.STOPPING or t.is_finished]
+                unwanted, self.unwanted = self.unwanted, []
+            if not ending:
+                return
+            try:
+                if time.time() > again:
+                    again += ASK
+                    unwanted = [task.name for task in ending if task.state is TaskState.STOPPING]
+                if unwanted:
+                    self.cluster.cancel(unwanted)
+                states = self.cluster.states([task.name for task in ending])
+            except TimeoutError:
+                self.is_deaf = True
+                break
+            except OSError:
+                states = {}
+            with self.lock:
+                for task in ending:
+                    if states.get(task.name) is not None:
+                        task.state = TaskState.OVER
+                        self.tasks.forget(task)
+            time.sleep(0.2 if self.cluster.name == "local" else 1)
+        left = [task.name for task in self.tasks.alive() if task.state is TaskState.STOPPING]
+        if left:
+            self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
+
+
+def in_thread(call: Callable[[], Any]) -> Future[Any]:
+    """Call a function in a thread that does not keep this process from ending."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future

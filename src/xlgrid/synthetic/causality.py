@@ -1,0 +1,135 @@
+"""Questions about causes and effects in artificial languages: the data behind the miniatures of copa and siqa.
+
+Verbs form pairs of a cause and its effect: somebody who runs falls. The premise has one verb of a pair, and the question
+asks for the other with the same agent: the cause or the effect. The wrong choices are causes, or effects, of other pairs,
+so that a choice without the premise does not reveal whether it is right. A combination of an agent and the other
+arguments of a premise occurs either in training or in dev and test.
+"""
+
+import json
+from collections.abc import Sequence
+from itertools import accumulate
+from random import Random
+from typing import Literal, NamedTuple
+
+from pydantic import Field, PositiveInt
+
+from xlgrid.base.settings import Strict
+from xlgrid.synthetic import world
+from xlgrid.synthetic.artificial import artificial
+from xlgrid.synthetic.world import Fact, Phrase
+
+# Cause -> effect. No verb occurs twice.
+PAIRS = {
+    "run": "fall",
+    "see": "follow",
+    "find": "carry",
+    "go": "visit",
+    "come": "speak",
+    "love": "help",
+    "play": "laugh",
+    "wait": "sleep",
+}
+_AGENTS = "PER person"
+# Share of the combinations of arguments of a premise that training has.
+_TRAIN_SHARE = 0.75
+_SPLITS = ("train", "dev", "test")
+
+
+class Options(Strict):
+    """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
+
+    n: PositiveInt = Field(10_000, description="questions in all three splits")
+    seed: int = 0
+    overlap: float = Field(0.8, ge=0, le=1)
+    loans: float = Field(0.1, ge=0, le=1)
+    distance: float = Field(1.0, ge=0, le=1)
+
+
+class Example(NamedTuple):
+    """A premise, whether its cause or its effect is asked for, and the choices; `right` is the index of the right one."""
+
+    premise: Fact
+    question: Literal["cause", "effect"]
+    choices: tuple[Fact, ...]
+    right: int
+
+
+def examples(options: Options, sizes: Sequence[int], choices: int) -> list[Example]:
+    """Distinct questions with this many choices, for splits of the given sizes, those of the training split first."""
+    rng = Random(f"causes {options.seed} {choices}")
+    drawn: dict[Example, None] = {}
+    for split, end in zip(_SPLITS, accumulate(sizes), strict=True):
+        while len(drawn) < end:
+            example = _example(rng, choices)
+            if for_training(example.premise) == (split == "train"):
+                drawn[example] = None
+    return list(drawn)
+
+
+def for_training(premise: Fact) -> bool:
+    """Whether the arguments of a premise are a combination that training has."""
+    arguments = [phrase.head for phrase in world.phrases(premise)]
+    return Random(json.dumps(arguments)).random() < _TRAIN_SHARE
+
+
+def _example(rng: Random, choices: int) -> Example:
+    pairs = rng.sample(list(PAIRS.items()), choices)
+    question: Literal["cause", "effect"] = "effect" if rng.random() < 0.5 else "cause"
+    stated, wanted = (0, 1) if question == "effect" else (1, 0)
+    agent = _phrase(rng, _AGENTS)
+    right = rng.randrange(choices)
+    facts = tuple(_episode(rng, pair[wanted], agent) for pair in pairs)
+    return Example(_episode(rng, pairs[right][stated], agent), question, facts, right)
+
+
+def _episode(rng: Random, verb: str, agent: Phrase) -> Fact:
+    """A past fact with a verb and an agent, and with a patient or else an oblique argument, as the verb requires."""
+    frame = world.EPISODES[verb]
+    if frame.patients:
+        return Fact(verb, (agent,), _phrase(rng, frame.patients), tense="past")
+    return Fact(verb, (agent,), obliques=((frame.relation, _phrase(rng, frame.obliques)),), tense="past")
+
+
+def _phrase(rng: Random, classes: str) -> Phrase:
+    """A named entity, or a definite noun, of one of the classes, which spaces separate."""
+    kind = rng.choice(classes.split())
+    if kind in world.TYPES:
+        return Phrase(f"{kind.lower()}{rng.randrange(world.PER_TYPE)}")
+    return Phrase(rng.choice(world.CLASSES[kind]), definite=True)
+
+
+def sentences(example: Example, language: str, options: Options) -> tuple[str, list[str]]:
+    """The premise and the choices in a language.
+
+    Raises:
+        ValueError: `language` is no artificial language.
+    """
+    speaker = artificial(language, options.overlap, options.loans, options.distance)
+    return speaker.sentence(example.premise), [speaker.sentence(choice) for choice in example.choices]
+
+
+def question_sentence(example: Example, language: str, options: Options) -> str:
+    """The question in a language: "What was the agent once?" asks for the cause, "What will it be soon?" for the effect."""
+    speaker = artificial(language, options.overlap, options.loans, options.distance)
+    time, tense = ("once", "past") if example.question == "cause" else ("soon", "future")
+    return speaker.sentence(Fact("be", (Phrase("what"),), example.premise.agents[0], time=time, tense=tense))
+
+
+def to_json(example: Example) -> str:
+    """An example as one line of JSON, which `from_json` reads."""
+    premise, choices = world.to_json(example.premise), [world.to_json(choice) for choice in example.choices]
+    return json.dumps([premise, example.question, choices, example.right], separators=(",", ":"))
+
+
+def from_json(text: str) -> Example:
+    """The example that `to_json` wrote.
+
+    Raises:
+        ValueError: the text is not JSON or no example.
+    """
+    try:
+        premise, question, choices, right = json.loads(text)
+        return Example(world.from_json(premise), question, tuple(map(world.from_json, choices)), right)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"not an example written by to_json: {text[:80]!r} ({error})") from error
