@@ -10,7 +10,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
 from xlgrid.data import lock as locks
 from xlgrid.data.formats import read_table
-from xlgrid.languages import parts
+from xlgrid.languages.sources import Target
 from xlgrid.tasks import Task, task
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ class Origin(Strict):
 
     def has(self, language: str) -> bool:
         """Whether it has a language, or those of a pair, so far as the study says."""
-        return self.languages is None or language in self.languages or {*parts(language)} <= {*self.languages}
+        return (
+            self.languages is None or language in self.languages or {*Target(language).languages} <= {*self.languages}
+        )
 
     def configuration(self, language: str) -> str | None:
         """The Hub's name for a language's part of the data; None for the only one."""
@@ -208,9 +210,7 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, split: str, out
         raise ValueError(f"source of data: {plainly(error)}") from error
     whole_source.check_labels(made)
     wanted = whole_source.of(split, language)
-    codes = parts(language)
-    if len(codes) > 2:
-        raise ValueError(f"{language!r} is neither a language nor a pair: expected for instance en, or en-fr")
+    codes = Target(language).languages
     if len(codes) == 2 and made.second is None:
         reads = "reads one text and " if len(made.inputs) == 1 else ""
         raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
@@ -229,7 +229,7 @@ def local_files(source: Origin, language: str, split: str) -> list[str]:
     """The files from which a split in a language or pair is read: none if it comes from the Hub, two if a pair is joined."""
     if source.hub:
         return []
-    codes = (language,) if _has(source, language) else parts(language)
+    codes = (language,) if _has(source, language) else Target(language).languages
     return [source.path(code, split) for code in codes]
 
 

@@ -67,9 +67,9 @@ def test_a_missing_column_names_the_nearest(kind):
 def test_a_wrong_label_names_its_row(kind):
     made = task(kind)
     found = rows(kind, two_languages(kind)[0])
-    wrong = WRONG[made.head] * len(found[7]["tokens"]) if made.head == "token" else WRONG[made.head]
+    wrong = WRONG[made.head.name] * len(found[7]["tokens"]) if made.head.name == "token" else WRONG[made.head.name]
     # All of one type, which a column has.
-    found = [row | {made.target: str(row[made.target])} if made.head == "choice" else row for row in found]
+    found = [row | {made.target: str(row[made.target])} if made.head.name == "choice" else row for row in found]
     found[7] = found[7] | {made.target: wrong}
     with pytest.raises(ValueError, match=rf"here, row 7, column '{made.target}'.*(maybe|99|nowhere|'9')"):
         made.check(pa.Table.from_pylist(found), "here")
