@@ -34,7 +34,7 @@ def exhibits(study: "Study") -> Iterator[str]:
         if isinstance(exhibit, Heatmap):
             shown = exhibit.difference or [exhibit.method]
             key = "difference" if exhibit.difference else "method"
-            yield from among(f"{place}.{key}", "method", shown, known["method"], study.methods)
+            yield from among(f"{place}.{key}", "method", shown, study.methods)
             yield from among(f"{place}.blocks", "group of the study", exhibit.blocks, study.groups)
         elif isinstance(exhibit, Table):
             for group in exhibit.groups:
