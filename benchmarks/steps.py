@@ -28,8 +28,9 @@ from xlgrid.models.load import model_class
 from xlgrid.models.parameters import configuration
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import runs
+from xlgrid.plan.load import load_study
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import Study, load_study
+from xlgrid.study.schema import Study
 from xlgrid.tasks import MLM, task
 
 

@@ -168,13 +168,14 @@ def train(
     train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
     dev: Annotated[list[Path], typer.Option(help="likewise, for selection")],
     output: Output,
+    pace: Json = "{}",
 ) -> None:
     """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
     with _plainly():
-        train_run(Recipe.model_validate_json(recipe), encoder, train, dev, output)
+        train_run(Recipe.parse(recipe, pace), encoder, train, dev, output)
 
 
 @app.command()
@@ -239,8 +240,8 @@ def attention(contrast: str) -> None:
 @app.command()
 def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
+    from xlgrid.plan.load import load_study
     from xlgrid.report.render import render_exhibit
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -250,8 +251,8 @@ def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Op
 @app.command()
 def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
+    from xlgrid.plan.load import load_study
     from xlgrid.results.verdicts import render_claims
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -270,10 +271,10 @@ def status(
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
     from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_study
     from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import look
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
@@ -308,7 +309,7 @@ def cost(
 ) -> None:
     """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
     from xlgrid.plan import cost
-    from xlgrid.study.schema import load_study
+    from xlgrid.plan.load import load_study
 
     with _plainly():
         assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
@@ -323,11 +324,11 @@ def partial(
 ) -> None:
     """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
     from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_study
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
     from xlgrid.report.render import render_exhibit
     from xlgrid.report.status import show
-    from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from project import ROOT, blocks, planned, project, shell, shown, small
 
-from xlgrid.study.schema import load_study
+from xlgrid.plan.load import load_study
 
 
 @pytest.fixture(scope="module")

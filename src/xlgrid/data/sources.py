@@ -225,6 +225,14 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, split: str, out
     _write(table, made.name, Path(out), " and ".join(places))
 
 
+def local_files(source: Origin, language: str, split: str) -> list[str]:
+    """The files from which a split in a language or pair is read: none if it comes from the Hub, two if a pair is joined."""
+    if source.hub:
+        return []
+    codes = (language,) if _has(source, language) else Target(language).languages
+    return [source.path(code, split) for code in codes]
+
+
 def lacking(name: str, source: Origin, split: str, language: str) -> str:
     """That the source of a split does not have a language, and what to do."""
     others = "" if split == "test" else f", or give `data.{split}` another source"

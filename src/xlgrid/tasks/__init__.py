@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 from xlgrid.heads import HEADS, Head
-from xlgrid.tasks import copa, lot, ruletaker, siqa, udpos, wikiann, xnli, xquad
+from xlgrid.tasks import copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The task of runs on text, which other runs begin with.
-MLM = "mlm"
+
+def _not_generated(*arguments: Any) -> Any:
+    raise ValueError("the data of this task are not generated: say in its `data` where they come from")
+
+
+def _speaks_nothing(code: str) -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -38,13 +43,18 @@ class Task:
     inputs: tuple[str, ...]
     target: str
     Options: type[Strict]
-    examples: Callable[..., list[Any]]
-    group: Callable[..., int]
-    row: Callable[..., dict[str, Any]]
-    to_json: Callable[..., str]
-    from_json: Callable[[str], Any]
-    speaks: Callable[[str], bool]
+    examples: Callable[..., list[Any]] = _not_generated
+    group: Callable[..., int] = _not_generated
+    row: Callable[..., dict[str, Any]] = _not_generated
+    to_json: Callable[..., str] = _not_generated
+    from_json: Callable[[str], Any] = _not_generated
+    speaks: Callable[[str], bool] = _speaks_nothing
     choices: tuple[str, ...] = ()
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether examples can be generated, so that a study need not say where data come from."""
+        return self.examples is not _not_generated
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -76,6 +86,7 @@ TASKS: dict[str, Task] = {
     "udpos": _task("udpos", udpos, "token", ("tokens",), "pos_tags"),
     "xquad": _task("xquad", xquad, "span", ("question", "context"), "answers"),
     "copa": _task("copa", copa, "choice", ("premise", "question"), "label", copa.CHOICES),
+    "mlm": Task("mlm", HEADS["mlm"], (), ("text",), ("text",), "", mlm.Options),
     "siqa": _task("siqa", siqa, "choice", ("context", "question"), "label", siqa.CHOICES),
 }
 

@@ -4,12 +4,16 @@ With the files of its encoder and tokens, which it names only, it decides everyt
 """
 
 import hashlib
+import json
 from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.languages.sources import Source, Target
+
+# The settings of `Training` that change only how fast a run trains and how much of it is repeated after an interruption.
+PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 
 
 class Phase(Strict):
@@ -69,13 +73,14 @@ class Training(Strict):
 
 
 class Start(Strict):
-    """The run on text, of task `mlm`, whose weights a run begins with: one for all (`source`), one for each of some
+    """The run on text whose weights a run begins with: one for all (`source`), one for each of some
     languages or pairs (`pairs`) or, with neither, one for each language.
 
     Where there are several, `at` says whose it is. What Foroutan et al. 2023, section 4.2 leave open are `reverse` and
     `missing`, which go with `pairs`.
     """
 
+    task: str = Field(description="the task of the run on text, of kind `mlm`")
     method: str = Field(description="of the run on text")
     source: Source | None = Field(None, description="what it was trained on, where it is one for all")
     pairs: tuple[Source, ...] = Field(
@@ -87,7 +92,7 @@ class Start(Strict):
         "`Method.swaps` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
         "begins with the target's",
     )
-    seed: int = Field(1, ge=0)
+    seed: Seed = 1
     reverse: Literal["same", "none"] = Field(
         "same", description="a target fr-en takes that of en-fr, or counts as missing"
     )
@@ -156,6 +161,20 @@ class Recipe(Strict):
         None, description="task of the run with all of whose weights, after those of `start`, this one begins"
     )
 
+    @classmethod
+    def parse(cls, identity: str, pace: str = "{}") -> Self:
+        """The recipe of what `identity` and `pace` return."""
+        fields = json.loads(identity)
+        return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+
+    def identity(self) -> str:
+        """The recipe as JSON, without the defaults and without the settings that cannot change a result."""
+        return self.model_dump_json(exclude_defaults=True, exclude={"training": PACE})
+
+    def pace(self) -> str:
+        """The other settings as JSON: with `identity`, they are the whole recipe."""
+        return self.training.model_dump_json(exclude_defaults=True, include=PACE)
+
     def digest(self) -> str:
-        """Twelve hexadecimal digits that differ when anything in the recipe does."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
+        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE}).encode()).hexdigest()[:12]

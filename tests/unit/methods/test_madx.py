@@ -30,7 +30,7 @@ from xlgrid.methods import make
 from xlgrid.methods.adapter_modules import Invertible
 from xlgrid.models import deltas, parameters
 from xlgrid.models.parameters import HUB
-from xlgrid.study.schema import load_study
+from xlgrid.plan.load import load_study
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 

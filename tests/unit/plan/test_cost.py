@@ -21,8 +21,9 @@ from xlgrid.languages.sources import Source
 from xlgrid.models import parameters
 from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
+from xlgrid.plan.load import load_study
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry, load_study
+from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
 

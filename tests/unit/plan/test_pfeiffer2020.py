@@ -11,10 +11,11 @@ from xlgrid.exhibits import schema as exhibits
 from xlgrid.exhibits.schema import references
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import cells, runs
+from xlgrid.plan.load import load_study
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
 from xlgrid.results.identity import Cell
-from xlgrid.study.schema import Study, load_study
+from xlgrid.study.schema import Study
 from xlgrid.tasks import MLM
 
 ROOT = Path(__file__).parents[3]

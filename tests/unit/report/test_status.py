@@ -19,9 +19,10 @@ from typer.testing import CliRunner
 from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
 from xlgrid.plan.grid import cells
+from xlgrid.plan.load import load_study
 from xlgrid.report import ledger, overview, status
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import EncoderEntry, ImportedAdapters, load_study
+from xlgrid.study.schema import EncoderEntry, ImportedAdapters
 
 STUDY = """\
 title: Tiny

@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from xlgrid.plan import grid
+from xlgrid.plan.load import load_study
 from xlgrid.results import claims
 from xlgrid.results.claims import Claim
-from xlgrid.study.schema import Study, load_study
+from xlgrid.study.schema import Study
 
 STUDY = """\
 title: a study

@@ -13,10 +13,11 @@ from pydantic import TypeAdapter
 
 from xlgrid.exhibits import schema as exhibits
 from xlgrid.plan import grid
+from xlgrid.plan.load import load_study
 from xlgrid.report import page as report
 from xlgrid.results import published as compare
 from xlgrid.results.identity import Cell
-from xlgrid.study.schema import Study, load_study
+from xlgrid.study.schema import Study
 
 NAN = float("nan")
 EXHIBIT: TypeAdapter[Any] = TypeAdapter(exhibits.Exhibit)

@@ -14,12 +14,13 @@ from xlgrid.exhibits import schema as exhibits
 from xlgrid.exhibits.schema import contrasts, references
 from xlgrid.methods import METHODS
 from xlgrid.plan.grid import cells, runs
+from xlgrid.plan.load import load_study
 from xlgrid.report import page as report
 from xlgrid.results import published as compare
 from xlgrid.results import records
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import Grid, Study, TaskEntry, TrainingEntry, load_study
+from xlgrid.study.schema import Grid, Study, TaskEntry, TrainingEntry
 from xlgrid.tasks import MLM, TASKS
 from xlgrid.training.recipe import Start, Training
 

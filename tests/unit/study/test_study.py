@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from xlgrid.exhibits.schema import names_metric
+from xlgrid.plan.load import load_study
 from xlgrid.report.render import render_exhibit
-from xlgrid.study.schema import ImportedAdapters, TaskEntry, load_study
+from xlgrid.study.schema import ImportedAdapters, TaskEntry
 
 TEXT = """\
 title: a study
