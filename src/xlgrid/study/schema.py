@@ -315,7 +315,13 @@ class Study(Strict):
         Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
         """
         entry = self.methods[method]
-        matched = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": Source(source).data}
+        matched = {
+            "task": task,
+            "encoder": encoder,
+            "method": method,
+            "base": entry.base,
+            "source": Source(source).data,
+        }
         settings: dict[str, Any] = {}
         for rule in self.training:
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
