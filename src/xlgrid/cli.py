@@ -9,14 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from xlgrid.warm import warm_up as warm_up
-
-if TYPE_CHECKING:
-    from xlgrid.languages.sources import Target
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Grids of cross-lingual transfer."
@@ -42,14 +39,12 @@ def _folder(path: Path) -> Path:
     return path.parent if path.suffix == ".safetensors" else path
 
 
-def _by_target(option: str, values: list[str]) -> "dict[Target, Path]":
+def _by_target(option: str, values: list[str]) -> dict[str, Path]:
     """Target -> path, of values TARGET=PATH."""
-    from xlgrid.languages.sources import Target
-
     pairs = [value.partition("=") for value in values]
     if wrong := [value for value, (_, equals, path) in zip(values, pairs, strict=True) if not (equals and path)]:
         raise ValueError(f"--{option} takes TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
-    return {Target(target): Path(path) for target, _, path in pairs}
+    return {target: Path(path) for target, _, path in pairs}
 
 
 def main() -> None:

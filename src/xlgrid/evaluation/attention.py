@@ -46,9 +46,9 @@ ROWS = ("context", "first")
 def compare(
     run: str | Path,
     encoder: str | Path,
-    tokens: Mapping[Target, str | Path],
+    tokens: Mapping[str, str | Path],
     out: str | Path,
-    text_runs: Mapping[Target, Path],
+    text_runs: Mapping[str, Path] | None = None,
 ) -> None:
     """Compare the attention of a run on two targets, and write a JSON that `read` reads.
 
@@ -72,7 +72,8 @@ def compare(
 
     finished = trained.read(run)
     recipe, method, device = finished.recipe, finished.method, prediction.default_device()
-    data = {target: batches.read(path, target) for target, path in tokens.items()}
+    data = {Target(target): batches.read(path, target) for target, path in tokens.items()}
+    text_runs = text_runs or {}
     first, second = data.values()
     chosen, left_out = same_contexts(first, second)
     models = {
