@@ -65,6 +65,19 @@ def read_table(path: str | Path) -> "pa.Table":
         raise Damaged(f"{path} is damaged or not {path.suffix[1:]}: {error}; {_advice(path)}") from error
 
 
+def read_text(path: str | Path) -> dict[int, str]:
+    """Id -> text, of a file that `xlgrid.data.text` wrote.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_table`, or a column is missing.
+    """
+    table = read_table(path)
+    for column in ("id", COLUMN):
+        if column not in table.column_names:
+            raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and {COLUMN}")
+    return dict(zip(table["id"].to_pylist(), table[COLUMN].to_pylist(), strict=True))
+
+
 def rows(path: str | Path, columns: Sequence[str]) -> Rows:
     """The values of some columns in each row of a file. Plain text has the one column `COLUMN`.
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.base.names import unknown
-from xlgrid.data import sources as data
+from xlgrid.data import generated
+from xlgrid.data.sources import SPLITS
 from xlgrid.data.tokenize_text import DEV_EVERY
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.exhibits.schema import contrasts, needed
@@ -26,7 +27,7 @@ from xlgrid.models.parameters import Count, configuration, count
 from xlgrid.plan.grid import cells, runs
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import Study
-from xlgrid.tasks import MLM, task
+from xlgrid.tasks import MLM
 from xlgrid.training.recipe import Training
 
 # Tokens per example, by kind of task: of ruletaker and lot what 300 generated examples have on average over nine
@@ -116,7 +117,7 @@ class Estimate:
                     raise ValueError(f"--{option} {name}: {unknown('language', code, self.study.languages)}")
         for name, sizes in self.assumed.examples.items():
             if len(sizes) != (wanted := 2 if name.partition(":")[0] == MLM else 3):
-                splits = ",".join(split.upper() for split in data.SPLITS[:wanted])
+                splits = ",".join(split.upper() for split in SPLITS[:wanted])
                 raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(sizes)}")
         trained = [run for run in self.all if self._trains(run)]
         texts = dict.fromkeys(code for run in trained if run.task == MLM for code in data_of(run.source).split("+"))
@@ -230,21 +231,21 @@ class Estimate:
             return None if any(map(text.fetches, parts(code))) else (text.sentences - dev, dev)
         if entry.data:
             return None
-        kind = task(entry.kind)
+        kind = entry.task
         options = kind.Options(**entry.options)
-        return data.sizes(options.n, kind.group(options))  # type: ignore[attr-defined]
+        return generated.sizes(options.n, kind.generator.group(options))  # type: ignore[attr-defined, union-attr]
 
     def tokens(self, name: str) -> int:
         """Tokens per example of a task, those of all its choices together, or of text."""
         entry = self.study.tasks.get(name)
         kind = entry.kind if entry else MLM
         given = self.assumed.tokens.get(name) or self.assumed.tokens.get(kind) or TOKENS.get(kind, OTHER)
-        return min(given, entry.max_length * max(1, len(task(kind).choices))) if entry else given
+        return min(given, entry.max_length * max(1, len(entry.task.choices))) if entry else given
 
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
         entry = self.study.tasks.get(run.task)
-        kind = task(entry.kind) if entry else None
+        kind = entry.task if entry else None
         head, labels = (kind.head, len(kind.labels)) if kind else (HEADS["mlm"], 0)
         place = run.encoder, head.name, labels, run.method
         if place not in self._counts:
@@ -270,7 +271,7 @@ class Estimate:
         entry = self.study.tasks.get(name)
         if entry is None or entry.data:
             return {}
-        return task(entry.kind).Options(**entry.options).model_dump()
+        return entry.task.Options(**entry.options).model_dump()
 
 
 def length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:

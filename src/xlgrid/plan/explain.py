@@ -49,10 +49,16 @@ def lacking(plan: "Plan", product: Product) -> str | None:
         case Contrast():
             return None if plan.results.issuperset(product.cells) else _no_result(plan, product)
         case Claims():
-            return None if study.claims else f"study {study.name} has no claims: its file would list them under `claims`"
+            return (
+                None if study.claims else f"study {study.name} has no claims: its file would list them under `claims`"
+            )
     texts = [name for name, entry in study.tasks.items() if entry.is_text]
     data = [name for name in study.tasks if name not in texts]
-    known: dict[str, list[str]] = {"encoder": [*study.encoders], "exhibit": [*study.exhibits], "language": study.languages}
+    known: dict[str, list[str]] = {
+        "encoder": [*study.encoders],
+        "exhibit": [*study.exhibits],
+        "language": study.languages,
+    }
     match product:
         case Meanings():
             known["task"] = [name for name in data if study.tasks[name].data is None]

@@ -9,7 +9,7 @@ from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, lacking
 from xlgrid.languages.sources import Source
 from xlgrid.study.checks import among, axes, definitions, expanded, unknown_or_unused, with_first
-from xlgrid.tasks import TASKS, task
+from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def spoken(study: "Study") -> Iterator[str]:
         pairs = [part for value in values for part in Source(value).parts if part.is_pair]
         for key in with_first(study, grid.task):
             entry = study.tasks[key]
-            kind = task(entry.kind)
+            kind = entry.task
             if pairs and kind.second is None:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
@@ -107,7 +107,7 @@ def sizes(study: "Study") -> Iterator[str]:
     if not any(encoder.mini for encoder in study.encoders.values()):
         return
     for name, entry in study.tasks.items():
-        options = task(entry.kind).Options(**entry.options)
+        options = entry.task.Options(**entry.options)
         for dial in _DIALS if "overlap" in type(options).model_fields else ():
             of_text = study.text.dials.get(dial, type(options).model_fields[dial].default)
             if entry.data is None and getattr(options, dial) != of_text:
