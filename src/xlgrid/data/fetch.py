@@ -69,8 +69,9 @@ def fetch_data(
         raise ValueError(lacking(kind, origin, split, language))
     if origin.has_pair(language):
         codes = (language,)
-    tables, places = zip(*(fetch_table(origin, code, split, lock) for code in codes), strict=True)
-    tables = [_labelled(table, described, origin.labels) for table in tables]
+    fetched = [fetch_table(origin, code, split, lock) for code in codes]
+    tables = [_labelled(table, described, origin.labels) for table, _ in fetched]
+    places = [place for _, place in fetched]
     table = tables[0] if len(tables) == 1 else _joined(described, codes, tables, places)
     write_rows(table, described, Path(out), " and ".join(places))
 
