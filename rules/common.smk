@@ -6,6 +6,7 @@ import sys
 
 from snakemake.exceptions import WorkflowError
 
+from xlgrid.plan import workflow as plans
 from xlgrid.plan.products import (
     Cell,
     Claims,
@@ -13,6 +14,7 @@ from xlgrid.plan.products import (
     Data,
     Encoder,
     Exhibit,
+    Meanings,
     Report,
     Run,
     Summary,
@@ -20,19 +22,18 @@ from xlgrid.plan.products import (
     Tokens,
     delta,
 )
-from xlgrid.plan.workflow import either, inputs_of, load_plans, product, studies_with
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
 gc.set_threshold(1_000_000, 50, 1000)
 
 try:
-    PLANS = load_plans(config, sys.argv[1:], workflow.modifier.is_module)
+    PLANS = plans.load_plans(config, sys.argv[1:], is_module=workflow.modifier.namespace is not None)
 except (ValueError, FileNotFoundError) as error:
     raise WorkflowError(str(error)) from None
 
 
 wildcard_constraints:
-    study=either(PLANS),
+    study=plans.either(PLANS),
     task="[^/]+",
     encoder="[^/]+",
     method="[^/]+",
@@ -54,7 +55,7 @@ def inputs(kind, **fixed):
 
     def of_rule(wildcards):
         try:
-            return inputs_of(PLANS, product(kind, wildcards, **fixed))
+            return plans.inputs_of(PLANS, plans.product(kind, wildcards, **fixed))
         except ValueError as error:
             raise WorkflowError(str(error)) from None
 
@@ -62,4 +63,10 @@ def inputs(kind, **fixed):
 
 
 def studies(folder, names):
-    return studies_with(PLANS, folder, names)
+    """The constraint of the wildcard `study` of a rule that makes what has one of its study's `names` in a folder."""
+    return plans.studies_with(PLANS, folder, names)
+
+
+# Other languages' settings do not change the text of a language.
+def text_settings(wildcards):
+    return json.dumps(study(wildcards).text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)

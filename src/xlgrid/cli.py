@@ -172,13 +172,14 @@ def train(
     train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
     dev: Annotated[list[Path], typer.Option(help="likewise, for selection")],
     output: Output,
+    pace: Json = "{}",
 ) -> None:
     """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
     with _plainly():
-        train_run(Recipe.model_validate_json(recipe), encoder, train, dev, output)
+        train_run(Recipe.parse(recipe, pace), encoder, train, dev, output)
 
 
 @app.command()

@@ -5,7 +5,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from xlgrid.exhibits.schema import Attention, contrasts
-from xlgrid.languages.sources import Source, Target
 
 if TYPE_CHECKING:
     from xlgrid.plan.load import Plan
@@ -49,10 +48,7 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
                     "`imported`, and imported adapters have no steps: leave one of the two out"
                 )
                 continue
-            targets, sources = (
-                [code for value in axis for code in study.expand(value, grid)] for axis in (grid.target, grid.source)
-            )
-            texts = {start.of_target(Target(t), Source(s)): t for t, s in product(targets, sources)}
+            texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}
             for text, target in texts.items():
                 if text is None:
                     yield f"grids.{name}.snapshots: there is no run on text through which {method} speaks {target}: leave it out"

@@ -20,8 +20,7 @@ def cells(study: "Study") -> list[Cell]:
     """
     grids: dict[Cell, str] = {}
     for name, grid in study.grids.items():
-        sources = [Source(code) for value in grid.source for code in study.expand(value, grid)]
-        targets = [Target(code) for value in grid.target for code in study.expand(value, grid)]
+        sources, targets = study.sources(grid), study.targets(grid)
         if grid.snapshots:
             targets = [Target(f"{target}@{step}") for target, step in product(targets, grid.snapshots)]
         aimed = {method for method in grid.method if (start := study.methods[method].start) and start.at == "target"}

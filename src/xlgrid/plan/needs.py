@@ -84,11 +84,10 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
         case Tokens():
             tokenizer = Encoder(study.name, product.encoder).tokenizer
             if study.tasks[product.task].is_text:
-                return {
-                    "texts": [Text(study.name, code).path for code in Target(product.language).languages],
-                    **tokenizer,
-                }
-            return {"data": [Data(study.name, product.task, product.language, product.split).path], **tokenizer}
+                texts = [Text(study.name, code).path for code in Target(product.language).languages]
+                return {"texts": texts, "tokenizer": tokenizer}
+            data = Data(study.name, product.task, product.language, product.split)
+            return {"data": data.path, "tokenizer": tokenizer}
         case Exhibit():
             exhibit = study.exhibit(product.exhibit)
             shown = [*exhibits.needed(exhibit, plan.cells), *exhibits.contrasts(exhibit, plan.cells)]

@@ -7,8 +7,7 @@ from pydantic import ValidationError
 
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, lacking
-from xlgrid.languages.sources import Source
-from xlgrid.study.checks import among, axes, definitions, expanded, unknown_or_unused, with_first
+from xlgrid.study.checks import among, axes, definitions, unknown_or_unused, with_first
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
 
@@ -26,9 +25,9 @@ def spoken(study: "Study") -> Iterator[str]:
             if not study.text.fetches(code) and not any(each.speaks(code) for each in TASKS.values()):
                 yield f"encoders.{name}.mini: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
-        values = [*expanded(study, grid, "source"), *expanded(study, grid, "target")]
-        codes = dict.fromkeys(code for value in values for code in Source(value).languages)
-        pairs = [part for value in values for part in Source(value).parts if part.is_pair]
+        parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
+        codes = dict.fromkeys(code for part in parts for code in part.languages)
+        pairs = [part for part in parts if part.is_pair]
         for key in with_first(study, grid.task):
             entry = study.tasks[key]
             kind = entry.task
@@ -49,8 +48,8 @@ def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
     for split in SPLITS:
         name, entry = study.entry(key, split)
         if entry.data:
-            values = expanded(study, grid, "target" if split == "test" else "source")
-            for part in dict.fromkeys(part for value in values for part in Source(value).parts):
+            trained = [part for source in study.sources(grid) for part in source.parts]
+            for part in dict.fromkeys(study.targets(grid) if split == "test" else trained):
                 if not (origin := entry.data.of(split, part)).has(part):
                     yield lacking(name, origin, split, part)
 

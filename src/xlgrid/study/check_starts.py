@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from xlgrid import methods as registry
 from xlgrid.languages.sources import Source, Target
-from xlgrid.study.checks import LANGUAGE, among, expanded
+from xlgrid.study.checks import LANGUAGE, among
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -102,24 +102,25 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
         )
     if start is None:
         return
-    sources, targets = (list(map(Source, expanded(study, grid, axis))) for axis in ("source", "target"))
-    wrong = [each for each in dict.fromkeys((*sources, *targets)) if len(each.parts) > 1 or each.parts[0].is_pair]
+    sources, targets = study.sources(grid), study.targets(grid)
+    wrong: list[str] = [source for source in sources if len(source.parts) > 1 or source.parts[0].is_pair]
+    wrong += [target for target in targets if target.is_pair]
     if start.at == "target" and wrong:
         yield (
             f"grids.{name}: runs of method {key} begin with the run on text of their target, a language, and train "
-            f"on one: leave out {', '.join(wrong)}"
+            f"on one: leave out {', '.join(dict.fromkeys(wrong))}"
         )
         return
-    without: list[Source] = []
+    without: list[Target] = []
     for source in sources:
         try:
-            without += [source] if start.of_source(source) is None else []
+            without += source.parts if start.of_source(source) is None else []
         except ValueError as error:
             yield f"grids.{name}.source: method {key}: {error}"
     if start.at == "both" and start.missing == "none":
-        without += [target for target in targets if start.of_target(Target(target), sources[0]) is None]
+        without += [target for target in targets if start.of_target(target, sources[0]) is None]
     if without and not _needs_no_start(method):
-        parts = ", ".join(dict.fromkeys(part for value in without for part in value.parts))
+        parts = ", ".join(dict.fromkeys(without))
         yield (
             f"grids.{name}: method {key} has no run on text of {parts}, and what it does not train would stay untrained: "
             f"add it to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"

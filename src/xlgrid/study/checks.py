@@ -4,7 +4,6 @@ They are found when a study is read, because a job that meets the same mistake m
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from xlgrid.base.names import unknown
@@ -12,7 +11,7 @@ from xlgrid.languages import language
 from xlgrid.languages.sources import Source, Target
 
 if TYPE_CHECKING:
-    from xlgrid.study.schema import Grid, Study
+    from xlgrid.study.schema import Study
 
 LANGUAGE = "language, which `languages` of the study must name first,"
 
@@ -135,13 +134,9 @@ def axes(study: "Study") -> dict[str, list[object]]:
     values: dict[str, list[object]] = {axis: [] for axis in ("task", "encoder", "method", "source", "target", "seed")}
     for grid in study.grids.values():
         for axis, known in values.items():
-            known += expanded(study, grid, axis) if axis in ("source", "target") else getattr(grid, axis)
+            expanded = {"source": study.sources, "target": study.targets}
+            known += expanded[axis](grid) if axis in expanded else getattr(grid, axis)
     return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
-
-
-def expanded(study: "Study", grid: "Grid", axis: str) -> list[str]:
-    """The sources or targets of a grid, its groups replaced by their members."""
-    return list(chain.from_iterable(study.expand(value, grid) for value in getattr(grid, axis)))
 
 
 def with_first(study: "Study", tasks: Iterable[str]) -> list[str]:

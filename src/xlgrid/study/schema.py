@@ -265,6 +265,22 @@ class Study(Strict):
         """
         return groups.expand(value, (grid.languages if grid else []) or self.languages, self.groups)
 
+    def sources(self, grid: Grid) -> list[Source]:
+        """The sources of a grid, groups expanded.
+
+        Raises:
+            ValueError: there is no such language or group.
+        """
+        return [Source(member) for value in grid.source for member in self.expand(value, grid)]
+
+    def targets(self, grid: Grid) -> list[Target]:
+        """The targets of a grid, groups expanded, without `snapshots`.
+
+        Raises:
+            ValueError: there is no such language or group.
+        """
+        return [Target(member) for value in grid.target for member in self.expand(value, grid)]
+
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis: of groups of sources, the members.
 

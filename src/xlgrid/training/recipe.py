@@ -4,11 +4,15 @@ With the files of its encoder and tokens, which it names only, it decides everyt
 """
 
 import hashlib
+import json
 from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from xlgrid.base.settings import Seed, Strict
+
+# The settings of `Training` that change only how fast a run trains and how much of it is repeated after an interruption.
+PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 
 
 class Phase(Strict):
@@ -155,6 +159,20 @@ class Recipe(Strict):
         None, description="task of the run with all of whose weights, after those of `start`, this one begins"
     )
 
+    @classmethod
+    def parse(cls, identity: str, pace: str = "{}") -> Self:
+        """The recipe of what `identity` and `pace` return."""
+        fields = json.loads(identity)
+        return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+
+    def identity(self) -> str:
+        """The recipe as JSON, without the defaults and without the settings that cannot change a result."""
+        return self.model_dump_json(exclude_defaults=True, exclude={"training": PACE})
+
+    def pace(self) -> str:
+        """The other settings as JSON: with `identity`, they are the whole recipe."""
+        return self.training.model_dump_json(exclude_defaults=True, include=PACE)
+
     def digest(self) -> str:
-        """Twelve hexadecimal digits that differ when anything in the recipe does."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
+        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE}).encode()).hexdigest()[:12]

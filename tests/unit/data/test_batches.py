@@ -10,9 +10,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from xlgrid.data.values import Values
 
 from xlgrid.data import batches
-from xlgrid.data.values import Values
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from xlgrid.heads.spans import NOTHING, Answer, Spans, Window
 
 from xlgrid.heads import spans
-from xlgrid.heads.spans import NOTHING, Answer, Spans, Window
 
 TEXT = "Ada met Bob in Rome."
 FIRST = np.array([-1, -1, -1, 0, 4, 8, 12, 15, 19, -1], np.int32)
