@@ -21,6 +21,7 @@ from xlgrid.evaluation import attention
 from xlgrid.evaluation import cell as evaluate
 from xlgrid.exhibits import contrasts
 from xlgrid.exhibits import schema as exhibits
+from xlgrid.heads.sequence import SequenceHead
 from xlgrid.methods import make
 from xlgrid.results.identity import Cell
 from xlgrid.training.loop import train
@@ -132,7 +133,7 @@ def test_the_last_layer_is_what_the_model_itself_tells(folder: Path) -> None:
     chosen = np.arange(len(data))
     found = attention.last_layer(model, make("full-ft", {}), data, chosen, True)
     model.set_attn_implementation("eager")
-    inputs = batches.collate(data, chosen, True)
+    inputs = SequenceHead().collate(data, chosen, True)
     inputs.pop("labels")
     with torch.no_grad():
         expected = model(**inputs, output_attentions=True).attentions[-1]

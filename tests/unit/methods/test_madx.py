@@ -24,10 +24,11 @@ from transformers import (
 )
 
 from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads import HEADS
+from xlgrid.heads.mlm import language_head
 from xlgrid.methods import make
 from xlgrid.methods.adapter_modules import Invertible
-from xlgrid.models import deltas, parameters, prediction
-from xlgrid.models import load as heads
+from xlgrid.models import deltas, parameters
 from xlgrid.models.parameters import HUB
 from xlgrid.plan.load import load_study
 from xlgrid.training.loop import train
@@ -157,8 +158,8 @@ def test_embeddings_go_through_the_invertible_adapter_after_their_norm(kind: str
 @pytest.mark.parametrize("inverse", [True, False])
 def test_the_inverse_comes_right_before_the_decoder(kind: str, inverse: bool) -> None:
     model = adapted(kind, tune="language", inverse=inverse)
-    ((states,), _) = seen(model, heads.language_head(model))[0]
-    found, bert = weights(heads.language_head(model)), kind.startswith("bert")
+    ((states,), _) = seen(model, language_head(model))[0]
+    found, bert = weights(language_head(model)), kind.startswith("bert")
     at = "predictions.transform." if bert else ""
     hidden = gelu(dense(states, found, f"{at}dense"))
     hidden = normed(hidden, found, f"{at}{'LayerNorm' if bert else 'layer_norm'}", model.config.layer_norm_eps)
@@ -177,7 +178,7 @@ def test_training_and_evaluation_see_the_inverse_too(kind: str) -> None:
     for inverse in (True, False):
         model = adapted(kind, tune="language", inverse=inverse)
         with torch.no_grad():
-            some, _ = prediction.scores(model, {"input_ids": IDS}, labels)
+            some, _ = HEADS["mlm"].scores(model, {"input_ids": IDS, "labels": labels})
         torch.testing.assert_close(some, logits(model)[labels != -100], atol=1e-5, rtol=0)
         found.append(some)
     assert (found[0] - found[1]).abs().max() > 0.1
@@ -204,7 +205,7 @@ def test_a_copy_of_a_model_has_an_inverse_of_its_own(kind: str) -> None:
             if "invertible" in name:
                 parameter.zero_()
     assert torch.equal(logits(model), before)
-    head = heads.language_head(twin)
+    head = language_head(twin)
     states = torch.randn(2, SIZE["hidden_size"])
     plain = getattr(head, "predictions", head).decoder
     torch.testing.assert_close(plain(states), states @ plain.weight.T + plain.bias)

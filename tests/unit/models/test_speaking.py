@@ -11,6 +11,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.data import batches
 from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads import HEADS
 from xlgrid.methods import METHODS, Method, make
 from xlgrid.models import prediction
 from xlgrid.training.loop import train
@@ -63,11 +64,11 @@ def heard(method: Method, target: str) -> torch.Tensor:
     data = batches.read("task.arrow", target)
     model = evaluate.speaking(RUN, "encoder", data, target).eval()
     chosen = np.arange(len(data))
-    inputs = batches.collate(data, chosen, True, model.device)
-    labels = inputs.pop("labels")
-    inputs |= prediction.extras(method, data, chosen, model.device, training=False)
+    head = HEADS[data.head]
+    batch = head.collate(data, chosen, True, model.device)
+    batch |= prediction.extras(method, data, chosen, model.device, training=False)
     with torch.no_grad():
-        return prediction.scores(model, inputs, labels)[0]
+        return head.scores(model, batch)[0]
 
 
 def test_another_language_computes_something_else_and_the_first_again_the_same(method: Method) -> None:

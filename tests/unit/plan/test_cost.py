@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from xlgrid.cli import app
-from xlgrid.data import batches
+from xlgrid.heads import HEADS
+from xlgrid.heads.tokens import Tokens
 from xlgrid.models import parameters
 from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
@@ -120,7 +121,7 @@ def test_parameters_are_those_of_the_formulas(study: Study) -> None:
 def test_encoders_of_the_hub_have_their_real_sizes(hub: str, expected: int) -> None:
     from transformers import AutoConfig
 
-    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), "sequence", 3, "full-ft", {})
+    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), HEADS["sequence"], 3, "full-ft", {})
     assert counted.total == expected + 3 * 768 + 3
     assert counted.passed == 12 * (12 * 768**2 + 13 * 768), "the layers, without embeddings"
 
@@ -170,16 +171,15 @@ def settings(**given: Any) -> Training:
 )
 def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
     given = settings(epochs=epochs, batch_size=batch, curriculum=curriculum)
-    tokens = batches.Tokens(
+    tokens = Tokens(
+        head="sequence",
+        label_names=("no", "yes"),
+        pad_id=0,
         values=np.zeros(5 * n, np.int32),
         offsets=5 * np.arange(n + 1),
         contexts=np.full(n, 5),
-        labels=np.zeros(n, np.int64),
-        depths=None,
-        head="sequence",
-        names=("no", "yes"),
-        pad_id=0,
-        switched=np.zeros(n, bool),
+        languages=("en",),
+        language_of=np.zeros((n, 2), np.int16),
     )
     steps = length(given, n, 5, {})[0]
     try:
@@ -363,7 +363,7 @@ def test_a_head_has_its_parameters_whatever_the_labels(family: str, head: str, e
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     config = AutoConfig.for_model(family, vocab_size=50, **size)
     pooler = 8 * 8 + 8 if head == "choice" else 0
-    assert parameters.count(config, head, 3, "full-ft", {}).total - _encoder(config) == expected + pooler
+    assert parameters.count(config, HEADS[head], 3, "full-ft", {}).total - _encoder(config) == expected + pooler
 
 
 def _encoder(config: Any) -> int:
