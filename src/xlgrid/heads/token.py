@@ -60,7 +60,8 @@ class TokenHead(Head):
             for labels in target.to_pylist()
         ]
         if all(label in numbers for labels in rows for label in labels or ()):
-            return pa.array([labels and [numbers[label] for label in labels] for labels in rows], pa.list_(pa.int64()))
+            numbered = [None if labels is None else [numbers[label] for label in labels] for labels in rows]
+            return pa.array(numbered, pa.list_(pa.int64()))
         return pa.array(rows, pa.list_(pa.string()))
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
