@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import ROOT, SIZES, project, shell
+from project import ROOT, SIZES, blocks, project, shell
 
 from xlgrid.data import batches
 from xlgrid.plan.grid import cells
@@ -44,6 +44,23 @@ def test_a_cell_of_each_benchmark_is_planned_with_its_ids_on_the_hub(folder: Pat
         assert {name for name in {*BENCHMARKS.values(), *TRAINING.values()} if name in done.stdout} == asked
 
 
+def within(shown: Any, whole: Any) -> bool:
+    """Whether all that a page shows of a setting is in the study's file."""
+    if isinstance(shown, dict):
+        return all(key in whole and within(value, whole[key]) for key, value in shown.items())
+    return shown == whole
+
+
+def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Path) -> None:
+    study = yaml.safe_load((ROOT / "studies" / "benchmarks.yaml").read_text())
+    examples = [yaml.safe_load(block) for block in blocks("docs/tasks.md", "yaml")]
+    assert len(examples) == 2 and all(within(example, study) for example in examples)
+    [commands] = blocks("docs/tasks.md", "sh")
+    for command in commands.splitlines():
+        done = shell(folder, command.partition("#")[0].replace("snakemake results", "snakemake -n results"))
+        assert done.returncode == 0, done.stderr[-4000:]
+
+
 # A row of each set of data with the columns of the Hub, the number of its label, and the type of its files.
 ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = {
     "pawsx": (
@@ -52,7 +69,10 @@ ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = 
     ),
     "sib200": (
         "csv",
-        lambda code, i: ({"index_id": i, "category": ("travel", "sports")[i % 2], "text": f"{code}, {i}"}, (1, 3)[i % 2]),
+        lambda code, i: (
+            {"index_id": i, "category": ("travel", "sports")[i % 2], "text": f"{code}, {i}"},
+            (1, 3)[i % 2],
+        ),
     ),
     "americasnli": (
         "parquet",
@@ -60,7 +80,10 @@ ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = 
     ),
     "masakhaner2": (
         "parquet",
-        lambda code, i: ({"id": str(i), "tokens": [code, "in", str(i)], "ner_tags": [0, 0, 5 + i % 2]}, [0, 0, 5 + i % 2]),
+        lambda code, i: (
+            {"id": str(i), "tokens": [code, "in", str(i)], "ner_tags": [0, 0, 5 + i % 2]},
+            [0, 0, 5 + i % 2],
+        ),
     ),
     "belebele": (
         "jsonl",
@@ -114,15 +137,16 @@ def small() -> dict[str, Any]:
         "encoders": {"me5-small": {"hub": None, "mini": mini}},
         "tasks": tasks,
         "training": [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2}}],
-        "grids": {name: {"source": [source], "target": [target], "seed": [1]} for name, (source, target) in RUNS.items()},
+        "grids": {
+            name: {"source": [source], "target": [target], "seed": [1]} for name, (source, target) in RUNS.items()
+        },
     }
 
 
 @pytest.fixture(scope="module")
 def built(folder: Path) -> Path:
     for name, (suffix, row) in ROWS.items():
-        languages = {code for task in {name, "belebele" if name == "race" else name} for code in RUNS.get(task, ())}
-        for code in languages:
+        for code in RUNS["belebele" if name == "race" else name]:
             (folder / "downloads" / name / code).mkdir(parents=True)
             for split, count in SPLITS.items():
                 frame = pd.DataFrame([row(code, i)[0] for i in range(count)])
@@ -150,12 +174,8 @@ def test_a_benchmark_runs_on_files_of_its_columns(built: Path, task: str) -> Non
     tokens = batches.read(built / f"tokens/{task}/me5-small/{target}/test.arrow", target)
     expected = [ROWS[task][1](target, i)[1] for i in range(SPLITS["test"])]
     if task == "masakhaner2":
-        found = [labels[labels >= 0].tolist() for labels in map(tokens_labels(tokens), range(SPLITS["test"]))]
+        rows = (slice(*tokens.offsets[row : row + 2]) for row in range(SPLITS["test"]))
+        labels = [[label for label in tokens.token_columns["labels"][row].tolist() if label >= 0] for row in rows]
     else:
-        found = tokens.columns["label"].tolist()
-    assert found == expected
-
-
-def tokens_labels(tokens: Any) -> Callable[[int], Any]:
-    """The labels of the tokens of a row."""
-    return lambda row: tokens.token_columns["labels"][tokens.offsets[row] : tokens.offsets[row + 1]]
+        labels = tokens.columns["label"].tolist()
+    assert labels == expected

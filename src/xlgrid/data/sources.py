@@ -32,7 +32,9 @@ class Origin(Strict):
 
     hub: str | None = Field(None, description="owner/name")
     name: str | None = Field(None, description="configuration on the Hub; {language} stands for the language")
-    names: dict[str, str] = Field({}, description="language or pair: its configuration, where `name` is not right")
+    names: dict[str, str] = Field(
+        {}, description="language or pair: its configuration, where `name` is not right; without `name`, these are all"
+    )
     revision: str = Field(
         "main",
         description="of `hub`; `refs/convert/parquet` has the files of many data sets whose main branch is a script",
@@ -82,11 +84,15 @@ class Origin(Strict):
         usual = "validation" if self.hub and split == "dev" else split
         return next((name for key, name in self.splits.items() if key == split), usual)
 
+    @property
+    def known(self) -> list[str] | None:
+        """The languages that the source has, as far as the study says; None: any."""
+        return [*self.names] if self.languages is None and self.names and self.name is None else self.languages
+
     def has(self, language: str) -> bool:
         """Whether the source has a language, or those of a pair, as far as the study says."""
-        return (
-            self.languages is None or language in self.languages or {*Target(language).languages} <= {*self.languages}
-        )
+        known = self.known
+        return known is None or language in known or {*Target(language).languages} <= {*known}
 
     def has_pair(self, pair: str) -> bool:
         """Whether the source has a pair as such.
@@ -169,5 +175,6 @@ def lacking(name: str, source: Origin, split: str, language: str) -> str:
     others = "" if split == "test" else f", or give `data.{split}` another source"
     return (
         f"{name} has no {split} data in {language}: {source.hub or source.local}, where they come from, has "
-        f"{', '.join(source.languages or ())} only, as its `languages` say: use one of these{others}"
+        f"{', '.join(source.known or ())} only, as its {'languages' if source.languages else 'names'} say: use one of "
+        f"these{others}"
     )

@@ -159,7 +159,9 @@ def watch(plan: Plan, folder: str | Path, seconds: float) -> None:
                 time.sleep(seconds)
             seen = look(plan, folder)
             # What does not fit the terminal is cut at its bottom, and the order of these is that of how much they say.
-            head = Text(f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim")
+            head = Text(
+                f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim"
+            )
             broken = [
                 Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
                 for text in failures(seen, together=True)[:5]

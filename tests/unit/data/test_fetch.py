@@ -400,9 +400,18 @@ def test_training_data_can_come_from_elsewhere(tmp_path, suffix):
 def test_a_language_that_a_split_lacks_is_told(tmp_path):
     squad(tmp_path, ["xquad-es"])
     source = {"local": f"{tmp_path}/xquad-{{language}}.parquet", "train": {"hub": "a/squad", "languages": ["en"]}}
-    with pytest.raises(ValueError, match=r"xquad has no train data in es: a/squad, .* has en only.*`data\.train`"):
+    with pytest.raises(
+        ValueError, match=r"xquad has no train data in es: a/squad, .* has en only, as its languages say.*`data\.train`"
+    ):
         fetch.fetch_data("xquad", source, "es", "train", tmp_path / "out.parquet", tmp_path / "lock.yaml")
     fetch.fetch_data("xquad", source, "es", "dev", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
+def test_without_a_name_the_configurations_are_the_languages(tmp_path):
+    source = {"hub": "facebook/belebele", "names": {"sw": "swh_Latn", "en": "eng_Latn"}}
+    with pytest.raises(ValueError, match=r"facebook/belebele, where they come from, has sw, en only, as its names say"):
+        fetch.fetch_data("xquad", source, "fr", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    assert DataSource(**source).has("sw-en") and DataSource(**source, name="x").has("fr")
 
 
 def test_only_the_split_that_is_asked_for_is_fetched(tmp_path):
