@@ -26,6 +26,7 @@ Ledger = Annotated[
         exists=True, file_okay=False, help="the submitit executor's folder", show_default=".snakemake/submitit"
     ),
 ]
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
@@ -242,30 +243,30 @@ def attention(contrast: str) -> None:
 
 
 @app.command()
-def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def exhibit(study: StudyName, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
     from xlgrid.plan.load import load_study
     from xlgrid.report.render import render_exhibit
 
     with _plainly():
-        study = load_study(study_file)
-        render_exhibit(study, name, output or f"results/{study.name}/exhibits")
+        loaded = load_study(study)
+        render_exhibit(loaded, name, output or f"results/{loaded.name}/exhibits")
 
 
 @app.command()
-def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
     from xlgrid.plan.load import load_study
     from xlgrid.results.verdicts import render_claims
 
     with _plainly():
-        study = load_study(study_file)
-        render_claims(study, output or f"results/{study.name}")
+        loaded = load_study(study)
+        render_claims(loaded, output or f"results/{loaded.name}")
 
 
 @app.command()
 def status(
-    study_file: Path,
+    study: StudyName,
     ledger: Ledger = None,
     watch: Annotated[bool, typer.Option("--watch", help="show it anew until all is done or Ctrl-C is pressed")] = False,
     every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks of --watch")] = 5,
@@ -274,23 +275,22 @@ def status(
 
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
-    from xlgrid.plan.grid import cells
-    from xlgrid.plan.load import load_study
+    from xlgrid.plan.load import load_plan
     from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import look
 
     with _plainly():
-        study = load_study(study_file)
+        plan = load_plan(study)
         if watch:
-            status.watch(study, ledger or FOLDER, every)
+            status.watch(plan, ledger or FOLDER, every)
         else:
-            status.show(look(study, cells(study), ledger or FOLDER))
+            status.show(look(plan, ledger or FOLDER))
 
 
 @app.command()
 def cost(
-    study_file: Path,
+    study: StudyName,
     examples: Annotated[
         list[str] | None,
         typer.Option(
@@ -312,40 +312,40 @@ def cost(
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
 ) -> None:
     """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
-    from xlgrid.plan import cost
-    from xlgrid.plan.load import load_study
+    from xlgrid.plan.load import load_plan
+    from xlgrid.report import cost
 
     with _plainly():
         assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-        cost.show(load_study(study_file), assumed, measured, csv)
+        cost.show(load_plan(study), assumed, measured, csv)
 
 
 @app.command()
 def partial(
-    study_file: Path,
+    study: StudyName,
     log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
     ledger: Ledger = None,
 ) -> None:
     """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
-    from xlgrid.plan.grid import cells
-    from xlgrid.plan.load import load_study
+    from xlgrid.plan.load import load_plan
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
     from xlgrid.report.render import render_exhibit
     from xlgrid.report.status import show
 
     with _plainly():
-        study = load_study(study_file)
-        seen = look(study, cells(study), ledger or FOLDER, failed_files(log) if log else ())
-        show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
-        made = {f"exhibit {name}": functools.partial(render_exhibit, study, name) for name in study.exhibits}
-        if study.claims:
+        plan = load_plan(study)
+        loaded, folder = plan.study, f"results/{plan.study.name}/partial"
+        seen = look(plan, ledger or FOLDER, failed_files(log) if log else ())
+        show(seen, report=Path(f"{folder}/failed.txt"))
+        renderers = {f"exhibit {name}": functools.partial(render_exhibit, loaded, name) for name in loaded.exhibits}
+        if loaded.claims:
             from xlgrid.results.verdicts import render_claims
 
-            made["claims"] = functools.partial(render_claims, study)
-        for name, render in made.items():
-            # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
+            renderers["claims"] = functools.partial(render_claims, loaded)
+        for name, render in renderers.items():
+            # An exhibit that cannot be drawn, perhaps because it has no run yet, must not keep the others from it.
             try:
-                render(f"results/{study.name}/partial")
+                render(folder)
             except (ValueError, FileNotFoundError) as error:
                 print(f"{name}: {error}", file=sys.stderr)

@@ -212,7 +212,7 @@ class Controller:
         self.heads += 1
         if self.channel:
             self.channel.close()
-        self.channel, theirs = multiprocessing.Pipe()
+        self.channel, head_channel = multiprocessing.Pipe()
         # An interruption waits until the head has its handler.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         self.head = os.fork()
@@ -220,10 +220,10 @@ class Controller:
             self.note("head", pid=self.head, number=self.heads, task=task)
         else:
             self.become(
-                lambda: faults_head.run(self.trial, self.folder, theirs, task, self.heads), f"head-{self.heads}"
+                lambda: faults_head.run(self.trial, self.folder, head_channel, task, self.heads), f"head-{self.heads}"
             )
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        theirs.close()
+        head_channel.close()
 
     def start(self, task: Task) -> None:
         task.state, task.started, task.ending, task.kill_at = "RUNNING", time.time(), None, None
@@ -334,9 +334,9 @@ class Controller:
 
     # The head's questions.
 
-    def answer(self, question: str, *given: Any) -> None:
+    def answer(self, question: str, *arguments: Any) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.channel.send(getattr(self, f"on_{question}")(*given))
+            self.channel.send(getattr(self, f"on_{question}")(*arguments))
 
     def on_submit(self, array: str, folders: Sequence[str], minutes: int) -> Any:
         if self.random.random() < self.trial.refuse:
@@ -366,14 +366,14 @@ class Controller:
     def on_states(self, names: Sequence[str]) -> Any:
         if self.random.random() < self.trial.mute and not self.calm:
             return OSError("squeue: Unable to contact slurm controller")
-        found: dict[str, str | None] = {}
+        states: dict[str, str | None] = {}
         for name in names:
             task = self.tasks.get(name)
             if task is None or (self.trial.forgets and not task.alive and time.time() > task.ended + 0.2):
-                found[name] = "GONE"
+                states[name] = "GONE"
             else:
-                found[name] = None if task.alive else task.state
-        return found
+                states[name] = None if task.alive else task.state
+        return states
 
     def on_cancel(self, names: Sequence[str]) -> None:
         for name in names:
@@ -398,9 +398,9 @@ class Controller:
             return
         task.ending, task.kill_at = (word, again), time.time() + KILL_WAIT
         # Slurm signals all processes of a task, in no particular order; submitit's local tasks the first.
-        theirs = session(task.pid)
-        self.random.shuffle(theirs)
-        for pid in theirs if self.random.random() < 0.7 else [task.pid]:
+        pids = session(task.pid)
+        self.random.shuffle(pids)
+        for pid in pids if self.random.random() < 0.7 else [task.pid]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
@@ -522,14 +522,14 @@ def stat(pid: int) -> tuple[str, int, int] | None:
 
 def processes() -> Iterator[tuple[int, tuple[str, int, int]]]:
     for entry in os.listdir("/proc"):
-        found = stat(int(entry)) if entry.isdigit() else None
-        if found and found[0] != "Z":
-            yield int(entry), found
+        state = stat(int(entry)) if entry.isdigit() else None
+        if state and state[0] != "Z":
+            yield int(entry), state
 
 
 def session(leader: int) -> list[int]:
     """Living processes of a task."""
-    return [pid for pid, (_, _, theirs) in processes() if theirs == leader]
+    return [pid for pid, (_, _, group) in processes() if group == leader]
 
 
 def kill_session(leader: int) -> int:
@@ -586,17 +586,17 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="of the first trial; the others follow")
     parser.add_argument("--workers", type=int, default=2, help="trials at a time")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     from rich.progress import track
 
     began, failed = time.time(), []
-    with ProcessPoolExecutor(given.workers) as pool:
-        results = pool.map(run_seed, range(given.seed, given.seed + given.trials))
-        for seed, wrong, seconds in track(results, "trials", total=given.trials, disable=not sys.stdout.isatty()):
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        results = pool.map(run_seed, range(arguments.seed, arguments.seed + arguments.trials))
+        for seed, wrong, seconds in track(results, "trials", total=arguments.trials, disable=not sys.stdout.isatty()):
             if wrong:
                 failed.append(seed)
                 print(f"seed {seed} ({seconds:.1f} s):", *wrong, sep="\n    ", flush=True)
-    print(f"{given.trials - len(failed)} of {given.trials} trials passed in {time.time() - began:.0f} s")
+    print(f"{arguments.trials - len(failed)} of {arguments.trials} trials passed in {time.time() - began:.0f} s")
     if failed:
         print("failed seeds:", *failed)
     return int(bool(failed))

@@ -104,11 +104,11 @@ def finished(tmp_path: Path) -> tuple[faults.Trial, Path]:
     (tmp_path / "ledger").mkdir()
     (tmp_path / "out" / "c0").write_text("begin c0\nend c0\n")
     (tmp_path / "runs.log").write_text("c0 1_0 77 10.0 start\nc0 1_0 77 10.1 end\n")
-    told = [
+    records = [
         {"time": 10.2, "head": 1, "what": "success", "job": "c0", "task": "1_0", "whole": True},
         {"time": 10.2, "head": 1, "what": "closed", "job": "c0"},
     ]
-    (tmp_path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in told))
+    (tmp_path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in records))
     (tmp_path / "controller.jsonl").write_text(
         json.dumps({"time": 9.0, "kind": "submitted", "task": "1_0", "jobs": ["c0"], "folder": "/x/0"}) + "\n"
     )

@@ -12,13 +12,13 @@ def asked(**resources: object) -> Request:
 
 
 def test_a_rule_s_resources_win_over_the_settings() -> None:
-    found = asked(mem_mb=2048, runtime=30, gpus=1, slurm_partition="gpu", bundle=4)
-    assert found == Request(cpus=2, mem_mb=2048, minutes=30, gpus=1, partition="gpu", bundle=4)
+    job_request = asked(mem_mb=2048, runtime=30, gpus=1, slurm_partition="gpu", bundle=4)
+    assert job_request == Request(cpus=2, mem_mb=2048, minutes=30, gpus=1, partition="gpu", bundle=4)
 
 
 def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus() -> None:
-    found = asked(mem_mb=2048, gpus=1).slurm(slots=3, minutes=90)
-    assert found == {
+    parameters = asked(mem_mb=2048, gpus=1).slurm(slots=3, minutes=90)
+    assert parameters == {
         "timeout_min": 90,
         "cpus_per_task": 6,
         "mem_gb": 6,
@@ -28,13 +28,13 @@ def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus
 
 
 def test_memory_per_core_replaces_memory() -> None:
-    found = asked(mem_mb=1000, mem_mb_per_cpu=500).slurm(1, 60)
-    assert found["slurm_mem_per_cpu"] == "500M" and "mem_gb" not in found
+    parameters = asked(mem_mb=1000, mem_mb_per_cpu=500).slurm(1, 60)
+    assert parameters["slurm_mem_per_cpu"] == "500M" and "mem_gb" not in parameters
 
 
 def test_gres_replaces_gpus() -> None:
-    found = asked(gpus=1, gres="gpu:a100:1").slurm(1, 60)
-    assert found["slurm_gres"] == "gpu:a100:1" and "gpus_per_node" not in found
+    parameters = asked(gpus=1, gres="gpu:a100:1").slurm(1, 60)
+    assert parameters["slurm_gres"] == "gpu:a100:1" and "gpus_per_node" not in parameters
 
 
 def test_every_resource_of_the_table_changes_the_request() -> None:

@@ -3,50 +3,15 @@
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
+from stub import Stub
 from workflow import LOCAL, environment, project, run
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_bundle
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
-
-
-class Stub:
-    """A cluster that never runs anything."""
-
-    name = "local"
-    stuck: dict[str, str] = {}
-
-    def __init__(self) -> None:
-        self.submitted: list[str] = []
-        self.state: str | None = None
-
-    def room(self, request: Request) -> tuple[int, int]:
-        return 1, 2
-
-    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
-        self.submitted += map(str, bundles)
-        return [str(len(self.submitted))]
-
-    def jobs(self) -> list[list[str]]:
-        """Keys of the jobs of each bundle, in the order of submission."""
-        found = (read_bundle(Path(folder)) for folder in self.submitted)
-        return [[job.key for job in bundle.jobs] for bundle in found if bundle]
-
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        return {task: self.state for task in tasks}
-
-    def cancel(self, tasks: Collection[str]) -> None:
-        self.state = "CANCELLED"
-
-    def stray(self, folder: Path, name: str) -> dict[int, str]:
-        return {}
-
-    def hurry(self) -> None:
-        pass
 
 
 def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
@@ -83,13 +48,13 @@ SNAKEFILE = """
 rule job:
     output: "out.txt"
     input: "script.py"
-    params: told=config.get("told", "old")
+    params: text=config.get("text", "old")
     {action}
 """
 RUN = """run:
         import time
         time.sleep(1.5)
-        open(output[0], "w").write(params.told)"""
+        open(output[0], "w").write(params.text)"""
 SCRIPT = 'script: "script.py"'
 CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what})"
 
@@ -98,7 +63,7 @@ CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what
 def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, action: str) -> None:
     folder = project(tmp_path, SNAKEFILE.format(action=RUN if action == "run" else SCRIPT))
     script = folder / "script.py"
-    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.told"))
+    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.text"))
     head = subprocess.Popen(
         [sys.executable, "-m", "snakemake", *LOCAL],
         cwd=folder,
@@ -121,7 +86,7 @@ def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, actio
     if action == "script that changes":
         script.write_text(CODE.format(what="'new'"))
     else:
-        changed = ["--config", "told=new"]
+        changed = ["--config", "text=new"]
     # Of a job that a nested Snakemake ended, the head has no mark left: somebody has to ask.
     run(folder, *LOCAL, "--forceall", *changed)
     assert (folder / "out.txt").read_text() == "new", "it was taken for what is asked for now"

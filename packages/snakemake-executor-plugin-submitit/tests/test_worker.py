@@ -107,14 +107,14 @@ class Place:
             jobs.append(Job(str(number), "rule", "shell", text, logs=(f"{number}.log",), limit=limit))
         environment: dict[str, str | None] = {"GIVEN": "yes"}
         folder = self.folder / f"bundle{time.monotonic_ns()}"
-        given = {
+        values = {
             "threads": 3,
             "scripts": ("crash",),
             "environment": environment,
             "latency_wait": 0.1,
             "grace": 1,
         } | settings
-        Bundle(tuple(jobs), str(self.here), **given).write(folder)  # type: ignore[arg-type]
+        Bundle(tuple(jobs), str(self.here), **values).write(folder)  # type: ignore[arg-type]
         return folder
 
     def start(self, bundle: Path) -> subprocess.Popen[str]:
@@ -185,12 +185,12 @@ def test_jobs_end_as_they_would_have_alone(place: Place, unbuffered: str, monkey
 
 def test_a_job_sees_what_it_would_see_alone(place: Place) -> None:
     place.run(["crash tell 'two words'"])
-    told = json.loads(place.log(0))
-    assert told["argv"] == [str(place.bin / "crash"), "tell", "two words"]
-    assert (told["cwd"], told["path"], told["stdin"]) == (str(place.here), str(place.bin), "")
-    assert told["environment"] == {"OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": "3", "TMPDIR": "/tmp", "GIVEN": "yes"}
-    assert told["foreign"] == [], "variables of submitit"
-    assert told["encoding"] == ["utf-8", "backslashreplace"]
+    report = json.loads(place.log(0))
+    assert report["argv"] == [str(place.bin / "crash"), "tell", "two words"]
+    assert (report["cwd"], report["path"], report["stdin"]) == (str(place.here), str(place.bin), "")
+    assert report["environment"] == {"OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": "3", "TMPDIR": "/tmp", "GIVEN": "yes"}
+    assert report["foreign"] == [], "variables of submitit"
+    assert report["encoding"] == ["utf-8", "backslashreplace"]
 
 
 def test_it_really_runs_warm_and_each_job_in_a_process_of_its_own(place: Place) -> None:

@@ -14,7 +14,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
 from xlgrid.heads.values import Values
-from xlgrid.languages import parts as languages_of
+from xlgrid.languages.sources import Target
 
 # The columns that a tokens file has only where its data need them.
 OPTIONAL = ("example", "depth")
@@ -51,8 +51,9 @@ def read(path: str | Path, code: str = "") -> Tokens:
         fields = [field.name for field in head.fields()]
         row_columns = [name for name in fields if name not in head.token_columns]
         row_columns += [name for name in OPTIONAL if name in table.column_names and name not in fields]
-        languages = tuple(dict.fromkeys(languages_of(code)))
-        segment_languages = [languages.index(code) for code in head.segment_languages(languages_of(code))]
+        codes = Target(code).languages if code else ("",)
+        languages = tuple(dict.fromkeys(codes))
+        segment_languages = [languages.index(code) for code in head.segment_languages(codes)]
         return Tokens(
             head=about["head"],
             label_names=tuple(about["labels"]),

@@ -25,6 +25,7 @@ from xlgrid.data import batches
 from xlgrid.evaluation import cell as evaluate
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Target
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import has_segments
 
@@ -42,7 +43,7 @@ BUDGET = 4096
 ROWS = ("context", "first")
 
 
-def compare(run: str | Path, encoder: str | Path, tokens: Mapping[str, str | Path], out: str | Path) -> None:
+def compare(run: str | Path, encoder: str | Path, tokens: Mapping[Target, str | Path], out: str | Path) -> None:
     """Compare the attention of the run in folder `run` on two targets; write a JSON to `out`, which `read` reads.
 
     Without dropout, with the masks of evaluation, in full precision. The example that is kept to be drawn is the shortest.

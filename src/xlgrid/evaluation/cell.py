@@ -16,7 +16,7 @@ from xlgrid.data import batches
 from xlgrid.heads import HEADS
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.tokens import Tokens
-from xlgrid.languages.sources import data_of, snapshot_of
+from xlgrid.languages.sources import Target
 from xlgrid.models import deltas, load, prediction
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
 
     record = deltas.read_run(run)
     recipe = Recipe.model_validate(record["recipe"])
-    data = batches.read(tokens, data_of(target))
+    data = batches.read(tokens, Target(target).data)
     head = HEADS[data.head]
     if head.output_per_label and list(data.label_names) != record["labels"]:
         raise ValueError(
@@ -80,7 +80,7 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     bf16 = recipe.training.precision == "bf16" and device.type == "cuda"
     outcomes = prediction.outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
     measured = head.metrics(data.label_names)
-    step = snapshot_of(target)
+    step = Target(target).step
     # As it is called in a path: qu, or qu@1000.
     spoken = {
         one.source if step is None else f"{one.source}@{step}": Path(one.folder)
@@ -124,7 +124,7 @@ def speaking(run: str | Path, encoder: str | Path, data: Tokens, target: str) ->
     # Its head is random, and the run's comes in its place.
     model = _ready.pop(_identity(encoder, data), None) or _load(encoder, data)
     method.install(model)
-    begun, spoken, step = deltas.start_folders(recipe), deltas.start_folders(recipe, target), snapshot_of(target)
+    begun, spoken, step = deltas.start_folders(recipe), deltas.start_folders(recipe, target), Target(target).step
     own = spoken != begun or step is not None
     deltas.load_start(begun, model, method, lambda name: not (own and method.swaps(name)))
     # It has all that a first task's run had trained.

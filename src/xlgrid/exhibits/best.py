@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from xlgrid.exhibits.tables import PRINTED, Sheet, about, number
+from xlgrid.languages.sources import Source
 from xlgrid.results import stats
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ def sources(exhibit: "Best", cells: pd.DataFrame) -> Sheet:
         ValueError: the selection is empty, or an entry would mix tasks, encoders, methods or metrics.
     """
     chosen = stats.select(cells, exhibit.select)
-    trained = [target in source.split("+") for source, target in zip(chosen["source"], chosen["target"], strict=True)]
+    trained = [
+        target in Source(source).parts for source, target in zip(chosen["source"], chosen["target"], strict=True)
+    ]
     others = chosen[[not own for own in trained]]
     if others.empty:
         raise ValueError("every selected source is trained on its target: select others, or an exhibit of another kind")

@@ -25,6 +25,7 @@ from matplotlib.transforms import Affine2D, ScaledTranslation, blended_transform
 
 from xlgrid.base.files import whole
 from xlgrid.exhibits.tables import label, number
+from xlgrid.languages.sources import Source
 
 SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
 # Okabe and Ito (2008), told apart with every common kind of colour vision; yellow is left out as too pale for lines.
@@ -116,15 +117,17 @@ def blocks(codes: Sequence[str], languages: Mapping[str, Any], among: Sequence[s
         among: all labels of the figure, so that both axes get one order and one pivot language; default `codes`.
     """
     among = list(dict.fromkeys(codes if among is None else among))
-    pairs = [one.split("-") for one in dict.fromkeys("+".join(among).split("+")) if "-" in one]
+    parts = dict.fromkeys(part for code in among for part in Source(code).parts)
+    pairs = [part.languages for part in parts if part.is_pair]
     pivot = Counter(code for pair in pairs for code in pair).most_common(1)[0][0] if pairs else ""
     directions = [f"{pivot}-X", f"X-{pivot}", "other pairs"]
 
     def place(code: str) -> tuple[str, str]:
-        if "+" in code:
+        part, *others = Source(code).parts
+        if others:
             return "mixed", ""
-        if "-" in code:
-            context, _, question = code.partition("-")
+        if part.is_pair:
+            context, question = part.languages
             return directions[0 if context == pivot else 1 if question == pivot else 2], ""
         language = languages.get(code)
         return (language.family, language.script) if language else ("other", "")
@@ -134,14 +137,15 @@ def blocks(codes: Sequence[str], languages: Mapping[str, Any], among: Sequence[s
 
     def rank(code: str) -> tuple[int, ...]:
         family, script = place(code)
-        if "+" in code:
+        part, *others = Source(code).parts
+        if others:
             return 2, among.index(code)
-        if "-" in code:
-            return 1, directions.index(family), *(order.get(part, len(order)) for part in code.split("-"))
+        if part.is_pair:
+            return 1, directions.index(family), *(order.get(end, len(order)) for end in part.languages)
         return 0, families.index(family), places.index((family, script)), among.index(code)
 
     order: dict[str, int] = {}
-    order |= {code: i for i, code in enumerate(sorted((c for c in among if not {"+", "-"} & set(c)), key=rank))}
+    order |= {code: i for i, code in enumerate(sorted((c for c in among if Source(c).languages == (c,)), key=rank))}
     members = groupby(sorted(codes, key=rank), key=place)
     return [Block(family, script, tuple(group)) for (family, script), group in members]
 
@@ -245,7 +249,7 @@ def heatmap(
             ink = max(("white", "black"), key=lambda ink: contrast(back, mpl.colors.to_rgb(ink)))
             text = number(entry.mean, digits) + ("†" if short else "")
             ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=points)
-        if str(entry.column) in str(entry.source).split("+"):
+        if str(entry.column) in Source(entry.source).parts:
             seen.add("own")
             ax.add_patch(
                 Rectangle((x + 0.05, y + 0.05), 0.9, 0.9, fill=False, edgecolor="black", linewidth=1.6, zorder=4)

@@ -12,7 +12,6 @@ from pydantic import BeforeValidator, Field, NonNegativeInt, PositiveInt, model_
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
-from xlgrid.languages.sources import snapshot_of
 from xlgrid.results.identity import Contrast
 
 if TYPE_CHECKING:
@@ -248,7 +247,7 @@ def needed(exhibit: AnyExhibit, cells: Iterable["Cell"]) -> list["Cell"]:
     if isinstance(exhibit, Heatmap):
         select["method"] = exhibit.difference or (str(exhibit.method),)
     early = isinstance(exhibit, Curve) and exhibit.x == "snapshot"
-    chosen = ((cell, cell.shown) for cell in cells if (snapshot_of(cell.target) is not None) == early)
+    chosen = ((cell, cell.shown) for cell in cells if (cell.target.step is not None) == early)
     return [cell for cell, shown in chosen if all(getattr(shown, axis) in values for axis, values in select.items())]
 
 

@@ -75,7 +75,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 return {"meanings": Meanings(study.name, product.task).path}
             return {"files": local_files(source.of(product.split, product.language), product.language, product.split)}
         case Text():
-            return {"files": [study.text.files[product.language]] if product.language in study.text.files else []}
+            return {"files": study.text.local_files(product.language)}
         case Encoder():
             entry = study.encoders[product.encoder]
             if entry.mini:
@@ -90,8 +90,9 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             return {"data": data.path, "tokenizer": tokenizer}
         case Exhibit():
             exhibit = study.exhibit(product.exhibit)
-            shown = [*exhibits.needed(exhibit, plan.cells), *exhibits.contrasts(exhibit, plan.cells)]
-            return {"results": [each.path for each in shown], "published": exhibits.references(exhibit)}
+            results = [cell.path for cell in exhibits.needed(exhibit, plan.cells)]
+            results += [contrast.path for contrast in exhibits.contrasts(exhibit, plan.cells)]
+            return {"results": results, "published": exhibits.references(exhibit)}
         case Claims():
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
@@ -152,8 +153,9 @@ def rests_on(plan: "Plan", product: Product) -> list[Product]:
     if product not in plan.chains:
         chain: dict[Product, None] = {}
         for files in inputs(plan, product).values():
-            for needed in filter(None, map(product_of, [files] if isinstance(files, str) else files)):
-                chain |= dict.fromkeys(rests_on(plan, needed))
+            for file in [files] if isinstance(files, str) else files:
+                if needed := product_of(file):
+                    chain |= dict.fromkeys(rests_on(plan, needed))
         plan.chains[product] = [*chain, product]
     return plan.chains[product]
 

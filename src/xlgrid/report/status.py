@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
-from xlgrid.languages.sources import data_of
 from xlgrid.plan.load import Plan
 from xlgrid.report.overview import Failure, Overview, look
 
@@ -39,7 +38,7 @@ def matrices(seen: Overview, width: int) -> Iterator["Table | Text"]:
 
     groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell, state in seen.cells.items():
-        groups[cell.task, cell.encoder, cell.method][data_of(cell.source), cell.target].append(state)
+        groups[cell.task, cell.encoder, cell.method][cell.source.data, cell.target].append(state)
     for names, boxes in groups.items():
         sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*boxes, strict=True))
         shown = {place: _box(states) for place, states in boxes.items()}

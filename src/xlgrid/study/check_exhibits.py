@@ -1,7 +1,7 @@
 """Mistakes in the exhibits and claims of a study: what they show or compare must be in its grids."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xlgrid import methods
 from xlgrid.exhibits.schema import (
@@ -74,7 +74,7 @@ def _published(study: "Study", known: Mapping[str, list[object]]) -> Iterator[st
     """The study's names in `names` and `seeds_of` exist. The paper's names are checked when an exhibit is rendered."""
     shown = study.exhibits.values()
     differences = ["-minus-".join(each.difference) for each in shown if isinstance(each, Heatmap) and each.difference]
-    names = {
+    names: dict[str, list[Any]] = {
         **known,
         "method": [*known["method"], *differences],
         "source": [*known["source"], SEVERAL],

@@ -88,12 +88,10 @@ def _names(study: "Study") -> Iterator[str]:
         for axis in ("source", "target"):
             for value in getattr(grid, axis):
                 try:
-                    members = study.expand(value, grid)
+                    for member in study.expand(value, grid):
+                        Source(member) if axis == "source" else Target(member)
                 except ValueError as error:
                     yield f"grids.{name}.{axis}: {error}"
-                    continue
-                if axis == "target" and (mixes := [member for member in members if len(Source(member).parts) > 1]):
-                    yield f"grids.{name}.target: {mixes[0]} is a mix, and a cell is of one language or pair: leave it out"
 
 
 def among(
@@ -130,12 +128,13 @@ def definitions(study: "Study") -> dict[str, list[str]]:
 
 
 def axes(study: "Study") -> dict[str, list[object]]:
-    """Axis -> every value that the grids have on it."""
+    """Axis -> every value that the grids have on it, each once."""
     values: dict[str, list[object]] = {axis: [] for axis in ("task", "encoder", "method", "source", "target", "seed")}
     for grid in study.grids.values():
-        for axis, known in values.items():
-            expanded = {"source": study.sources, "target": study.targets}
-            known += expanded[axis](grid) if axis in expanded else getattr(grid, axis)
+        values["source"] += study.sources(grid)
+        values["target"] += study.targets(grid)
+        for axis in ("task", "encoder", "method", "seed"):
+            values[axis] += getattr(grid, axis)
     return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
 
 

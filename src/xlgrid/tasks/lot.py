@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import logic, natural
 from xlgrid.synthetic.logic import IS_A
 from xlgrid.tasks.ruletaker import speaks
@@ -215,7 +216,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: no such language.
     """
-    context, phrase = natural.lexicons(language)
+    context, phrase = natural.lexicons(Target(language).languages)
     return {
         "context": context.join(context.statement(fact) for fact in example.context),
         "phrase": "" if options.probe == "context-only" else phrase.statement(example.statement),

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, theories
 from xlgrid.synthetic.theories import Example, TheoryOptions, from_json, to_json
 
@@ -87,7 +88,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: no such language.
     """
-    context, question = natural.lexicons(language)
+    context, question = natural.lexicons(Target(language).languages)
     sentences = [context.statement(fact) for fact in example.theory.facts]
     sentences += [context.rule(rule) for rule in example.theory.rules]
     Random(to_json(example)).shuffle(sentences)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, premises
 from xlgrid.synthetic.premises import LABELS, Example, Options, from_json, to_json
 
@@ -42,7 +43,7 @@ def row(example: Example, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: no such language.
     """
-    premise, hypothesis = natural.lexicons(language)
+    premise, hypothesis = natural.lexicons(Target(language).languages)
     sentences = [premise.statement(fact) for fact in example.facts] + [premise.rule(rule) for rule in example.rules]
     Random(json.dumps([example.facts, example.rules])).shuffle(sentences)
     return {

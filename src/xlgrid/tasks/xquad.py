@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from xlgrid.languages import parts
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.world import Fact, Phrase
@@ -96,7 +96,7 @@ def row(question: Question, language: str, options: Options) -> dict[str, Any]:
     """
     context_speaker, question_speaker = (
         artificial(code, options.overlap, options.loans, options.distance)
-        for code in (parts(language)[0], parts(language)[-1])
+        for code in (Target(language).languages[0], Target(language).languages[-1])
     )
     fact = question.facts[question.asked]
     sentences = [context_speaker.sentence(each) for each in question.facts]

@@ -31,7 +31,6 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.files import whole, write_text
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
-from xlgrid.languages.sources import data_of
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import schedule
@@ -88,7 +87,7 @@ class Loop:
         texts, first = deltas.start_folders(recipe), deltas.first_folders(recipe)
         begins = [path / deltas.DELTA for path in (*texts, *first)]
         self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begins])
-        codes = data_of(recipe.source).split("+")
+        codes = recipe.source.parts
         self.train, self.dev = (
             batches.mix(
                 [batches.read(path, code) for path, code in zip(paths, codes, strict=True)], self.settings.mix_seed

@@ -10,6 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from xlgrid.base.settings import Seed, Strict
+from xlgrid.languages.sources import Source, Target
 
 # The settings of `Training` that change only how fast a run trains and how much of it is repeated after an interruption.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
@@ -81,8 +82,10 @@ class Start(Strict):
 
     task: str = Field(description="the task of the run on text, of kind `mlm`")
     method: str = Field(description="of the run on text")
-    source: str | None = Field(None, description="what it was trained on, where it is one for all")
-    pairs: tuple[str, ...] = Field((), description="languages or pairs that have one of their own, where not all have")
+    source: Source | None = Field(None, description="what it was trained on, where it is one for all")
+    pairs: tuple[Source, ...] = Field(
+        (), description="languages or pairs that have one of their own, where not all have"
+    )
     at: Literal["both", "source", "target"] = Field(
         "both",
         description="both: a run begins with its source's, and a cell speaks through its target's, of which it takes what "
@@ -116,7 +119,7 @@ class Start(Strict):
             )
         return self
 
-    def of_source(self, source: str) -> str | None:
+    def of_source(self, source: Source) -> Source | None:
         """What the text run was trained on that runs on `source` begin with; None if `source` has no such pair.
 
         Raises:
@@ -124,20 +127,19 @@ class Start(Strict):
         """
         if self.source:
             return self.source
-        found = [part for part in source.split("+") if part in self.pairs or not self.pairs]
-        if len(found) > 1:
+        parts = [part for part in source.parts if part in self.pairs or not self.pairs]
+        if len(parts) > 1:
             raise ValueError(
-                f"source {source} has the runs on text of {' and '.join(found)}, of which a run can begin with one only"
+                f"source {source} has the runs on text of {' and '.join(parts)}, of which a run can begin with one only"
             )
-        return found[0] if found else None
+        return Source(parts[0]) if parts else None
 
-    def of_target(self, target: str, source: str) -> str | None:
+    def of_target(self, target: Target, source: Source) -> Source | None:
         """What the text run was trained on that cells of `target` speak through, for runs on `source`; None if none."""
-        turned = "-".join(reversed(target.split("-")))
         if not self.source and (target in self.pairs or not self.pairs):
-            return target
-        if not self.source and self.reverse == "same" and turned in self.pairs:
-            return turned
+            return Source(target)
+        if not self.source and self.reverse == "same" and target.reverse in self.pairs:
+            return Source(target.reverse)
         return self.of_source(source) if self.source or self.missing == "source" else None
 
 
@@ -151,7 +153,7 @@ class Recipe(Strict):
     method: str = Field(description="the study's name for it")
     base: str = Field(description="key of xlgrid.methods.METHODS")
     options: dict[str, float | int | str | bool] = {}
-    source: str
+    source: Source
     seed: int
     training: Training
     start: Start | None = None

@@ -385,13 +385,13 @@ grids: {main: {task: [rt], encoder: [mini], method: [tested], source: [en], targ
     [
         ("{base: madx}", r"methods.tested: its language and invertible adapters would stay as they are drawn"),
         ("{base: madx, options: {language: false}}", r"its invertible adapters would stay as they are drawn"),
-        ("{base: madx, start: {method: whole, pairs: [en, qu]}}", r"give it a `start` whose method is of base madx"),
+        ("{base: madx, start: {task: mlm, method: whole, pairs: [en, qu]}}", r"give it a `start` whose method is of base madx"),
         (
-            "{base: madx, options: {invertible: false}, start: {method: adapter, pairs: [en, qu]}}",
+            "{base: madx, options: {invertible: false}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
             r"option invertible is False here and True in the method that it starts with",
         ),
         (
-            "{base: madx, options: {activation: gelu}, start: {method: adapter, pairs: [en, qu]}}",
+            "{base: madx, options: {activation: gelu}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
             r"option activation is 'gelu' here and 'relu' in the method",
         ),
     ],
@@ -405,7 +405,7 @@ def test_a_study_whose_adapters_nothing_trains_is_refused(method: str, message: 
 @pytest.mark.parametrize(
     "method",
     [
-        "{base: madx, start: {method: adapter, pairs: [en, qu]}}",
+        "{base: madx, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
         "{base: madx, options: {language: false, invertible: false}}",
     ],
 )
@@ -429,7 +429,7 @@ TRANSFER = STUDY.replace("qu]", "fr]").replace("target: [en]", "target: [en, fr]
     ],
 )
 def test_a_language_whose_adapters_nothing_trains_is_refused(start: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text(TRANSFER % f"{{base: madx, start: {{method: adapter, {start}}}}}")
+    (tmp_path / "s.yaml").write_text(TRANSFER % f"{{base: madx, start: {{task: mlm, method: adapter, {start}}}}}")
     with pytest.raises(ValueError, match=message):
         load_study(tmp_path / "s.yaml")
 
@@ -437,14 +437,14 @@ def test_a_language_whose_adapters_nothing_trains_is_refused(start: str, message
 @pytest.mark.parametrize(
     "method",
     [
-        "{base: madx, start: {method: adapter}}",
-        "{base: madx, start: {method: adapter, source: fr}}",
-        "{base: madx, start: {method: adapter, at: target}}",
+        "{base: madx, start: {task: mlm, method: adapter}}",
+        "{base: madx, start: {task: mlm, method: adapter, source: fr}}",
+        "{base: madx, start: {task: mlm, method: adapter, at: target}}",
         # What a target without adapters of its own speaks through is trained.
-        "{base: madx, start: {method: adapter, pairs: [en]}}",
-        "{base: madx, start: {method: adapter, pairs: [en], missing: none, at: source}}",
+        "{base: madx, start: {task: mlm, method: adapter, pairs: [en]}}",
+        "{base: madx, start: {task: mlm, method: adapter, pairs: [en], missing: none, at: source}}",
         # Without text, its query is a copy of the encoder's.
-        "{base: qcross, start: {method: whole, pairs: [fr], missing: none}}",
+        "{base: qcross, start: {task: mlm, method: whole, pairs: [fr], missing: none}}",
     ],
 )
 def test_a_language_without_adapters_of_its_own_is_read_where_nothing_stays_as_drawn(

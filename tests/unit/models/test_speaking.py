@@ -55,7 +55,7 @@ def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         train(Recipe.model_validate(asked), "encoder", tokens, tokens, f"results/s/runs/mlm/e/text/{pair}/seed1")
     tokens = [write(Path("task.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "token")]
     asked = names | {"task": "t", "kind": "wikiann", "method": "m", "source": "en-fr", "options": options}
-    train(Recipe.model_validate(asked | {"start": {"method": "text"}}), "encoder", tokens, tokens, RUN)
+    train(Recipe.model_validate(asked | {"start": {"task": "mlm", "method": "text"}}), "encoder", tokens, tokens, RUN)
     return make(base, options)
 
 

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from xlgrid.cli import app
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Source
 from xlgrid.models import parameters
-from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
-from xlgrid.plan.load import load_study
+from xlgrid.plan.load import load_plan
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry
 from xlgrid.training import schedule
@@ -32,12 +32,14 @@ languages: [en, fr, de]
 text: {sentences: 1000}
 encoders:
   tiny: {mini: {kind: bert, languages: [en], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
-tasks: {rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}}
+tasks:
+  rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}
+  mlm: {kind: mlm}
 methods:
   full-ft: {}
   bitfit: {}
   query: {base: qcross, options: {tune: query, p_mask: 1}}
-  pair: {base: qcross, start: {method: query, pairs: [en-fr, en-de]}}
+  pair: {base: qcross, start: {task: mlm, method: query, pairs: [en-fr, en-de]}}
 training:
   - set: {epochs: 2, batch_size: 32, evaluations: 4}
   - {when: {method: bitfit}, set: {epochs: 3, curriculum: [{epochs: 1, max_depth: 0}]}}
@@ -52,7 +54,7 @@ exhibits:
   masks: {kind: masks, title: Masks, methods: [pair]}
   look: {kind: attention, title: Look, select: {method: pair}, targets: [en-fr, en-de]}
 """
-FROM_FILES = "tasks: {nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}, "
+FROM_FILES = "tasks:\n  nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}\n"
 # Of 1,000 examples in groups of two; of 1,000 texts every 50th is for the dev set.
 TRAIN, DEV, TEST, TEXT_DEV = 700, 100, 200, 20
 HIDDEN, INTERMEDIATE, LAYERS, VOCABULARY, POSITIONS = 8, 16, 2, 100, 512
@@ -66,7 +68,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
     Path("studies/tiny.yaml").write_text(STUDY)
-    return load_study("studies/tiny.yaml")
+    return load_plan("studies/tiny.yaml")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_parameters_are_those_of_the_formulas(study: Study) -> None:
             RUN,
             RUN._replace(method="bitfit"),
             RUN._replace(method="pair"),
-            RUN._replace(task="mlm", method="query", source="en-fr"),
+            RUN._replace(task="mlm", method="query", source=Source("en-fr")),
         )
     )
     assert full == (total, total, total, LAYERS * layer, LAYERS * layer)
@@ -136,7 +138,7 @@ def test_an_encoder_that_is_made_counts_as_it_is(study: Study) -> None:
 def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Study) -> None:
     Path("studies/tiny.yaml").write_text(STUDY.replace("{mini: {kind: bert,", "{hub: a/b} #"))
     with pytest.raises(ValueError, match=r"snakemake --cores 1 results/tiny/encoders/tiny/model\.safetensors"):
-        Estimate(load_study("studies/tiny.yaml"), Assumed()).run(RUN)
+        Estimate(load_plan("studies/tiny.yaml"), Assumed()).run(RUN)
 
 
 def test_hours_are_work_over_speed(study: Study) -> None:
@@ -222,7 +224,7 @@ def test_a_measured_run_takes_what_it_took(study: Study) -> None:
     estimate = Estimate(study, Assumed())
     measured = replace(estimate, assumed=estimate.measured(record()))
     assert measured.run(RUN).hours * 3600 == pytest.approx(90)
-    assert measured.run(RUN._replace(source="en+en-fr")).hours * 3600 == pytest.approx(90)
+    assert measured.run(RUN._replace(source=Source("en+en-fr"))).hours * 3600 == pytest.approx(90)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
 
 @pytest.mark.parametrize("fetched", ["{data: {hub: a/b}, column: c}", "{files: {en: my.txt}}"])
 def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
-    text = STUDY.replace("tasks: {", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
+    text = STUDY.replace("tasks:\n", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
     Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", f"text: {fetched}"))
     result = run()
     assert result.exit_code == 1
@@ -277,8 +279,11 @@ def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
 def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
     one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
     all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
-    assert 10 * one.run(RUN._replace(source="fr")).evaluated == all_alike.run(RUN._replace(source="fr")).evaluated
-    assert one.run(RUN._replace(source="en")) == all_alike.run(RUN._replace(source="en"))
+    assert (
+        10 * one.run(RUN._replace(source=Source("fr"))).evaluated
+        == all_alike.run(RUN._replace(source=Source("fr"))).evaluated
+    )
+    assert one.run(RUN._replace(source=Source("en"))) == all_alike.run(RUN._replace(source=Source("en")))
     cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
     assert cells[0] < cells[1]
 
@@ -327,7 +332,7 @@ def test_the_default_of_the_command_is_that_of_the_module() -> None:
 
 
 def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
     read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
     trained = Estimate(study, Assumed()).run(query)
@@ -335,7 +340,7 @@ def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
 
 
 def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
     kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
     plain = Estimate(study, Assumed()).run(query)
@@ -350,7 +355,7 @@ def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> Non
     text = text.replace("source: [en+en-fr], target: [en-X, de-en]", "source: [en], target: [fr, de]")
     text = text.partition("exhibits:")[0]
     Path("studies/tiny.yaml").write_text(text)
-    found = dict(Estimate(load_study("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
+    found = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
     assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2, 2)
 
 
@@ -393,7 +398,7 @@ grids:
 """
     path = tmp_path / "s.yaml"
     path.write_text(text)
-    made = Estimate(load_study(path), Assumed())
+    made = Estimate(load_plan(path), Assumed())
     cost = made.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
     # 700 training examples, two epochs of batches of 32; four dev sets of 100.
     assert (cost.steps, cost.evaluated) == (44, 400)

@@ -13,30 +13,34 @@ from xlgrid.results.identity import Cell, Contrast, Run, parse
 from xlgrid.study.schema import Study
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
-places = names | st.builds("{}@{}".format, names, names)
+codes = st.from_regex(r"[A-Za-z0-9._]{1,5}", fullmatch=True)
+ends = codes | st.builds("{}-{}".format, codes, codes)
+targets = ends | st.builds("{}@{}".format, ends, st.integers(1, 10**6))
+mixes = st.lists(ends, min_size=1, max_size=3).map("+".join)
+sources = mixes | st.builds("{}@{}".format, mixes, targets)
 seeds = st.integers(0, 10**9)
 
 
-@given(st.builds(Cell, names, names, names, names, places, places, seeds))
+@given(st.builds(Cell, names, names, names, names, sources, targets, seeds))
 def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
     assert parse(cell.path) == cell
 
 
 @given(
-    st.builds(Run, names, names, names, names, places, seeds),
+    st.builds(Run, names, names, names, names, sources, seeds),
     st.sampled_from(["", "/", "/run.json", "/delta.safetensors"]),
 )
 def test_a_run_comes_back_from_its_folder_and_files(run: Run, rest: str) -> None:
     assert parse(run.folder + rest) == run
 
 
-@given(st.builds(Contrast, names, names, names, names, names, names, names, seeds))
+@given(st.builds(Contrast, names, names, names, names, sources, targets, targets, seeds))
 def test_a_contrast_comes_back_from_its_path(contrast: Contrast) -> None:
     assert parse(contrast.path) == contrast
 
 
 @given(
-    st.builds(Cell, names, names, names, names, names, names, seeds),
+    st.builds(Cell, names, names, names, names, sources, targets, seeds),
     st.integers(0, 200),
     st.text("/.0s-éx", max_size=2),
 )
@@ -121,12 +125,12 @@ def begun(**changes: object) -> Study:
         title="begun",
         languages=["en", "fr", "de"],
         encoders={"mini": {"mini": {"languages": ["en"]}}},
-        tasks={"siqa": {"kind": "ruletaker"}, "copa": {"kind": "ruletaker", "start": "siqa"}},
+        tasks={"siqa": {"kind": "ruletaker"}, "copa": {"kind": "ruletaker", "start": "siqa"}, "mlm": {"kind": "mlm"}},
         methods={
             "mlm": {"base": "full-ft"},
-            "mlm-src": {"base": "full-ft", "start": {"method": "mlm", "at": "source"}},
-            "mlm-trg": {"base": "full-ft", "start": {"method": "mlm", "at": "target"}},
-            "both": {"base": "qcross", "start": {"method": "mlm"}},
+            "mlm-src": {"base": "full-ft", "start": {"task": "mlm", "method": "mlm", "at": "source"}},
+            "mlm-trg": {"base": "full-ft", "start": {"task": "mlm", "method": "mlm", "at": "target"}},
+            "both": {"base": "qcross", "start": {"task": "mlm", "method": "mlm"}},
         },
         training=[
             {"set": {"steps": 30}},

@@ -222,7 +222,7 @@ def test_an_unknown_study_names_its_neighbour(tmp_path: Path) -> None:
 
 STARTED = TEXT.replace(
     "methods:\n",
-    "methods:\n  query: {base: qcross, options: {tune: query}}\n  pair: {base: qcross, start: {method: query, pairs: [en-fr]}}\n",
+    "methods:\n  query: {base: qcross, options: {tune: query}}\n  pair: {base: qcross, start: {task: mlm, method: query, pairs: [en-fr]}}\n",
 ).replace("method: [full-ft, bitfit], source: [en]", "method: [full-ft, bitfit, pair], source: [en+en-fr]")
 
 
@@ -278,7 +278,7 @@ tasks:
   ner: {kind: wikiann, data: {local: x}}
 methods:
   query: {base: qcross, options: {tune: query}}
-  own: {base: qcross, start: {method: query}}
+  own: {base: qcross, start: {task: mlm, method: query}}
 training:
   - {set: {steps: 100}}
   - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}

@@ -323,7 +323,7 @@ def test_the_first_stage_comes_after_the_text(
     texts = tmp_path / "results/s/runs/mlm/e/mlm/en/seed1"
     texts.mkdir(parents=True)
     save_file(spoken, texts / "delta.safetensors")
-    biases = {"base": "bitfit", "start": {"method": "mlm"}}
+    biases = {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}}
     one, folder = staged(tmp_path, "siqa", None)
     train(Recipe.model_validate(one.model_dump() | biases), encoder, [tokens], [tokens], folder)
     two, second = staged(tmp_path, "copa", "siqa")

@@ -202,22 +202,25 @@ class Slurm:
         return None
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
-        from submitit.slurm.slurm import SlurmExecutor
+        import submitit
 
         # Without srun a task is one process and one message to the controller less, but then Slurm must be told to
         # signal the batch shell, which `exec` makes the worker.
-        executor = SlurmExecutor(folder, max_num_timeout=TIMEOUTS, python=f"exec {python()}")
-        parameters = {
+        settings = submitit.AutoExecutor(
+            folder=folder, cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=TIMEOUTS
+        )
+        settings.update_parameters(
             **request.slurm(self.slots, minutes),
-            "job_name": name,
-            "stderr_to_stdout": True,
-            "array_parallelism": self.parallelism,
-            "use_srun": False,
-            "setup": [*self.setup, *(f"export {name}={value}" for name, value in threads(request.cpus).items())],
+            name=name,
+            stderr_to_stdout=True,
+            slurm_array_parallelism=self.parallelism,
+            slurm_use_srun=False,
+            slurm_setup=[*self.setup, *(f"export {name}={value}" for name, value in threads(request.cpus).items())],
             # Some sites requeue only tasks that ask for it.
-            "additional_parameters": {"signal": f"B:USR2@{self.grace}", "requeue": True, **request.options()},
-        }
-        executor.update_parameters(**{name.removeprefix("slurm_"): value for name, value in parameters.items()})
+            slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", "requeue": True, **request.options()},
+        )
+        # submitit writes the script; its own submission would wait for sbatch without limit.
+        executor: Any = settings._executor
         if len(bundles) > 1:
             executor.parameters["map_count"] = len(bundles)
         folder.mkdir(parents=True)

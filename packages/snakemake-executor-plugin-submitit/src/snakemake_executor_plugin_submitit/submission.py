@@ -195,11 +195,11 @@ class Submitter:
         self.pending = array
         try:
             names = yield lambda: self.cluster.submit(folder / "submitit", array.name, array.folders, request, minutes)
-        except (OSError, RuntimeError) as error:
+        except Exception as error:
             if self.closing:
                 return False
             self.postpone(error)
-            is_final = isinstance(error, Refused) or (isinstance(error, RuntimeError) and self.failures > TRIES)
+            is_final = isinstance(error, Refused) or (not isinstance(error, OSError) and self.failures > TRIES)
             if not (yield from self.settle_pending()) or not is_final:
                 return False
             self.failures = 0

@@ -172,13 +172,13 @@ def test_ctrl_c_empties_the_queue_and_keeps_what_is_done(grid: Grid) -> None:
 
 def bundles(grid: Grid) -> dict[str, set[str]]:
     """The jobs of each array task."""
-    found = {}
+    jobs_of = {}
     for chunk in grid.ledger.glob("*/"):
         tasks = json.loads((chunk / "array.json").read_text())["tasks"]
         for number, task in enumerate(tasks):
             jobs = json.loads((chunk / str(number) / "bundle.json").read_text())["jobs"]
-            found[task] = {Path(job["outputs"][0]).stem for job in jobs}
-    return found
+            jobs_of[task] = {Path(job["outputs"][0]).stem for job in jobs}
+    return jobs_of
 
 
 @pytest.mark.parametrize(("state", "accounting"), [("RUNNING", "on"), ("PENDING", "on"), ("PENDING", "off")])
@@ -186,7 +186,7 @@ def test_scancel_of_a_task_fails_its_jobs_as_cancelled(grid: Grid, state: str, a
     grid.write(8, GATE, "bundle=2")
     head = grid.start("--keep-going", env=wrapper(grid, "sacct", "exit 1") if accounting == "off" else {})
     wait("two tasks run", lambda: len(grid.starts()) == 2, report=grid.report)
-    task = min(task for task, found in grid.tasks().items() if found == state)
+    task = min(task for task, current in grid.tasks().items() if current == state)
     lost = bundles(grid)[task]
     slurm("scancel", task)
     grid.open()
@@ -280,10 +280,10 @@ Path("total.txt").write_text(str(total))
 
 def total(count: int) -> str:
     """What the job above comes to."""
-    found = 0
+    result = 0
     for number in range(count):
-        found = (found * 31 + number) % 1_000_003
-    return str(found)
+        result = (result * 31 + number) % 1_000_003
+    return str(result)
 
 
 def test_a_signal_before_the_end_requeues_a_job_that_goes_on(grid: Grid) -> None:
