@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xlgrid.base.names import unknown
 from xlgrid.data import generated
 from xlgrid.data.formats import count_rows
-from xlgrid.data.sources import SPLITS
+from xlgrid.data.sources import SPLITS, local_files
 from xlgrid.data.tokenize_text import DEV_EVERY
 from xlgrid.languages.sources import Target
 
@@ -91,7 +91,7 @@ class DataSizes:
         data = self.study.tasks[name].data
         assert data
         origin = data.of(split, code)
-        number = _count(sources.local_files(origin, code, split)[:1])
+        number = _count(local_files(origin, code, split)[:1])
         return min(number, origin.limit) if number and origin.limit else number
 
 

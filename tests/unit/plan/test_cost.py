@@ -21,6 +21,7 @@ from xlgrid.languages.sources import Source
 from xlgrid.models import parameters
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
 from xlgrid.plan.load import load_plan
+from xlgrid.report import cost
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry
 from xlgrid.training import schedule
@@ -64,7 +65,7 @@ RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
 
 
 @pytest.fixture(autouse=True)
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
     Path("studies/tiny.yaml").write_text(STUDY)
@@ -87,11 +88,11 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
         (WHOLE, Cost(4 + 4 + 3, 2, 12 + 12 + 3 + 1, 4 * 44 + 4 * 77 + 244, 9 * 4 * DEV + 10 * TEXT_DEV + 29 * TEST)),
     ],
 )
-def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Study, exhibit: str, expected: Cost) -> None:
+def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Plan, exhibit: str, expected: Cost) -> None:
     assert dict(Estimate(study, Assumed()).exhibits())[exhibit][:5] == expected[:5]
 
 
-def test_parameters_are_those_of_the_formulas(study: Study) -> None:
+def test_parameters_are_those_of_the_formulas(study: Plan) -> None:
     """Of BERT's shape: four projections, two layers in between, two norms; embeddings of words, positions, segments."""
     square, norm = HIDDEN * HIDDEN + HIDDEN, 2 * HIDDEN
     layer = 4 * square + 2 * norm + 2 * HIDDEN * INTERMEDIATE + INTERMEDIATE + HIDDEN
@@ -128,33 +129,33 @@ def test_encoders_of_the_hub_have_their_real_sizes(hub: str, expected: int) -> N
     assert counted.passed == 12 * (12 * 768**2 + 13 * 768), "the layers, without embeddings"
 
 
-def test_an_encoder_that_is_made_counts_as_it_is(study: Study) -> None:
+def test_an_encoder_that_is_made_counts_as_it_is(study: Plan) -> None:
     from transformers import BertConfig
 
     BertConfig(vocab_size=77).save_pretrained("results/tiny/encoders/tiny")
     assert parameters.configuration(study, "tiny").vocab_size == 77
 
 
-def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Study) -> None:
+def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Plan) -> None:
     Path("studies/tiny.yaml").write_text(STUDY.replace("{mini: {kind: bert,", "{hub: a/b} #"))
     with pytest.raises(ValueError, match=r"snakemake --cores 1 results/tiny/encoders/tiny/model\.safetensors"):
         Estimate(load_plan("studies/tiny.yaml"), Assumed()).run(RUN)
 
 
-def test_hours_are_work_over_speed(study: Study) -> None:
+def test_hours_are_work_over_speed(study: Plan) -> None:
     found = Estimate(study, Assumed(tokens={"ruletaker": 100}, training=2.0, evaluation=4.0, step_ms=0)).run(RUN)
     passed = Estimate(study, Assumed()).count(RUN).passed
     seconds = 6 * passed * 2 * TRAIN * 100 / 2e12 + 2 * passed * 4 * DEV * 100 / 4e12
     assert found.training_hours == pytest.approx(seconds / 3600)
 
 
-def test_a_step_takes_time_whatever_its_size(study: Study) -> None:
+def test_a_step_takes_time_whatever_its_size(study: Plan) -> None:
     found = Estimate(study, Assumed(tokens={"rt": 64}, training=1e9, evaluation=1e9, step_ms=36)).run(RUN)
     # Batches of evaluation have 4,096 tokens.
     assert found.training_hours * 3600 == pytest.approx(44 * 0.036 + 4 * DEV * 64 / 4096 * 0.012)
 
 
-def test_cells_are_evaluation_and_dev_sets_training(study: Study) -> None:
+def test_cells_are_evaluation_and_dev_sets_training(study: Plan) -> None:
     one = Estimate(study, Assumed())
     whole = dict(one.exhibits())["full"]
     assert whole.training_hours == pytest.approx(4 * one.run(RUN).hours)
@@ -207,7 +208,7 @@ def test_length_of_a_training_of_100_examples_of_100_tokens(given: dict[str, Any
     assert length(settings(**given), 100, 100, {"max_depth": 3}) == expected
 
 
-def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Study) -> None:
+def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Plan) -> None:
     def tokens(**given: int) -> int:
         return Estimate(study, Assumed(tokens=given)).tokens("rt")
 
@@ -220,7 +221,7 @@ def record(**changes: Any) -> Path:
     return path
 
 
-def test_a_measured_run_takes_what_it_took(study: Study) -> None:
+def test_a_measured_run_takes_what_it_took(study: Plan) -> None:
     estimate = Estimate(study, Assumed())
     measured = replace(estimate, assumed=estimate.measured(record()))
     assert measured.run(RUN).hours * 3600 == pytest.approx(90)
@@ -235,7 +236,7 @@ def test_a_measured_run_takes_what_it_took(study: Study) -> None:
         ({"recipe": 1}, "is no run.json"),
     ],
 )
-def test_another_run_is_no_measure(study: Study, changes: dict[str, Any], message: str) -> None:
+def test_another_run_is_no_measure(study: Plan, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Estimate(study, Assumed()).measured(record(**changes))
 
@@ -276,7 +277,7 @@ def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
     assert run("--examples", "mlm:en-de=98,2").exit_code == 0
 
 
-def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
+def test_a_language_may_have_a_size_of_its_own(study: Plan) -> None:
     one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
     all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
     assert (
@@ -331,7 +332,7 @@ def test_the_default_of_the_command_is_that_of_the_module() -> None:
     assert f"{TFLOPS:g} TFLOP/s in training" in run().output
 
 
-def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
+def test_imported_adapters_are_stored_and_not_trained(study: Plan) -> None:
     query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
     read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
@@ -339,7 +340,7 @@ def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
     assert read == Cost(1, 1, gigabytes=trained.gigabytes) and trained.hours > 0
 
 
-def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
+def test_snapshots_are_stored_and_cost_no_training(study: Plan) -> None:
     query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
     kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
@@ -347,7 +348,7 @@ def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
     assert (kept.gigabytes, kept.hours) == (3 * plain.gigabytes, plain.hours)
 
 
-def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> None:
+def test_a_first_stage_and_runs_for_each_target_are_counted(study: Plan) -> None:
     text = STUDY.replace("tasks: {rt: ", "tasks: {first: {kind: ruletaker, options: {n: 1000}}, rt: ").replace(
         "2}}}", "2}, start: first}}"
     )
