@@ -28,6 +28,7 @@ Ledger = Annotated[
 ]
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
+Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 
 
@@ -79,7 +80,7 @@ def _plainly() -> Iterator[None]:
 @app.command()
 def meanings(kind: str, output: Output, options: Json = "{}") -> None:
     """Make the meanings of a generated task, which every language then says."""
-    from xlgrid.data.sources import make_meanings
+    from xlgrid.data.generated import make_meanings
 
     with _plainly():
         make_meanings(kind, json.loads(options), output)
@@ -88,19 +89,21 @@ def meanings(kind: str, output: Output, options: Json = "{}") -> None:
 @app.command()
 def data(kind: str, language: str, meanings: File, output: Output, options: Json = "{}") -> None:
     """Say the meanings of a generated task in a language or pair."""
-    from xlgrid.data.sources import make_data
+    from xlgrid.data.generated import make_data
 
     with _plainly():
         make_data(kind, json.loads(options), language, meanings, output)
 
 
 @app.command()
-def fetch_data(kind: str, language: str, split: str, source: Json, lock: File, output: Output) -> None:
+def fetch_data(
+    kind: str, language: str, split: str, source: Json, lock: File, output: Output, columns: Columns = "{}"
+) -> None:
     """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
-    from xlgrid.data.sources import fetch_data
+    from xlgrid.data.fetch import fetch_data
 
     with _plainly():
-        fetch_data(kind, json.loads(source), language, split, output, lock)
+        fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
 
 
 @app.command()
@@ -153,12 +156,13 @@ def tokenize(
     output: Output,
     one_separator: OneSeparator = False,
     stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
+    columns: Columns = "{}",
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output, one_separator, stride)
+        tokenize(data, encoder, kind, max_length, output, one_separator, stride, json.loads(columns))
 
 
 @app.command()
