@@ -172,7 +172,9 @@ def spoken(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "qcross", "start": {"task": "mlm", "method": "query"}, "training": training})
+    recipe = Recipe.model_validate(
+        {**names, "base": "qcross", "start": {"task": "mlm", "method": "query"}, "training": training}
+    )
     shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
     for place, number in {"en/seed1/delta": 1, "fr/seed1/delta": 2, "fr/seed1/step10": 3, "en/seed1/step10": 4}.items():
         path = tmp_path / f"results/s/runs/mlm/e/query/{place}.safetensors"
@@ -216,7 +218,9 @@ def test_what_a_method_does_not_swap_stays_that_of_the_source(
         save_file({name: torch.full((16, 16), float(number))}, folder / "delta.safetensors", {"digest": "d"})
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": {"task": "mlm", "method": "mlm"}, "training": training})
+    recipe = Recipe.model_validate(
+        {**names, "base": "bitfit", "start": {"task": "mlm", "method": "mlm"}, "training": training}
+    )
     train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
     model = module.speaking(tmp_path / "run", made["encoder"], batches.read(made["tokens"]), "fr")
     assert (dict(model.named_parameters())[name] == 0).all()
