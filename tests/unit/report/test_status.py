@@ -117,7 +117,7 @@ def test_the_end_of_a_job_stands_when_snakemake_knows_it() -> None:
     bundle("1/a", ("a", {"state": "failed", "cause": "timeout"}), ("b", {"state": "stopped"}), ("c", {"state": "done"}))
     for number in (0, 2):
         status_file = ledger.FOLDER / f"1/a/status/{number}.json"
-        status_file.rename(status_file.with_suffix(".told"))
+        status_file.rename(status_file.with_suffix(".closed"))
     assert states() == {"a": "failed", "b": "queued", "c": "done"}
 
 
