@@ -18,10 +18,11 @@ from typer.testing import CliRunner
 
 from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
+from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.products import main_file
 from xlgrid.report import ledger, overview, status
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import EncoderEntry, ImportedAdapters
 
 STUDY = """\
 title: Tiny
@@ -35,6 +36,7 @@ grids:
 RUN = Run("tiny", "ner", "tiny", "full-ft", "qa1", 1)
 CELL = Cell(*RUN[:-1], "qb1", RUN.seed)
 RESULT = f"{RUN.folder}/run.json"
+DONE = json.dumps({"scores": {"f1": 50.0}})
 RUN_LOG = "results/tiny/logs/runs/ner/tiny/full-ft/qa1/seed1.log"
 NOW = 1_000_000.0
 
@@ -212,7 +214,7 @@ def test_any_json_is_read(array: object, jobs: object, told: object, failure: ob
 def test_a_cell_is_as_far_as_its_own_job_or_else_its_run(run: str | None, cell: str | None, expected: str) -> None:
     for place, output, state in (("1/a", RESULT, run), ("2/a", CELL.path, cell)):
         if state == "done":
-            write(output)
+            write(output, DONE)
         elif state:
             bundle(place, (output, running() if state == "running" else None))
         if state == "revoked":
@@ -260,24 +262,11 @@ def test_what_snakemake_says_failed_did_even_if_it_left_its_bundle() -> None:
     assert look((RESULT,)).broken[CELL].reason == "it ended without a message: was it killed?"
 
 
-def test_a_cell_rests_on_the_splits_that_are_fetched_for_it() -> None:
-    """And on those of the task that its own is trained on."""
-    tasks = "{siqa: {kind: siqa}, own: {kind: copa, trained_on: siqa, data: {local: 'x/{split}.csv'}}}"
-    write("studies/tiny.yaml", STUDY.replace("{ner: {kind: wikiann}}", tasks).replace("[ner]", "[own]"))
-    made = overview.jobs(load_study("studies/tiny.yaml"), Cell("tiny", "own", "tiny", "full-ft", "qa1", "qb1", 1))
-    logs = dict(made)
-    data = {name.removeprefix("results/tiny/data/") for name in logs if "/data/" in name}
-    assert data == {"siqa/meanings.parquet", "siqa/qa1/test.parquet", "own/qb1/test.parquet"}
-    assert logs["results/tiny/data/own/qb1/test.parquet"] == "results/tiny/logs/data/own/qb1/test.log"
-    tokens = {name.removeprefix("results/tiny/tokens/") for name in logs if "/tokens/" in name}
-    assert tokens == {"siqa/tiny/qa1/train.arrow", "siqa/tiny/qa1/dev.arrow", "own/tiny/qb1/test.arrow"}
-
-
 def test_a_box_counts_its_seeds_and_has_the_mark_of_what_needs_a_look_most() -> None:
     first, second = (f"results/tiny/cells/ner/tiny/full-ft/qa1/{target}/seed1.json" for target in ("qa1", "qa2"))
     for seed in (1, 2):
         write(f"results/tiny/runs/ner/tiny/full-ft/qa1/seed{seed}/run.json")
-    write(first)
+    write(first, DONE)
     bundle("1/a", (second, running()), (second.replace("seed1", "seed2"), None), (CELL.path, None), rule="evaluate")
     failed(CELL.path.replace("seed1", "seed2"), NOW)
     shown = text(look())
@@ -285,7 +274,7 @@ def test_a_box_counts_its_seeds_and_has_the_mark_of_what_needs_a_look_most() -> 
 
 
 def test_a_box_is_dim_only_while_nothing_of_it_is_done() -> None:
-    write(CELL.path)
+    write(CELL.path, DONE)
     [table] = [part for part in status.matrices(look(), 200) if isinstance(part, Table)]
     looks = {str(box): str(box.style) for column in table.columns[1:] for box in column.cells if isinstance(box, Text)}
     assert looks == {"0/2": "dim", "1/2": ""}
@@ -312,7 +301,7 @@ def test_a_matrix_is_as_wide_as_there_is_room_and_nothing_in_it_is_cut(targets: 
 def test_the_totals_name_the_marks_and_count_cells_runs_and_jobs() -> None:
     for seed in (1, 2):
         write(f"results/tiny/runs/ner/tiny/full-ft/qa1/seed{seed}/run.json")
-    write(CELL.path)
+    write(CELL.path, DONE)
     failed(CELL.path.replace("seed1", "seed2"), NOW)
     bundle("1/a", (RESULT.replace("qa1", "qa2"), running()), (RESULT.replace("qa1/seed1", "qa2/seed2"), None))
     bundle("2/a", (CELL.path.replace("qb1", "qa1"), None), rule="evaluate")
@@ -383,7 +372,7 @@ def test_a_burst_of_cells_now_and_then_is_not_taken_for_the_pace() -> None:
 def test_time_is_told_while_something_is_in_flight() -> None:
     for target in ("qa1", "qa2", "qb1"):
         for seed in (1, 2):
-            write(CELL._replace(target=target, seed=seed).path, when=time.time() - 20 * seed)
+            write(CELL._replace(target=target, seed=seed).path, DONE, when=time.time() - 20 * seed)
     assert not look().left
     bundle("1/a", (RESULT.replace("qa1", "qa2"), running()))
     assert look().left.startswith("about 1 min left")
@@ -412,7 +401,7 @@ def test_a_ledger_that_is_not_there_is_refused_when_it_is_named() -> None:
 
 def test_watching_ends_when_all_is_done() -> None:
     for cell in load_plan("tiny").cells:
-        write(cell.path)
+        write(cell.path, DONE)
     done = ask("status", "studies/tiny.yaml", "--watch")
     assert done.exit_code == 0 and "12 of 12 cells done" in done.output
 
@@ -424,7 +413,7 @@ def test_watching_looks_again_and_ends_quietly_on_an_interrupt(monkeypatch: pyte
         slept.append(seconds)
         if len(slept) == 2:
             raise KeyboardInterrupt
-        write(CELL.path)
+        write(CELL.path, DONE)
 
     monkeypatch.setattr(time, "sleep", sleep)
     done = ask("status", "studies/tiny.yaml", "--watch", "--every", "7")
@@ -468,31 +457,40 @@ def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text()
         "ner: {kind: wikiann}", "ner: {kind: wikiann, start: first}, first: {kind: wikiann}, mlm: {kind: mlm}"
     )
     text = text.replace("full-ft: {}", "mlm: {base: full-ft}, full-ft: {start: {task: mlm, method: mlm, at: target}}")
-    study = load_study(write("studies/tiny.yaml", text))
-    planned = cells(study)
-    cell = next(one for one in planned if (one.source, one.target) == ("qa1@qb1", "qb1"))
-    rests = [target for target, _ in overview.jobs(study, cell)]
+    write("studies/tiny.yaml", text)
+    plan = load_plan("tiny")
+    cell = next(cell for cell in plan.cells if (cell.source, cell.target) == ("qa1@qb1", "qb1"))
+    rests = [main_file(product) for product in needs.rests_on(plan, cell)]
     folders = [
         f"results/tiny/runs/{place}/seed1/run.json" for place in ("mlm/tiny/mlm/qb1", "first/tiny/full-ft/qa1@qb1")
     ]
-    assert [rests.index(one) for one in (*folders, f"{cell.run.folder}/run.json", cell.path)] == sorted(
-        rests.index(one) for one in (*folders, f"{cell.run.folder}/run.json", cell.path)
-    )
-    assert not [
-        one for one in rests if "@" in one and not one.startswith(("results/tiny/runs/", "results/tiny/cells/"))
-    ]
-    seen = overview.look(study, planned, ledger.FOLDER)
+    at = [rests.index(file) for file in (*folders, f"{cell.run.folder}/run.json", cell.path)]
+    assert at == sorted(at)
+    results = ("results/tiny/runs/", "results/tiny/cells/")
+    assert not [file for file in rests if "@" in file and not file.startswith(results)]
+    seen = overview.look(plan, ledger.FOLDER)
     assert {run.task for run in seen.runs} == {"mlm", "first", "ner"}
     [table] = [part for part in status.matrices(seen, 200) if isinstance(part, Table)]
     assert list(table.columns[0].cells) == ["qa1", "qa2"]
 
 
-def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
-    study = load_study("studies/tiny.yaml")
-    read = study.methods["full-ft"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
-    run = Run("tiny", "mlm", "tiny", "full-ft", "qb1", 1)
-    study = study.model_copy(update={"methods": {"full-ft": read}, "encoders": {"tiny": EncoderEntry(path="x")}})
-    assert [target for target, _ in overview.jobs(study, run)] == [
-        "results/tiny/encoders/tiny/model.safetensors",
-        f"{run.folder}/run.json",
-    ]
+def test_a_damaged_cell_is_not_done_and_the_command_deletes_it_first() -> None:
+    for text, said in (("", "is damaged"), ('{"scores": {"f1": 1', "is damaged"), ("{}", "has no `scores`")):
+        write(CELL.path, text)
+        seen = look()
+        assert seen.cells[CELL] == "failed" and said in seen.broken[CELL].reason
+    [told] = status.failures(seen, together=True)
+    assert told.endswith(f"again: rm -r {CELL.path} && snakemake --cores all --rerun-incomplete -- {CELL.path}")
+    write(CELL.path, DONE)
+    assert look().cells[CELL] == "done"
+
+
+def test_the_command_deletes_the_damaged_file_that_an_error_names() -> None:
+    delta = write(f"{RUN.folder}/delta.safetensors")
+    failed(CELL.path, NOW, "exception", f"error: {delta} is truncated or damaged (x): delete it and rerun training")
+    [told] = status.failures(look(), together=True)
+    assert told.endswith(f"again: rm -r {delta} && snakemake --cores all --rerun-incomplete -- {CELL.path}")
+
+
+def test_a_study_is_named_by_its_name_too() -> None:
+    assert ask("status", "tiny").output == ask("status", "studies/tiny.yaml").output
