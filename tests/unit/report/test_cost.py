@@ -2,6 +2,7 @@
 
 import csv
 import re
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,12 +83,11 @@ def test_what_cannot_be_read_is_told(options: list[str], message: str) -> None:
 
 @cache
 def printed(study: str) -> str:
-    """What the first command of docs/cost-STUDY.md prints."""
+    """The output of the first command of docs/cost-STUDY.md."""
     block = re.search(r"^```sh\n(.*?)^```", (DOCS / f"cost-{study}.md").read_text(), re.MULTILINE | re.DOTALL)
     assert block
-    arguments = block[1].replace("\\\n", " ").split()[1:]
-    arguments[1] = str(ROOT / arguments[1])
-    result = CliRunner().invoke(app, arguments)
+    with chdir(ROOT):
+        result = CliRunner().invoke(app, block[1].split()[1:])
     assert result.exit_code == 0, result.output
     return result.output
 
