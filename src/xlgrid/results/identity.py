@@ -3,8 +3,6 @@
 Only identity stands in a path, so that a path says what the file holds, and `parse` reads the identity back.
 """
 
-import re
-from contextlib import suppress
 from typing import NamedTuple
 
 from xlgrid.languages.sources import Source, Target
@@ -113,7 +111,7 @@ class Contrast(_ContrastAxes):
     @property
     def cells(self) -> tuple[Cell, Cell]:
         """The cells of the two targets."""
-        cell = Cell(self.study, self.task, self.encoder, self.method, self.source, self.target, self.seed)
+        cell = Cell(*self[:5], self.target, self.seed)
         return cell, cell._replace(target=self.other)
 
     @property
