@@ -141,7 +141,7 @@ def exhibits_drawn(plan: Plan, tables: bool, with_published: bool) -> list[str]:
     ]
 
 
-def product(kind: type, wildcards: Any, **fixed: str) -> Product:
+def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
     """The product of a kind that a rule makes.
 
     Args:
@@ -149,7 +149,7 @@ def product(kind: type, wildcards: Any, **fixed: str) -> Product:
         fixed: the fields that are no wildcards of the rule.
     """
     # Thousands of rules ask this: both kinds of classes name their fields here.
-    values = [fixed[name] if name in fixed else getattr(wildcards, name) for name in kind.__match_args__]  # type: ignore[attr-defined]
+    values = [fixed[name] if name in fixed else getattr(wildcards, name) for name in kind.__match_args__]
     made: Product = kind(*values[:-1], int(values[-1])) if issubclass(kind, tuple) else kind(*values)
     return made
 

@@ -3,6 +3,8 @@
 Only identity stands in a path, so that a path says what the file holds, and `parse` reads the identity back.
 """
 
+import re
+from contextlib import suppress
 from typing import NamedTuple
 
 from xlgrid.languages.sources import Source, Target
