@@ -86,7 +86,7 @@ def printed(study: str) -> str:
     block = re.search(r"^```sh\n(.*?)^```", (DOCS / f"cost-{study}.md").read_text(), re.MULTILINE | re.DOTALL)
     assert block
     arguments = block[1].replace("\\\n", " ").split()[1:]
-    arguments[1] = str(ROOT / arguments[1])
+    arguments[1] = str(ROOT / "studies" / f"{arguments[1]}.yaml")
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     return result.output
