@@ -12,7 +12,6 @@ from xlgrid.exhibits.schema import (
     Masks,
     Parameters,
     Table,
-    compared,
     stands_beside,
 )
 from xlgrid.languages.sources import Target
@@ -34,7 +33,7 @@ def exhibits(study: "Study") -> Iterator[str]:
         if isinstance(exhibit, Heatmap):
             shown = exhibit.difference or [exhibit.method]
             key = "difference" if exhibit.difference else "method"
-            yield from among(f"{place}.{key}", "method", shown, known["method"], study.methods)
+            yield from among(f"{place}.{key}", "method", shown, study.methods)
             yield from among(f"{place}.blocks", "group of the study", exhibit.blocks, study.groups)
         elif isinstance(exhibit, Table):
             for group in exhibit.groups:
@@ -52,8 +51,8 @@ def exhibits(study: "Study") -> Iterator[str]:
         elif isinstance(exhibit, Parameters):
             yield from among(f"{place}.encoders", "encoder", exhibit.encoders, study.encoders)
             yield from among(f"{place}.methods", "method", exhibit.methods, study.methods)
-        if f"{name}-published" in study.exhibits and compared(exhibit):
-            yield f"{place}-published: the comparison of exhibit {name} has files of this name: choose another"
+        if name.endswith("-published"):
+            yield f"{place}: files of such a name compare an exhibit with published numbers: choose another"
     yield from _published(study, known)
 
 

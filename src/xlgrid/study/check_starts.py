@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlgrid import methods as registry
+from xlgrid.base.names import unknown
 from xlgrid.languages.sources import Source, Target
 from xlgrid.study.checks import LANGUAGE, among
 
@@ -27,7 +28,11 @@ def methods(study: "Study") -> Iterator[str]:
                 )
         if entry.start:
             place = f"methods.{name}.start"
-            yield from among(f"{place}.task", "task of kind `mlm`", [entry.start.task], texts)
+            if entry.start.task not in texts:
+                yield (
+                    f"{place}.task: {unknown('task of kind `mlm`', entry.start.task, texts)}: add `{entry.start.task}: "
+                    "{kind: mlm}` to `tasks`, or name another"
+                )
             yield from among(f"{place}.method", "method", [entry.start.method], study.methods)
             named = [*map(Target, entry.start.pairs), *(Source(entry.start.source).parts if entry.start.source else ())]
             yield from among(place, LANGUAGE, [code for part in named for code in part.languages], study.languages)

@@ -116,14 +116,12 @@ def unknown_or_unused(what: str, value: object, known: Iterable[object], defined
 
 
 def definitions(study: "Study") -> dict[str, list[str]]:
-    """Axis -> the names that the study defines for it."""
+    """Axis -> the names that the study defines for it; no grid need use all of them."""
     return {
         "task": [*study.tasks],
         "encoder": [*study.encoders],
         "method": [*study.methods],
         "base": [entry.base for entry in study.methods.values()],
-        "source": study.languages,
-        "target": study.languages,
     }
 
 

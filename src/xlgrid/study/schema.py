@@ -269,17 +269,17 @@ class Study(Strict):
         """The sources of a grid, groups expanded.
 
         Raises:
-            ValueError: as `expand`.
+            ValueError: there is no such language or group.
         """
-        return [Source(text) for value in grid.source for text in self.expand(value, grid)]
+        return [Source(member) for value in grid.source for member in self.expand(value, grid)]
 
     def targets(self, grid: Grid) -> list[Target]:
         """The targets of a grid, groups expanded, without `snapshots`.
 
         Raises:
-            ValueError: as `expand`, or a target is a mix.
+            ValueError: there is no such language or group.
         """
-        return [Target(text) for value in grid.target for text in self.expand(value, grid)]
+        return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis: of groups of sources, the members.
@@ -334,10 +334,16 @@ class Study(Strict):
         Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
         """
         entry = self.methods[method]
-        axes = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": Source(source).data}
+        matched = {
+            "task": task,
+            "encoder": encoder,
+            "method": method,
+            "base": entry.base,
+            "source": Source(source).data,
+        }
         settings: dict[str, Any] = {}
         for rule in self.training:
-            if all(axes[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
+            if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= rule.set
         return Recipe(
             study=self.name,
