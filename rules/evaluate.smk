@@ -8,52 +8,37 @@ OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{
 
 rule evaluate:
     input:
-        delta="results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
-        encoder="results/{study}/encoders/{encoder}/model.safetensors",
-        tokens=test_tokens,
-        start=lambda w: starts(named(Cell, w)),
+        inputs(Cell),
     output:
         "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json",
     log:
         "results/{study}/logs/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.log",
     conda:
         "../envs/xlgrid.yaml"
-    # There are thousands of these jobs: what the path of the cell says, Snakemake need not work out for each.
+    # There are thousands of these jobs, so nothing is computed for each: `params` would be.
     shell:
-        "xlgrid evaluate {output} 2> {log}"
+        "xlgrid evaluate --run {input.delta} --encoder {input.encoder} --tokens {input.tokens}"
+        " --target {wildcards.target} --output {output} {input.text_run} 2> {log}"
 
 
 rule attention:
     input:
-        delta="results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
-        encoder="results/{study}/encoders/{encoder}/model.safetensors",
-        tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
-        tokens=contrasted_tokens,
-        start=lambda w: starts(*named(Contrast, w).cells),
+        inputs(Contrast),
     output:
         "results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json",
     log:
         "results/{study}/logs/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.log",
-    wildcard_constraints:
-        other=ALLOWED["target"],
     conda:
         "../envs/xlgrid.yaml"
+    params:
+        tokens=lambda w, input: [f"--tokens={w.target}={input.tokens[0]}", f"--tokens={w.other}={input.tokens[1]}"],
+        text_runs=lambda w, input: [
+            *(f"--text-run={w.target}={path}" for path in input.text_run),
+            *(f"--text-run={w.other}={path}" for path in input.other_text_run),
+        ],
     shell:
-        "xlgrid attention {output} 2> {log}"
-
-
-# Says what exists when a target is misspelt, before any job starts.
-rule nothing_makes_this:
-    input:
-        lambda w: misspelt(f"results/{w.path}"),
-    output:
-        "results/{path}",
-    log:
-        "results/{path}.log",
-    wildcard_constraints:
-        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES, COMPARED)})$)"
-        r"(?:(?:[^/]+/)?(?:cells|runs|attention|exhibits)/.+|[^/]+/[^/]+)",
-    conda:
-        "../envs/xlgrid.yaml"
-    shell:
-        "false"
+        r"""
+        xlgrid attention --run {input.delta:q} --encoder {input.encoder:q} \
+            {params.tokens:q} {params.text_runs:q} \
+            --output {output:q} 2>{log:q}
+        """

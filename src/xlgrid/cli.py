@@ -26,8 +26,27 @@ Ledger = Annotated[
         exists=True, file_okay=False, help="the submitit executor's folder", show_default=".snakemake/submitit"
     ),
 ]
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
+Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
+
+
+RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
+EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
+
+
+def _folder(path: Path) -> Path:
+    """The folder of a run or encoder that is named by the folder or by the weights in it."""
+    return path.parent if path.suffix == ".safetensors" else path
+
+
+def _by_target(option: str, values: list[str]) -> dict[str, Path]:
+    """Target -> path, of values TARGET=PATH."""
+    pairs = [value.partition("=") for value in values]
+    if wrong := [value for value, (_, equals, path) in zip(values, pairs, strict=True) if not (equals and path)]:
+        raise ValueError(f"--{option} takes TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
+    return {target: Path(path) for target, _, path in pairs}
 
 
 def main() -> None:
@@ -61,7 +80,7 @@ def _plainly() -> Iterator[None]:
 @app.command()
 def meanings(kind: str, output: Output, options: Json = "{}") -> None:
     """Make the meanings of a generated task, which every language then says."""
-    from xlgrid.data.sources import make_meanings
+    from xlgrid.data.generated import make_meanings
 
     with _plainly():
         make_meanings(kind, json.loads(options), output)
@@ -70,19 +89,21 @@ def meanings(kind: str, output: Output, options: Json = "{}") -> None:
 @app.command()
 def data(kind: str, language: str, meanings: File, output: Output, options: Json = "{}") -> None:
     """Say the meanings of a generated task in a language or pair."""
-    from xlgrid.data.sources import make_data
+    from xlgrid.data.generated import make_data
 
     with _plainly():
         make_data(kind, json.loads(options), language, meanings, output)
 
 
 @app.command()
-def fetch_data(kind: str, language: str, split: str, source: Json, lock: File, output: Output) -> None:
+def fetch_data(
+    kind: str, language: str, split: str, source: Json, lock: File, output: Output, columns: Columns = "{}"
+) -> None:
     """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
-    from xlgrid.data.sources import fetch_data
+    from xlgrid.data.fetch import fetch_data
 
     with _plainly():
-        fetch_data(kind, json.loads(source), language, split, output, lock)
+        fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
 
 
 @app.command()
@@ -135,12 +156,13 @@ def tokenize(
     output: Output,
     one_separator: OneSeparator = False,
     stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
+    columns: Columns = "{}",
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output, one_separator, stride)
+        tokenize(data, encoder, kind, max_length, output, one_separator, stride, json.loads(columns))
 
 
 @app.command()
@@ -164,17 +186,21 @@ def tokenize_text(
 @app.command()
 def train(
     recipe: Json,
-    encoder: File,
+    encoder: EncoderFolder,
     train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
     dev: Annotated[list[Path], typer.Option(help="likewise, for selection")],
     output: Output,
+    pace: Json = "{}",
+    start: Annotated[Path | None, typer.Option(help="the run on text that the recipe's `start` names")] = None,
+    first: Annotated[Path | None, typer.Option(help="the run of the task that the recipe's `first` names")] = None,
 ) -> None:
-    """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
+    """Train one run; repeat --train and --dev for each part of a mix. An interrupted run goes on from where it was."""
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
     with _plainly():
-        train_run(Recipe.model_validate_json(recipe), encoder, train, dev, output)
+        parsed = Recipe.parse(recipe, pace)
+        train_run(parsed, _folder(encoder), train, dev, output, start and _folder(start), first and _folder(first))
 
 
 @app.command()
@@ -210,57 +236,76 @@ def import_adapter(
 
 
 @app.command()
-def evaluate(cell: str) -> None:
-    """Make a cell, results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json: its path says from what."""
+def evaluate(
+    run: RunFolder,
+    encoder: EncoderFolder,
+    tokens: File,
+    target: Annotated[str, typer.Option(help="a language or pair; as of a step of its run on text: qu@1000")],
+    output: Output,
+    text_run: Annotated[
+        Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
+    ] = None,
+) -> None:
+    """Make a cell: evaluate a run on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate
-    from xlgrid.results.identity import Cell, parse
 
     with _plainly():
-        made = parse(cell)
-        if not isinstance(made, Cell):
-            raise ValueError(f"{cell} is no cell, which is one of a run's evaluations")
-        evaluate(made.run.folder, made.encoder_folder, made.tokens, made.target, made.path)
+        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
 
 
 @app.command()
-def attention(contrast: str) -> None:
-    """Compare a run's attention on two targets: results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json."""
+def attention(
+    run: RunFolder,
+    encoder: EncoderFolder,
+    tokens: Annotated[list[str], typer.Option(metavar="TARGET=FILE", help="tokens of a target; give it twice")],
+    output: Output,
+    text_run: Annotated[
+        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the target's run on text, if there is one")
+    ] = None,
+) -> None:
+    """Compare the attention of a run on two targets."""
     from xlgrid.evaluation.attention import compare
-    from xlgrid.results.identity import Contrast, parse
 
     with _plainly():
-        made = parse(contrast)
-        if not isinstance(made, Contrast):
-            raise ValueError(f"{contrast} is not of attention, but is a run or a cell: see `xlgrid attention --help`")
-        tokens = {cell.target: cell.tokens for cell in made.cells}
-        compare(made.run.folder, made.cells[0].encoder_folder, tokens, made.path)
+        files, runs = (
+            _by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or []))
+        )
+        if len(files) != 2:
+            raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
+        compare(
+            _folder(run),
+            _folder(encoder),
+            files,
+            output,
+            {target: _folder(path) for target, path in runs.items()},
+        )
 
 
 @app.command()
-def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def exhibit(study: StudyName, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
+    from xlgrid.plan.load import load_study
     from xlgrid.report.render import render_exhibit
-    from xlgrid.study.schema import load_study
 
     with _plainly():
-        study = load_study(study_file)
-        render_exhibit(study, name, output or f"results/{study.name}/exhibits")
+        loaded = load_study(study)
+        render_exhibit(loaded, name, output or f"results/{loaded.name}/exhibits")
 
 
 @app.command()
-def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
+    from xlgrid.plan.load import load_study
     from xlgrid.results.verdicts import render_claims
-    from xlgrid.study.schema import load_study
 
     with _plainly():
-        study = load_study(study_file)
-        render_claims(study, output or f"results/{study.name}")
+        loaded = load_study(study)
+        render_claims(loaded, output or f"results/{loaded.name}")
 
 
 @app.command()
 def status(
-    study_file: Path,
+    study: StudyName,
     ledger: Ledger = None,
     watch: Annotated[bool, typer.Option("--watch", help="show it anew until all is done or Ctrl-C is pressed")] = False,
     every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks of --watch")] = 5,
@@ -269,23 +314,22 @@ def status(
 
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
-    from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_plan
     from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import look
-    from xlgrid.study.schema import load_study
 
     with _plainly():
-        study = load_study(study_file)
+        plan = load_plan(study)
         if watch:
-            status.watch(study, ledger or FOLDER, every)
+            status.watch(plan, ledger or FOLDER, every)
         else:
-            status.show(look(study, cells(study), ledger or FOLDER))
+            status.show(look(plan, ledger or FOLDER))
 
 
 @app.command()
 def cost(
-    study_file: Path,
+    study: StudyName,
     examples: Annotated[
         list[str] | None,
         typer.Option(
@@ -307,40 +351,40 @@ def cost(
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
 ) -> None:
     """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
-    from xlgrid.plan import cost
-    from xlgrid.study.schema import load_study
+    from xlgrid.plan.load import load_plan
+    from xlgrid.report import cost
 
     with _plainly():
         assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-        cost.show(load_study(study_file), assumed, measured, csv)
+        cost.show(load_plan(study), assumed, measured, csv)
 
 
 @app.command()
 def partial(
-    study_file: Path,
+    study: StudyName,
     log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
     ledger: Ledger = None,
 ) -> None:
     """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
-    from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_plan
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
     from xlgrid.report.render import render_exhibit
     from xlgrid.report.status import show
-    from xlgrid.study.schema import load_study
 
     with _plainly():
-        study = load_study(study_file)
-        seen = look(study, cells(study), ledger or FOLDER, failed_files(log) if log else ())
-        show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
-        made = {f"exhibit {name}": functools.partial(render_exhibit, study, name) for name in study.exhibits}
-        if study.claims:
+        plan = load_plan(study)
+        loaded, folder = plan.study, f"results/{plan.study.name}/partial"
+        seen = look(plan, ledger or FOLDER, failed_files(log) if log else ())
+        show(seen, report=Path(f"{folder}/failed.txt"))
+        renderers = {f"exhibit {name}": functools.partial(render_exhibit, loaded, name) for name in loaded.exhibits}
+        if loaded.claims:
             from xlgrid.results.verdicts import render_claims
 
-            made["claims"] = functools.partial(render_claims, study)
-        for name, render in made.items():
-            # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
+            renderers["claims"] = functools.partial(render_claims, loaded)
+        for name, render in renderers.items():
+            # An exhibit that cannot be drawn, perhaps because it has no run yet, must not keep the others from it.
             try:
-                render(f"results/{study.name}/partial")
+                render(folder)
             except (ValueError, FileNotFoundError) as error:
                 print(f"{name}: {error}", file=sys.stderr)

@@ -1,11 +1,14 @@
 """Settings that refuse unknown keys, and their errors in one line."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
+
+# The range that every library takes which draws random numbers here.
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class Strict(BaseModel):

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from xlgrid.base.files import whole
-from xlgrid.data.formats import rows
-from xlgrid.data.sources import read_text
+from xlgrid.data.formats import read_text, rows
 from xlgrid.data.streams import Progress
-from xlgrid.data.text import DEV_INPUTS
 from xlgrid.data.tokenize import BATCH, TokensFile, load_tokenizer, room
 from xlgrid.heads import HEADS
 from xlgrid.heads.encoding import Encoding
+from xlgrid.tasks.mlm import DEV_INPUTS
 
 # One row of the text in so many is for the dev set.
 DEV_EVERY = 50
@@ -66,7 +65,7 @@ def tokenize_text(
     if max_length and not special + len(texts) <= max_length <= most:
         raise ValueError(
             f"max_length {max_length} does not fit: {encoder} takes {most} tokens, of which {special} are special; "
-            "change it in the study's text"
+            "change it in the study's task"
         )
     encoding = Encoding(tokenizer, max_length or most, one_separator, split=documents == "split")
     about = {

@@ -58,8 +58,8 @@ class Report:
 def load(study_file: str | Path, folder: str | Path) -> Report:
     """Read a study and whatever results it has in `folder` (`results/{study}`)."""
     from xlgrid.plan import grid
+    from xlgrid.plan.load import load_study
     from xlgrid.results import records
-    from xlgrid.study.schema import load_study
 
     study = load_study(Path(study_file))
     return Report(

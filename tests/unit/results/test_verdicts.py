@@ -222,7 +222,7 @@ claims:
 
 @pytest.fixture
 def study(project: Path) -> Any:
-    from xlgrid.study.schema import load_study
+    from xlgrid.plan.load import load_study
 
     (project / "s.yaml").write_text(STUDY)
     return load_study(project / "s.yaml")

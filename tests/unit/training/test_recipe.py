@@ -13,7 +13,7 @@ PAIRS = ("en-fr", "en-de", "en-zh")
 
 
 def pairs(**options: str) -> Start:
-    return Start(method="query", pairs=PAIRS, **options)  # type: ignore[arg-type]
+    return Start(task="mlm", method="query", pairs=PAIRS, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_target_has_its_own_or_what_the_switches_say(
 
 @given(st.sampled_from(["en", "en+en-de", "fr", "en-zh"]), st.sampled_from(["en", "en-fr", "it-en"]))
 def test_one_for_all_is_the_same_for_every_source_and_target(source: str, target: str) -> None:
-    start = Start(method="cs", source="en-fr+en-de")
+    start = Start(task="mlm", method="cs", source="en-fr+en-de")
     assert start.of_source(source) == start.of_target(target, source) == "en-fr+en-de"
 
 
@@ -48,7 +48,7 @@ def test_a_source_without_a_pair_begins_with_none_and_one_with_several_is_refuse
 
 
 def test_without_source_and_pairs_every_language_has_one_of_its_own() -> None:
-    every = Start(method="adapter")
+    every = Start(task="mlm", method="adapter")
     assert (every.of_source(Source("en")), every.of_target(Target("qu"), Source("en"))) == ("en", "qu")
     with pytest.raises(ValueError, match="en and qu, of which a run can begin with one only"):
         every.of_source(Source("en+qu"))
@@ -56,13 +56,13 @@ def test_without_source_and_pairs_every_language_has_one_of_its_own() -> None:
 
 def test_a_start_is_one_for_all_or_one_for_each() -> None:
     with pytest.raises(ValueError, match="give one, or neither"):
-        Start(method="query", source="en-fr", pairs=PAIRS)
+        Start(task="mlm", method="query", source="en-fr", pairs=PAIRS)
 
 
 @pytest.mark.parametrize(("key", "value"), [("source", "en"), ("pairs", PAIRS)])
 def test_a_run_for_each_target_cannot_begin_with_one_for_all(key: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"leave out `{key}`"):
-        Start(method="mlm", at="target", **{key: value})  # type: ignore[arg-type]
+        Start(task="mlm", method="mlm", at="target", **{key: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_run_for_each_target_cannot_begin_with_one_for_all(key: str, value: ob
     ],
 )
 def test_at_says_whose_text_a_run_and_a_cell_have(at: str, source: str, run: str, cell: str) -> None:
-    start = Start(method="mlm", at=at)  # type: ignore[arg-type]
+    start = Start(task="mlm", method="mlm", at=at)  # type: ignore[arg-type]
     made = Run("s", "ner", "e", "m", source, 5)
     spoken = Cell(*made[:-1], "qu", made.seed)
     assert started_from(start, made) == [Run("s", "mlm", "e", "mlm", run, 1)]
