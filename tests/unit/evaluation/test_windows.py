@@ -10,7 +10,7 @@ import torch
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
-from xlgrid.data.sources import make_data, make_meanings
+from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation.cell import evaluate
