@@ -46,7 +46,7 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
     strange = [] if is_module else [key for key in config if key not in SETTINGS]
     if strange:
         raise ValueError(f"--config: {unknown('setting', strange[0], SETTINGS)}")
-    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.fullmatch(argument))]
+    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.match(argument))]
     paths = targets(arguments)
     names = dict.fromkeys([*jobs, *(path.split("/")[1] for path in paths)])
     if is_module:
