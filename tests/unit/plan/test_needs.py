@@ -111,12 +111,11 @@ def test_a_run_on_text_that_begins_with_another_rests_on_it_and_so_do_its_users(
     )
     study = study.model_copy(update={"methods": study.methods | {"second": second, "third": third}})
     run = Run("begun", "copa", "mini", "third", "en", 1)
-    starts = needs.inputs(Plan(study), run)["start"]
-    assert [file.split("/")[2:6] for file in starts] == [
-        ["runs", "mlm", "mini", "mlm"],
-        ["runs", "mlm", "mini", "second"],
-        ["runs", "siqa", "mini", "third"],
-    ]
+    inputs = needs.inputs(Plan(study), run)
+    folder = "results/begun/runs"
+    assert inputs["start"] == [f"{folder}/mlm/mini/second/en/seed1/delta.safetensors"]
+    assert inputs["earlier"] == [f"{folder}/mlm/mini/mlm/en/seed1/delta.safetensors"]
+    assert inputs["first"] == [f"{folder}/siqa/mini/third/en/seed1/delta.safetensors"]
     assert study.recipe("mlm", "mini", "second", "en", 1).start == second.start
 
 
