@@ -12,6 +12,7 @@ demo: .venv/installed
 test: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 	$(BIN)/python -m pytest --ignore tests/unit
+	$(BIN)/python -m pytest packages/snakemake-executor-plugin-submitit
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -28,10 +29,10 @@ format: .venv/installed
 
 # Touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on all
 # of them; it fails for files of later Pythons that nobody imports.
-.venv/installed: envs/cpu.txt pyproject.toml
+.venv/installed: envs/cpu.txt pyproject.toml $(wildcard packages/*/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/cpu.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . --editable packages/snakemake-executor-plugin-submitit
 	$(BIN)/python -m compileall -qq -j 0 .venv || true
 	@touch $@
 

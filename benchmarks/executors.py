@@ -1,6 +1,6 @@
 """Seconds per cell of many short jobs on Slurm: this project's executor, the official one, submitit's map_array.
 
-Run from the repository root, where Slurm is (`tests/slurm/cluster.sh up` starts one on a spare machine), with
+Run from the repository root, where Slurm is (`packages/snakemake-executor-plugin-submitit/tests/slurm/cluster.sh up` starts one on a spare machine), with
 `pip install snakemake-executor-plugin-slurm` for the comparison:
 
     python benchmarks/executors.py [--cells 100 1000] [--without slurm] [--real results/demo]

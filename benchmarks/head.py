@@ -53,11 +53,11 @@ class Instant:
     def room(self, request): return (1000, 1000)
     def submit(self, folder, name, bundles, request, minutes):
         for bundle in bundles:
-            for number, cell in enumerate(read_bundle(bundle).cells):
-                Path(cell.outputs[0]).parent.mkdir(exist_ok=True)
-                Path(cell.outputs[0]).touch()
+            for number, job in enumerate(read_bundle(bundle).jobs):
+                Path(job.outputs[0]).parent.mkdir(exist_ok=True)
+                Path(job.outputs[0]).touch()
                 now = time.time()
-                Status("done", now, "here", ended=now, stamps=stamps(cell.outputs)).write(bundle, number)
+                Status("done", now, "here", ended=now, stamps=stamps(job.outputs)).write(bundle, number)
         return [str(next(self.count)) for _ in bundles]
     def states(self, jobs): return {job: "ENDED" for job in jobs}
     def cancel(self, jobs): pass

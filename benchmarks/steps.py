@@ -25,7 +25,8 @@ from xlgrid.methods import Method, make
 from xlgrid.models import load as heads
 from xlgrid.models.parameters import configuration
 from xlgrid.plan.estimate import Assumed, Estimate
-from xlgrid.plan.grid import Run, runs
+from xlgrid.plan.grid import runs
+from xlgrid.results.identity import Run
 from xlgrid.study.schema import Study, load_study
 from xlgrid.tasks import MLM, task
 

@@ -9,7 +9,8 @@ from snakemake.exceptions import WorkflowError
 from xlgrid.training import adapterhub
 from xlgrid.results.claims import terms
 from xlgrid.exhibits.schema import compared, contrasts, needed, references, tabular
-from xlgrid.plan.grid import Cell, Contrast, Run, cells, constraint, explain, files, runs, starting_runs
+from xlgrid.plan.grid import cells, constraint, explain, files, runs, starting_runs
+from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.tasks import MLM
 from xlgrid.languages.sources import data_of
 from xlgrid.languages import parts

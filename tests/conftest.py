@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 # Where cluster.sh puts its cluster, unless the environment names another.
-CONF = Path("/var/tmp/xlgrid-slurm/slurm.conf")
+CONF = Path("/var/tmp/test-slurm/slurm.conf")
 
 # Tests send these to what they start, which inherits their being ignored: by `nohup`, or by a shell in its background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -17,7 +17,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 @pytest.fixture(scope="session")
 def slurm() -> None:
-    """The Slurm of tests/slurm/cluster.sh: no test, which may cancel jobs and set nodes down, runs on a site's own."""
+    """The Slurm of the executor plugin's cluster.sh: no test, which may cancel jobs and set nodes down, runs on a site's own."""
     conf = Path(os.environ.setdefault("SLURM_CONF", str(CONF)))
     try:
         ours = conf.read_text().startswith("# SLURM_TEST_DEFAULTS")
@@ -25,4 +25,4 @@ def slurm() -> None:
     except (OSError, subprocess.SubprocessError):
         ours = False
     if not ours:
-        pytest.skip("no Slurm here: `tests/slurm/cluster.sh up` starts one")
+        pytest.skip("no Slurm here: `packages/snakemake-executor-plugin-submitit/tests/slurm/cluster.sh up` starts one")

@@ -1,0 +1,1 @@
+"""Whole experiment grids of cross-lingual transfer, in which every cell is a file."""

@@ -213,7 +213,7 @@ def import_adapter(
 def evaluate(cell: str) -> None:
     """Make a cell, results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json: its path says from what."""
     from xlgrid.evaluation.cell import evaluate
-    from xlgrid.plan.grid import Cell, parse
+    from xlgrid.results.identity import Cell, parse
 
     with _plainly():
         made = parse(cell)
@@ -226,7 +226,7 @@ def evaluate(cell: str) -> None:
 def attention(contrast: str) -> None:
     """Compare a run's attention on two targets: results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json."""
     from xlgrid.evaluation.attention import compare
-    from xlgrid.plan.grid import Contrast, parse
+    from xlgrid.results.identity import Contrast, parse
 
     with _plainly():
         made = parse(contrast)

@@ -47,7 +47,7 @@ def warm_up(arguments: Sequence[str]) -> None:
 
         from xlgrid.data import batches
         from xlgrid.evaluation import cell as evaluate
-        from xlgrid.plan.grid import Cell, parse
+        from xlgrid.results.identity import Cell, parse
 
         cell = parse(arguments[1])
         assert isinstance(cell, Cell)

@@ -1,4 +1,4 @@
-"""A project in which the demo, cut down to a minute, has run: what README.md promises is tried on it word by word."""
+"""A project in which the demo, cut down to a minute, has run: the commands of README.md and docs/ run in it as they stand."""
 
 import shutil
 from pathlib import Path
@@ -15,15 +15,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = shell(folder, "make demo")
     assert done.returncode == 0, done.stderr[-4000:]
     assert done.stdout.splitlines()[-1] == "Open results/demo/report.html"
+    for name in ("first", "foroutan2023"):
+        shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
     return folder
 
 
 @pytest.fixture
 def mine(finished: Path) -> Path:
-    """In the same project, what README.md says of a language of one's own, cut down as well."""
+    """In the same project, the study of docs/adapters.md, cut down as well."""
     for name in ("pfeiffer2020", "pfeiffer2020-mini"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", finished / "studies")
-    study = yaml.safe_load(shown("extends: pfeiffer2020-mini"))
+    study = yaml.safe_load(shown("docs/adapters.md"))
     study["text"]["sentences"] = 200
     study["encoders"] = {"mini-xlmr": {"mini": SIZES}}
     study["tasks"] = {"wikiann": {"options": {"n": 100}}}

@@ -46,11 +46,15 @@ def project(folder: Path, study: dict[str, Any]) -> Path:
     return folder
 
 
-def shown(line: str) -> str:
-    """The study that README.md shows, by a line of it."""
-    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    [found] = [block for block in blocks if line in block]
-    return str(found)
+def blocks(page: str, language: str) -> list[str]:
+    """The blocks of code in one language (`sh`, `yaml`) that a page of this project shows."""
+    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def shown(page: str) -> str:
+    """The study that a page of docs/ shows."""
+    [study] = blocks(page, "yaml")
+    return study
 
 
 def write(folder: Path, study: dict[str, Any]) -> None:

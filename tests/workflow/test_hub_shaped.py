@@ -1,4 +1,4 @@
-"""A paper's study on checkpoints and data of one's own, shaped like the Hub's, by what README.md says of them and nothing else."""
+"""A paper's study on checkpoints and data of one's own, shaped like the Hub's, by what docs/data.md states and nothing else."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from xlgrid.data import batches
-from xlgrid.data.sources import read_table
+from xlgrid.data.formats import read_table
 from xlgrid.evaluation import cell as evaluate
 from xlgrid.models import load as heads
 from xlgrid.results import records
@@ -41,8 +41,8 @@ FILES = {
 
 
 def study() -> dict[str, Any]:
-    """What README.md shows, with fewer steps and seeds, and fewer cells in an exhibit."""
-    made = yaml.safe_load(shown("extends: foroutan2023"))
+    """The study of docs/data.md, with fewer steps and seeds, and fewer cells in an exhibit."""
+    made = yaml.safe_load(shown("docs/data.md"))
     made["training"] = [*BASE["training"], {"set": {"steps": 4, "evaluations": 2}}]
     made["grids"] = {name: {"seed": [1]} for name in BASE["grids"]}
     select = {"task": "ruletaker-d0", "method": "pair-qcross", "source": "en+en-fr", "target": ["en", "en-fr"]}

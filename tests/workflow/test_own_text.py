@@ -8,7 +8,7 @@ import pytest
 from project import planned, project, shell, small, write
 
 from xlgrid.data import batches
-from xlgrid.data.sources import read_table
+from xlgrid.data.formats import read_table
 
 TOKENS = "results/demo/tokens/mlm/mini-xlmr/qa9/train.arrow"
 LINES = [f"line {i} of a language of mine" for i in range(60)]

@@ -1,4 +1,4 @@
-"""Studies at full size, and that of README.md as it stands there: Snakemake plans what the documentation says."""
+"""Studies at full size, and that of docs/adapters.md as it stands there: Snakemake plans what the documentation states."""
 
 import re
 import shutil
@@ -43,9 +43,9 @@ def test_all_of_a_paper_is_planned_with_what_its_documentation_says(folder: Path
     assert drawn == len(load_study(folder / "studies" / "pfeiffer2020.yaml").exhibits)
 
 
-def test_a_language_of_one_s_own_is_planned_as_the_readme_shows_it(folder: Path) -> None:
+def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) -> None:
     """A language adapter and, of two seeds, an adapter of the task for each of nine languages; cells from and to each."""
-    (folder / "studies" / "mine.yaml").write_text(shown("extends: pfeiffer2020-mini"))
+    (folder / "studies" / "mine.yaml").write_text(shown("docs/adapters.md"))
     (folder / "my.txt").write_text("a line\n")
     jobs = planned(folder, "results/mine/exhibits/figure10.csv", "--config study=mine")
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 2, 9 * 9 * 2)

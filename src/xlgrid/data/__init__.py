@@ -1,0 +1,1 @@
+"""Data, text and encoders from the Hub, from files or generated; tokens and batches."""

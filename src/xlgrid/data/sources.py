@@ -1,7 +1,5 @@
 """Data of a task in a language: a parquet file per split, made from meanings or fetched from the Hub or local files."""
 
-import contextlib
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -11,6 +9,7 @@ from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
 from xlgrid.data import lock as locks
+from xlgrid.data.formats import read_table
 from xlgrid.languages import parts
 from xlgrid.tasks import Task, task
 
@@ -261,53 +260,6 @@ def read_text(path: str | Path) -> dict[int, str]:
         if column not in table.column_names:
             raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and text")
     return dict(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
-
-
-def read_table(path: str | Path) -> "pa.Table":
-    """A parquet, jsonl or csv file; of jsonl not the columns of mappings that are not alike in all rows.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is empty, damaged or of another type.
-    """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}: check the path, or make it with the step before")
-    if not path.stat().st_size:
-        raise ValueError(f"{path} is empty: delete it and make or fetch it again")
-    try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet as pq
-
-            return pq.read_table(path)
-        if path.suffix == ".jsonl":
-            return _read_lines(path)
-        if path.suffix == ".csv":
-            import pyarrow.csv
-
-            return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
-    except (ValueError, TypeError, OSError) as error:
-        raise ValueError(f"{path} is damaged or not {path.suffix[1:]}: {error}; delete it and make it again") from error
-    raise ValueError(f"{path} is of an unknown type: expected .parquet, .jsonl or .csv")
-
-
-def _read_lines(path: Path) -> "pa.Table":
-    import pyarrow as pa
-
-    # Not `splitlines`, which cuts at line separators inside strings too.
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    if not all(isinstance(row, dict) for row in rows):
-        raise ValueError("a line is no mapping of columns to values")
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(name) for row in rows]
-        keys = {tuple(value) if isinstance(value, dict) else None for value in values}
-        if keys == {None}:
-            columns[name] = pa.array(values)
-        elif len(keys) == 1:
-            with contextlib.suppress(pa.ArrowInvalid):
-                columns[name] = pa.array(values)
-    return pa.table(columns)
 
 
 def _options(kind: str, options: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.files import whole, write_text
 from xlgrid.base.settings import Strict
-from xlgrid.data import streams
+from xlgrid.data import formats, streams
 from xlgrid.data.sources import Origin
 from xlgrid.languages import language as known_language
 from xlgrid.synthetic import natural, world
@@ -100,10 +100,10 @@ class TextSettings(Strict):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         for code, path in self.files.items():
-            if not path.endswith(streams.TYPES):
-                raise ValueError(f"`files.{code}` is {path}: expected a file that ends in {', '.join(streams.TYPES)}")
+            if not path.endswith(formats.TYPES):
+                raise ValueError(f"`files.{code}` is {path}: expected a file that ends in {', '.join(formats.TYPES)}")
         paths = [*self.files.values(), *([str(self.data.local)] if self.data else [])]
-        if all(map(streams.is_lines, paths)) != (self.column is None):
+        if all(map(formats.is_lines, paths)) != (self.column is None):
             raise ValueError(
                 "`data` and `column` go together: where the text comes from, and which of its columns it is; so do `files` "
                 "and `column`, but plain text (.txt) has none"
@@ -122,7 +122,7 @@ class TextSettings(Strict):
         """What of these settings the text in a language depends on, as JSON has it: others do not make it anew."""
         told = self.model_dump(mode="json", exclude_defaults=True)
         if language in self.files:
-            names = ["files", "most_characters"] + ["column"] * (not streams.is_lines(self.files[language]))
+            names = ["files", "most_characters"] + ["column"] * (not formats.is_lines(self.files[language]))
             told["files"] = {language: self.files[language]}
         elif self.fetches(language):
             names = ["data", "column", "most_characters", "once"]
@@ -209,7 +209,7 @@ def _texts(
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
     if source.hub and lock is None:
         raise ValueError(f"text from the Hub ({source.hub}) takes a lock file: pass --lock")
-    column = streams.COLUMN if streams.is_lines(source.local) else str(settings.column)
+    column = formats.COLUMN if formats.is_lines(source.local) else str(settings.column)
     found, where = streams.stream(source, column, language, "train", lock or "")
     return _checked(found, where, column), where
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import check_encoder
-from xlgrid.data.sources import read_table, read_text
-from xlgrid.data.streams import Progress, rows
+from xlgrid.data.formats import read_table, rows
+from xlgrid.data.sources import read_text
+from xlgrid.data.streams import Progress
 from xlgrid.data.text import DEV_INPUTS
 from xlgrid.heads.spans import windows
 from xlgrid.tasks import Task, task

@@ -1,0 +1,1 @@
+"""Cells, and the divergence of attention between two targets."""

@@ -1,0 +1,1 @@
+"""Heads: how examples become inputs, losses, predictions and metrics."""

@@ -1,22 +1,132 @@
-"""The names of sources and targets: what stands before and after the @."""
+"""What a run trains on and what a cell is evaluated on, as values that are parsed once.
+
+A `Target` is a language (`en`), a pair of a context's and a question's language (`en-fr`), or one of these as of a step of
+its run on text (`qu@1000`). A `Source` is one or several of these languages and pairs, joined by `+` (`en+en-fr`); of a
+method that has a run for each target, the target follows (`en@qu`).
+
+Both are strings, so that paths, JSON, data frames and dictionaries hold them as they are written. Nothing else takes such
+a string apart.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+
+class _Parsed(str):
+    """A string with attributes: each distinct text is parsed once, and its value is frozen."""
+
+    def __new__(cls, text: str) -> Self:
+        return _parsed(cls, str(text))  # type: ignore[return-value]
+
+    @classmethod
+    def _parse(cls, text: str) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name!r} cannot be set: {type(self).__name__} {str(self)!r} is frozen")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (str(self),)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, annotation: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(cls, handler(str))
+
+
+@cache
+def _parsed(cls: type[_Parsed], text: str) -> _Parsed:
+    value = str.__new__(cls, text)
+    value.__dict__.update(cls._parse(text))
+    return value
+
+
+class Target(_Parsed):
+    """A language, or a pair of languages, perhaps as of a step of its run on text.
+
+    Attributes:
+        languages: one code, or the context's and the question's.
+        step: the step of the run on text whose weights are used (`Grid.snapshots`); None: those of its end.
+
+    Raises:
+        ValueError: there are more than two languages, a code is empty, or the step is not a whole number from 1 up.
+    """
+
+    languages: tuple[str, ...]
+    step: int | None
+
+    @classmethod
+    def _parse(cls, text: str) -> dict[str, Any]:
+        data, at, step = text.partition("@")
+        codes = tuple(data.split("-"))
+        if len(codes) > 2 or not all(codes):
+            raise ValueError(f"{text!r} is neither a language, such as en, nor a pair, context-question, such as en-fr")
+        if at and not (step.isascii() and step.isdecimal() and not step.startswith("0")):
+            raise ValueError(f"target {text!r}: after @ comes a step of its run on text, as in {data}@1000")
+        return {"languages": codes, "step": int(step) if at else None}
+
+    @property
+    def data(self) -> "Target":
+        """The target without its step: what its data are named by, and what exhibits show."""
+        return self if self.step is None else Target("-".join(self.languages))
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether context and question each have a language of their own, which may be the same."""
+        return len(self.languages) == 2
+
+    @property
+    def reverse(self) -> "Target":
+        """The pair with its languages exchanged, fr-en for en-fr; a language stays as it is."""
+        return Target("-".join(reversed(self.languages)))
+
+
+class Source(_Parsed):
+    """The languages and pairs that a run trains on.
+
+    Attributes:
+        parts: each language or pair of a mix, in the order in which they are written; one if there is no mix.
+        languages: all codes in the parts, each once.
+        for_target: the one target that the run is for (`Start.at`); None: any.
+
+    Raises:
+        ValueError: a part is neither a language nor a pair, or what follows @ is no target.
+    """
+
+    parts: tuple[Target, ...]
+    languages: tuple[str, ...]
+    for_target: Target | None
+
+    @classmethod
+    def _parse(cls, text: str) -> dict[str, Any]:
+        data, at, target = text.partition("@")
+        parts = tuple(map(Target, data.split("+")))
+        return {
+            "parts": parts,
+            "languages": tuple(dict.fromkeys(code for part in parts for code in part.languages)),
+            "for_target": Target(target) if at else None,
+        }
+
+    @property
+    def data(self) -> "Source":
+        """The source without the target that it is for: what its data are named by, and what exhibits show."""
+        return self if self.for_target is None else Source("+".join(self.parts))
+
+    def aimed_at(self, target: Target) -> "Source":
+        """The source of the run that is for this target only: en@qu."""
+        return Source(f"{self.data}@{target}")
 
 
 def data_of(name: str) -> str:
-    """The source or target without what follows @: what its data are of, and what exhibits show.
-
-    A source en@qu trains on en for cells of qu alone (`Start.at`); a target qu@1000 is qu as of step 1000 of its run on
-    text (`Grid.snapshots`).
-    """
+    """The source or target without what follows @."""
     return name.partition("@")[0]
 
 
 def snapshot_of(target: str) -> int | None:
-    """The step of its run on text that a target is spoken as of; None: the end.
-
-    Raises:
-        ValueError: what follows @ is no number.
-    """
-    code, _, step = target.partition("@")
-    if step and not step.isdecimal():
-        raise ValueError(f"target {target!r}: after @ comes a step of its run on text, as in {code}@1000")
-    return int(step) if step else None
+    """The step of its run on text that a target is spoken as of; None: the end."""
+    return Target(target).step

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.methods.method import is_head
-from xlgrid.plan.grid import Cell, Run, first_stage, started_from
+from xlgrid.plan.grid import first_stage, started_from
+from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
     import torch

@@ -22,7 +22,8 @@ from xlgrid.exhibits.schema import contrasts, needed
 from xlgrid.languages import parts
 from xlgrid.languages.sources import data_of
 from xlgrid.models.parameters import Count, configuration, count
-from xlgrid.plan.grid import Cell, Run, cells, runs
+from xlgrid.plan.grid import cells, runs
+from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import Study
 from xlgrid.tasks import MLM, task
 from xlgrid.training.recipe import Training

@@ -1,0 +1,1 @@
+"""The report, and the status of a study."""

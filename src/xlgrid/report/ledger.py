@@ -2,8 +2,8 @@
 
 It is a folder, `.snakemake/submitit`, of files that appear whole and may vanish at any time:
 
-    {chunk}/job.json                  {"submitted": unix seconds, ...}, once the cluster has taken it
-    {chunk}/{bundle}/bundle.json      {"cells": [{"rule": "train", "outputs": ["results/...", ...], ...}, ...], ...}
+    {chunk}/array.json                {"submitted": unix seconds, ...}, once the cluster has taken it
+    {chunk}/{bundle}/bundle.json      {"jobs": [{"rule": "train", "outputs": ["results/...", ...], ...}, ...], ...}
     {chunk}/{bundle}/status/{i}.json  of job i of the bundle, once it runs: {"state": "running", "started": unix seconds,
                                       ...}, at last {"state": "done" or "failed", "ended": ..., "cause": ..., "message":
                                       ...}, and then {i}.told, once Snakemake knows
@@ -11,7 +11,7 @@ It is a folder, `.snakemake/submitit`, of files that appear whole and may vanish
     failures.jsonl                    a line each: {"outputs": [...], "rule": ..., "cluster": ..., "cause": ..., "message": ...,
                                       "logs": [...], "time": unix seconds}
 
-A bundle is one task of the cluster that runs its jobs, which the executor calls cells whatever they make.
+A chunk is an array of tasks of the cluster; a bundle is one task, which runs the jobs of the bundle.
 """
 
 import errno
@@ -51,7 +51,7 @@ def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
     # What counts is the bundle's time; what a failure must be later than is the time of the last sign of the job.
     newest: dict[str, tuple[tuple[float, str], float, Job]] = {}
     for chunk in _folders(folder):
-        submitted = _number(_mapping(f"{chunk}/job.json").get("submitted"))
+        submitted = _number(_mapping(f"{chunk}/array.json").get("submitted"))
         for bundle in _folders(chunk):
             try:
                 age = os.stat(f"{bundle}/bundle.json").st_mtime
@@ -80,7 +80,7 @@ def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
 
 def _bundle(folder: str, made: Container[str]) -> list[tuple[Job, float]]:
     """The jobs of a bundle, each with the time of its last sign, 0 without any."""
-    cells = _mapping(f"{folder}/bundle.json").get("cells")
+    jobs = _mapping(f"{folder}/bundle.json").get("jobs")
     try:
         files = {entry.name.partition(".")[0]: entry.path for entry in os.scandir(f"{folder}/status")}
     except OSError as error:
@@ -89,10 +89,10 @@ def _bundle(folder: str, made: Container[str]) -> list[tuple[Job, float]]:
         files = {}
     revoked = os.path.exists(f"{folder}/revoked")
     found = []
-    for number, cell in enumerate(cells if isinstance(cells, list) else []):
-        if not isinstance(cell, dict):
+    for number, job in enumerate(jobs if isinstance(jobs, list) else []):
+        if not isinstance(job, dict):
             continue
-        rule, outputs = str(cell.get("rule", "")), _names(cell.get("outputs"))
+        rule, outputs = str(job.get("rule", "")), _names(job.get("outputs"))
         if outputs and all(output in made for output in outputs):
             found.append((Job(rule, outputs, "done"), 0.0))
             continue

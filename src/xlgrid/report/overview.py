@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from xlgrid.languages import parts
 from xlgrid.languages.sources import data_of
-from xlgrid.plan.grid import Cell, Run, runs, starting_runs
+from xlgrid.plan.grid import runs, starting_runs
 from xlgrid.report import ledger
+from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import Study
 from xlgrid.tasks import MLM
 

@@ -1,0 +1,1 @@
+"""Runs and cells by their paths, their records as frames, statistics, published numbers and verdicts."""

@@ -16,7 +16,7 @@ from xlgrid.exhibits.schema import Values
 from xlgrid.languages.sources import snapshot_of
 
 if TYPE_CHECKING:
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 # Cells are paired over those of these that no side of a claim names, and over seeds.
 PAIRED = ("task", "encoder", "method", "source", "target")

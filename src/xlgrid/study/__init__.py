@@ -1,0 +1,1 @@
+"""The schema of a study file, and checks that the schema alone cannot make."""

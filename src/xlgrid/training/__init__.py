@@ -1,0 +1,1 @@
+"""The recipe of a run, the training loop, and adapters in AdapterHub's format."""

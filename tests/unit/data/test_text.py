@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.data import streams
-from xlgrid.data.sources import read_table
+from xlgrid.data.formats import read_table
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.synthetic.natural import taxonomy
 
@@ -198,7 +198,7 @@ def test_rows_are_selected_renamed_and_limited_one_by_one(tmp_path):
     assert found.to_pylist() == [{"id": i, "text": text} for i, text in enumerate("135")]
     with pytest.raises(ValueError, match=r"en\.jsonl has no row whose kind is 'c' \(there are: a, b\)"):
         texts(tmp_path, "en", data=data | {"where": {"kind": "c"}}, column="said")
-    with pytest.raises(ValueError, match=r"en\.jsonl: unknown column 'word', did you mean 'words'"):
+    with pytest.raises(ValueError, match=r"en\.jsonl, line 1: unknown column 'word', did you mean 'words'"):
         texts(tmp_path, "en", data={"local": data["local"]}, column="word")
 
 
@@ -280,8 +280,12 @@ def test_text_depends_on_the_settings_of_its_language_alone():
         ("en.txt", b"good\n\xff\n", r"en\.txt is damaged or not txt in UTF-8, after 1 rows"),
         ("en.txt.gz", gzip.compress(os.urandom(9000))[:-9], r"en\.txt\.gz is damaged"),
         ("en.txt.gz", b"plain", r"en\.txt\.gz is damaged"),
-        ("en.jsonl", b'{"text": "a"}\n{"text": \n', r"en\.jsonl is damaged or not jsonl in UTF-8, after 1 rows"),
-        ("en.jsonl", b"[1]", "a line is no mapping"),
+        (
+            "en.jsonl",
+            b'{"text": "a"}\n{"text": \n',
+            r"en\.jsonl, line 2: no JSON \(Expecting value, column 9\); mend this line",
+        ),
+        ("en.jsonl", b"[1]", r"en\.jsonl, line 1: expected an object with a value for each column, got \[1\]"),
         ("en.parquet", b"PAR1", r"en\.parquet is damaged"),
         ("en.csv", b"text,other\na,b\nc\n", r"en\.csv is damaged"),
         ("en.txt", b"", "is empty"),

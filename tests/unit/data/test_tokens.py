@@ -10,7 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from xlgrid.data import batches
-from xlgrid.data.sources import make_data, make_meanings, read_table
+from xlgrid.data.formats import read_table
+from xlgrid.data.sources import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize, tokenize_text
 from xlgrid.training.mini import MiniEncoder, make_mini

@@ -22,7 +22,7 @@ from xlgrid.evaluation import cell as evaluate
 from xlgrid.exhibits import contrasts
 from xlgrid.exhibits import schema as exhibits
 from xlgrid.methods import make
-from xlgrid.plan.grid import Cell
+from xlgrid.results.identity import Cell
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from xlgrid.data import batches
-from xlgrid.data.sources import make_data, make_meanings, read_table
+from xlgrid.data.formats import read_table
+from xlgrid.data.sources import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import attention

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xlgrid.plan.grid import Cell, Run, started_from
+from xlgrid.plan.grid import started_from
+from xlgrid.results.identity import Cell, Run
 from xlgrid.training.recipe import Start
 
 PAIRS = ("en-fr", "en-de", "en-zh")

@@ -19,7 +19,7 @@ from xlgrid.data import batches
 from xlgrid.models import parameters
 from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
-from xlgrid.plan.grid import Run
+from xlgrid.results.identity import Run
 from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry, load_study
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
@@ -317,16 +317,6 @@ def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) ->
     told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
     rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
     assert [row for row in rows if row not in told] == [], f"run the command of cost-{study}.md and paste its tables"
-
-
-def test_the_readme_has_runs_cells_and_hours_of_every_exhibit_of_foroutan2023() -> None:
-    told = (ROOT / "README.md").read_text()
-    for line in printed("foroutan2023").splitlines():
-        if found := re.match(r"(?:(table|figure)0?(\d+)|whole study) ", line):
-            runs, _, cells, *_, hours, _ = line[found.end() :].split()
-            name = " ".join(found.groups()) if found[1] else "**all**"
-            if name not in ("figure 2", "figure 3"):
-                assert f"| {name} | {runs} | {cells} | {hours} |" in told
 
 
 def test_the_default_of_the_command_is_that_of_the_module() -> None:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xlgrid.exhibits.schema import Curve, Table, needed
-from xlgrid.plan.grid import Cell, Contrast, Run, cells, explain, files, parse, runs, starting_runs
+from xlgrid.plan.grid import cells, explain, files, runs, starting_runs
 from xlgrid.results.claims import Claim
+from xlgrid.results.identity import Cell, Contrast, Run, parse
 from xlgrid.study.schema import Study
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)

@@ -10,9 +10,10 @@ from xlgrid.exhibits import added
 from xlgrid.exhibits import schema as exhibits
 from xlgrid.exhibits.schema import references
 from xlgrid.plan.estimate import Assumed, Estimate
-from xlgrid.plan.grid import Cell, cells, runs
+from xlgrid.plan.grid import cells, runs
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
+from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study, load_study
 from xlgrid.tasks import MLM
 

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
-from xlgrid.plan.grid import Cell, Run, cells
+from xlgrid.plan.grid import cells
 from xlgrid.report import ledger, overview, status
+from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import EncoderEntry, ImportedAdapters, load_study
 
 STUDY = """\
@@ -60,9 +61,9 @@ def bundle(
     """A bundle of jobs with one output each; a job without a status is queued."""
     folder = ledger.FOLDER / place
     if submitted:
-        write(folder.parent / "job.json", json.dumps({"cluster": "slurm", "job": "1", "submitted": when}))
+        write(folder.parent / "array.json", json.dumps({"cluster": "slurm", "tasks": ["1"], "submitted": when}))
     entries = [{"rule": rule, "outputs": [output]} for output, _ in jobs]
-    write(folder / "bundle.json", json.dumps({"cells": entries}), when)
+    write(folder / "bundle.json", json.dumps({"jobs": entries}), when)
     for number, (_, told) in enumerate(jobs):
         if told:
             write(folder / f"status/{number}.json", json.dumps(told))
@@ -159,7 +160,7 @@ def test_what_vanishes_while_it_is_read_or_is_half_written_is_passed_over() -> N
         path.parent.mkdir(exist_ok=True)
         path.symlink_to("gone")  # listed, but not there when it is opened
     (ledger.FOLDER / "1/empty").mkdir()
-    write(ledger.FOLDER / "1/bad/bundle.json", '{"cells": [{"rule"')
+    write(ledger.FOLDER / "1/bad/bundle.json", '{"jobs": [{"rule"')
     failed("c", NOW)
     with (ledger.FOLDER / "failures.jsonl").open("a") as file:
         file.write('{"outputs": ["d"], "ti')
@@ -176,7 +177,7 @@ anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["cells", "outputs", "rule", "state", "time", "logs"]), inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["jobs", "outputs", "rule", "state", "time", "logs"]), inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -184,10 +185,10 @@ anything = st.recursive(
 
 @settings(max_examples=60)
 @given(anything, anything, anything, anything)
-def test_any_json_is_read(job: object, cells: object, told: object, failure: object) -> None:
+def test_any_json_is_read(array: object, jobs: object, told: object, failure: object) -> None:
     folder = ledger.FOLDER / "1"
-    write(folder / "job.json", json.dumps(job))
-    write(folder / "a/bundle.json", json.dumps({"cells": cells}))
+    write(folder / "array.json", json.dumps(array))
+    write(folder / "a/bundle.json", json.dumps({"jobs": jobs}))
     write(folder / "a/status/0.json", json.dumps(told))
     write(ledger.FOLDER / "failures.jsonl", json.dumps(failure) + "\n")
     assert all(isinstance(job, ledger.Job) for job in ledger.read(ledger.FOLDER).values())

@@ -15,6 +15,7 @@ from xlgrid.exhibits import schema as exhibits
 from xlgrid.plan import grid
 from xlgrid.report import page as report
 from xlgrid.results import published as compare
+from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study, load_study
 
 NAN = float("nan")
@@ -336,7 +337,7 @@ def test_groups_are_narrowed_by_the_source() -> None:
 
 
 def test_the_rules_know_every_file_of_a_comparison() -> None:
-    axes = dict.fromkeys(("study", *grid.Cell._fields[1:]), "s")
+    axes = dict.fromkeys(("study", *Cell._fields[1:]), "s")
     made = re.compile(grid.files(axes, tables=["a", "b"], figures=[], compared=["a"]))
     table = study().exhibit("a")
     assert exhibits.references(table) == ["reference/paper/t1.csv", "reference/paper/contradictions.csv"]

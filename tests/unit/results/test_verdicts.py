@@ -12,9 +12,9 @@ import pytest
 
 from xlgrid.evaluation.cell import pack
 from xlgrid.heads import metrics
-from xlgrid.plan.grid import Cell
 from xlgrid.results import verdicts
 from xlgrid.results.claims import Claim, Selection, Term
+from xlgrid.results.identity import Cell
 
 N = 500
 

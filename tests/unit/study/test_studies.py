@@ -13,11 +13,12 @@ from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import schema as exhibits
 from xlgrid.exhibits.schema import contrasts, references
 from xlgrid.methods import METHODS
-from xlgrid.plan.grid import Run, cells, runs
+from xlgrid.plan.grid import cells, runs
 from xlgrid.report import page as report
 from xlgrid.results import published as compare
 from xlgrid.results import records
 from xlgrid.results.claims import terms
+from xlgrid.results.identity import Run
 from xlgrid.study.schema import Grid, Study, TaskEntry, TrainingEntry, load_study
 from xlgrid.tasks import MLM, TASKS
 from xlgrid.training.recipe import Start, Training

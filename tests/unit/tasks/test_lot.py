@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
+from itertools import accumulate
 
 import pytest
 
 from xlgrid.data.sources import sizes
 from xlgrid.study.schema import load_study
 from xlgrid.synthetic.logic import IS_A, Literal
-from xlgrid.synthetic.natural import natural_codes, taxonomy
+from xlgrid.synthetic.natural import lexicon, natural_codes, taxonomy
 from xlgrid.tasks import lot
 from xlgrid.tasks.lot import Example, Options, examples, from_json, row, to_json
 
@@ -85,9 +86,13 @@ def test_the_mix_has_its_share_of_implicit_contexts(share):
         assert sum(not needed(example) for example in found) / len(found) == pytest.approx(share, abs=0.06)
 
 
-def test_half_of_all_answers_are_true():
-    for found in split(made()) + split(made(negate=False)):
-        assert sum(example.label for example in found) / len(found) == pytest.approx(0.5, abs=0.05)
+@pytest.mark.parametrize("negate", [True, False])
+@pytest.mark.parametrize("sizes", [SIZES, (1402, 203, 405)])
+def test_labels_are_balanced_exactly_in_every_split(negate, sizes):
+    found = made(sizes, negate=negate)
+    for end, size in zip(accumulate(sizes), sizes, strict=True):
+        labels = [example.label for example in found[end - size : end]]
+        assert abs(labels.count(True) - labels.count(False)) == size % 2
 
 
 def from_the_context(example):
@@ -139,13 +144,13 @@ def test_how_long_a_context_is_tells_nothing(study, negate):
 
 def test_the_modification_negates_half_of_the_statements_with_their_labels():
     original, modified = made(negate=False), made()
-    negated = 0
+    negated = Counter()
     for before, after in zip(original, modified, strict=True):
         assert before.statement.positive and before.context == after.context
         assert before.statement == after.statement._replace(positive=True)
         assert (before.label != after.label) is not after.statement.positive
-        negated += not after.statement.positive
-    assert 0.46 < negated / len(modified) < 0.54
+        negated[before.label, after.statement.positive] += 1
+    assert negated == dict.fromkeys(((label, sign) for label in (True, False) for sign in (True, False)), 500)
 
 
 def test_implicit_and_explicit_sets_differ_in_the_hypernymy_alone():
@@ -242,9 +247,13 @@ def test_every_language_says_the_same_meanings():
     for example in examples(options, (60, 0, 0)):
         told = {code: row(example, code, options) for code in natural_codes()}
         assert {line["answer"] for line in told.values()} == {lot.LABELS[example.label]}
-        ends = {len(re.findall("[.。]", line["context"])) for line in told.values()}
-        assert ends == {len(example.context)}, told
-        assert len({line["phrase"] for line in told.values()}) == len(told)
+        for code, line in told.items():
+            said = list(map(lexicon(code).statement, (*example.context, example.statement)))
+            assert all(sentence in line["context"] for sentence in said[:-1]), (code, line)
+            assert len(line["context"]) == sum(map(len, said[:-1])) + len(lexicon(code).join(["", ""])) * (
+                len(said) - 2
+            )
+            assert line["phrase"] == said[-1]
 
 
 EXAMPLE = Example(
@@ -279,16 +288,16 @@ GOLDEN = {
         "Il salmone non è gentile.",
     ),
     "ru": ("Лосось — рыба. Рыба добрая. Насекомое не доброе. Пчела не млекопитающее.", "Лосось не добрый."),
-    "zh": ("三文鱼是鱼。鱼很善良。昆虫不善良。蜜蜂不是哺乳动物。", "三文鱼不善良。"),
+    "zh": ("银鲑是鱼。鱼很善良。昆虫不善良。蜜蜂不是哺乳动物。", "银鲑不善良。"),
     "fa": (
-        "ماهی آزاد یک ماهی است. ماهی مهربان است. حشره مهربان نیست. زنبور یک پستاندار نیست.",
-        "ماهی آزاد مهربان نیست.",
+        "سالمون یک ماهی است. ماهی مهربان است. حشره مهربان نیست. زنبور یک پستاندار نیست.",
+        "سالمون مهربان نیست.",
     ),
     "ar": ("السلمون سمكة. السمكة طيبة. الحشرة ليست طيبة. النحلة ليست حيوانًا ثدييًا.", "السلمون ليس طيبًا."),
 }
 
 
-@pytest.mark.parametrize("code", natural_codes())
+@pytest.mark.parametrize("code", GOLDEN)
 def test_golden_row(code):
     context, phrase = GOLDEN[code]
     assert row(EXAMPLE, code, Options()) == {"context": context, "phrase": phrase, "answer": "false"}

@@ -1,0 +1,149 @@
+"""Tasks on this machine: shares of cores and GPUs, and what holds when the head is another process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from workflow import LOCAL, environment, project
+
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job
+from snakemake_executor_plugin_submitit.clusters import Local, Refused, birth
+from snakemake_executor_plugin_submitit.resources import Request
+
+MINUTES = 10
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+
+
+def local(setup: tuple[str, ...] = (), cores: int = 2) -> Local:
+    made = Local(setup, cores, 1, 5)
+    made.cores = cores
+    return made
+
+
+def bundle(folder: Path, name: str, command: str) -> Path:
+    made = folder / name
+    Bundle((Job(name, "rule", "shell", command),), str(folder), latency_wait=0.1, grace=1).write(made)
+    return made
+
+
+def submit(cluster: Local, folder: Path, request: Request, **commands: str) -> list[str]:
+    bundles = [bundle(folder, name, command) for name, command in commands.items()]
+    return cluster.submit(folder / "submitit", "array", bundles, request, MINUTES)
+
+
+def finish(cluster: Local, tasks: list[str], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while None in cluster.states(tasks).values():
+        assert time.monotonic() < deadline, "the tasks do not end"
+        time.sleep(0.05)
+
+
+def test_tasks_share_the_cores() -> None:
+    cluster = local(cores=4)
+    assert cluster.room(Request(cpus=2)) == (2, 2)
+    assert cluster.room(Request(cpus=3)) == (1, 1)
+
+
+def test_a_task_that_wants_more_cores_than_there_are_runs_alone(tmp_path: Path) -> None:
+    cluster = local()
+    assert cluster.room(Request(cpus=8)) == (1, 1)
+    tasks = submit(cluster, tmp_path, Request(), one="sleep 30")
+    assert cluster.room(Request(cpus=8))[0] == 0
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+    assert cluster.room(Request(cpus=8))[0] == 1
+
+
+def test_each_task_has_gpus_of_its_own(two_gpus: None, tmp_path: Path) -> None:
+    cluster = local(cores=8)
+    assert cluster.room(Request(gpus=1)) == (2, 2)
+    tell = "sleep 0.5; echo $CUDA_VISIBLE_DEVICES >"
+    tasks = submit(cluster, tmp_path, Request(gpus=1), a=f"{tell} a.txt", b=f"{tell} b.txt")
+    assert cluster.room(Request(gpus=1))[0] == 0, "both are in use"
+    finish(cluster, tasks)
+    assert [(tmp_path / f"{name}.txt").read_text() for name in "ab"] == ["4\n", "7\n"]
+    assert cluster.room(Request(gpus=2)) == (1, 1)
+
+
+def test_more_gpus_than_there_are_is_refused(two_gpus: None) -> None:
+    with pytest.raises(Refused, match="3 GPUs are asked for, but this machine has 2"):
+        local().room(Request(gpus=3))
+
+
+@pytest.mark.parametrize(("visible", "seen"), [(None, "unset"), ("4,7", "4,7")])
+def test_who_asks_for_no_gpu_sees_what_the_head_sees(
+    visible: str | None, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    cluster = local()
+    finish(cluster, submit(cluster, tmp_path, Request(), a="echo ${CUDA_VISIBLE_DEVICES-unset} > a.txt"))
+    assert (tmp_path / "a.txt").read_text().strip() == seen
+
+
+def test_setup_lines_prepare_the_task(tmp_path: Path) -> None:
+    cluster = local(setup=("export PREPARED='two words'", "cd /"))
+    finish(cluster, submit(cluster, tmp_path, Request(cpus=3), a="echo $PREPARED $OMP_NUM_THREADS > a.txt"))
+    assert (tmp_path / "a.txt").read_text() == "two words 1\n", "threads are the bundle's"
+
+
+def test_another_head_can_tell_whether_a_task_runs(tmp_path: Path) -> None:
+    cluster = local()
+    tasks = submit(cluster, tmp_path, Request(), a="sleep 30")
+    ask = (
+        "import sys; from snakemake_executor_plugin_submitit.clusters import Local;"
+        "print(Local((), 2, 1, 5).states(sys.argv[1:]))"
+    )
+
+    def told() -> str:
+        return subprocess.run([sys.executable, "-c", ask, *tasks], capture_output=True, text=True, check=True).stdout
+
+    assert told() == f"{ {tasks[0]: None} }\n"
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+    assert told() == f"{ {tasks[0]: 'ENDED'} }\n"
+
+
+def test_a_task_ends_with_submitit_s_controller(tmp_path: Path) -> None:
+    cluster = local()
+    tasks = submit(cluster, tmp_path, Request(), a="echo $$ > a.txt; exec sleep 30")
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "a.txt").exists() or not (tmp_path / "a.txt").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(int(tasks[0].split(".")[0]), signal.SIGKILL)
+    finish(cluster, tasks)
+    time.sleep(0.3)
+    assert not birth(int((tmp_path / "a.txt").read_text())), "the job runs on without anyone to know"
+
+
+def test_a_number_that_another_process_has_by_now_is_not_the_task() -> None:
+    assert local().states([f"{os.getpid()}.1"]) == {f"{os.getpid()}.1": "ENDED"}
+
+
+def test_ctrl_c_ends_all_in_a_few_words(tmp_path: Path) -> None:
+    """A terminal signals the head, submitit's controllers and the tasks alike."""
+    text = 'rule all:\n    input: "a", "b"\nrule job:\n    output: "{x}"\n    shell: "echo $$ > {wildcards.x}.pid; sleep 60"'
+    project(tmp_path, text)
+    command = [sys.executable, "-m", "snakemake", "--nocolor", *LOCAL, "--submitit-bundle-size", "1"]
+    head = subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    pids = [tmp_path / "a.pid", tmp_path / "b.pid"]
+    deadline = time.time() + 60
+    while not all(path.exists() and path.read_text() for path in pids) and time.time() < deadline:
+        time.sleep(0.1)
+    os.killpg(head.pid, signal.SIGINT)
+    said = head.communicate(timeout=60)[1]
+    assert "Traceback" not in said
+    left = [path.name for path in pids if birth(int(path.read_text()))]
+    assert not left, f"these go on: {left}\n{said}"

@@ -1,0 +1,66 @@
+"""What Slurm is asked for."""
+
+import pytest
+
+from snakemake_executor_plugin_submitit.resources import TABLE, Request, request
+
+DEFAULTS = Request(partition="small", bundle=50)
+
+
+def asked(**resources: object) -> Request:
+    return request(resources, 2, DEFAULTS, ())
+
+
+def test_a_rule_s_resources_win_over_the_settings() -> None:
+    found = asked(mem_mb=2048, runtime=30, gpus=1, slurm_partition="gpu", bundle=4)
+    assert found == Request(cpus=2, mem_mb=2048, minutes=30, gpus=1, partition="gpu", bundle=4)
+
+
+def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus() -> None:
+    found = asked(mem_mb=2048, gpus=1).slurm(slots=3, minutes=90)
+    assert found == {
+        "timeout_min": 90,
+        "cpus_per_task": 6,
+        "mem_gb": 6,
+        "gpus_per_node": 1,
+        "slurm_partition": "small",
+    }
+
+
+def test_memory_per_core_replaces_memory() -> None:
+    found = asked(mem_mb=1000, mem_mb_per_cpu=500).slurm(1, 60)
+    assert found["slurm_mem_per_cpu"] == "500M" and "mem_gb" not in found
+
+
+def test_gres_replaces_gpus() -> None:
+    found = asked(gpus=1, gres="gpu:a100:1").slurm(1, 60)
+    assert found["slurm_gres"] == "gpu:a100:1" and "gpus_per_node" not in found
+
+
+def test_every_resource_of_the_table_changes_the_request() -> None:
+    values = {"slurm_extra": "--nice=5"}
+    same = [name for name in TABLE if asked(**{name: values.get(name, "7")}) == asked()]
+    assert same == []
+
+
+def test_an_unknown_resource_names_those_that_exist() -> None:
+    with pytest.raises(ValueError, match="unknown resource 'slurm_partion', did you mean 'slurm_partition'") as error:
+        asked(slurm_partion="gpu")
+    assert all(name in str(error.value) for name in TABLE)
+
+
+def test_a_resource_that_snakemake_limits_asks_nothing_of_slurm() -> None:
+    assert request({"downloads": 1}, 1, DEFAULTS, ["downloads"]) == Request(partition="small", bundle=50)
+
+
+@pytest.mark.parametrize(
+    ("resources", "said"),
+    [
+        ({"runtime": "long"}, "runtime must be of type int, got 'long'"),
+        ({"bundle": 0}, "bundle must be at least 1"),
+        ({"slurm_extra": "-n 5"}, "not of the form --option"),
+    ],
+)
+def test_a_wrong_value_is_told(resources: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        asked(**resources)

@@ -1,0 +1,124 @@
+"""What a head does that comes after another, or that is told to stop."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import pytest
+from workflow import LOCAL, environment, project, run
+
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_bundle
+from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
+from snakemake_executor_plugin_submitit.resources import Request
+
+
+class Stub:
+    """A cluster that never runs anything."""
+
+    name = "local"
+    stuck: dict[str, str] = {}
+
+    def __init__(self) -> None:
+        self.submitted: list[str] = []
+        self.state: str | None = None
+
+    def room(self, request: Request) -> tuple[int, int]:
+        return 1, 2
+
+    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        self.submitted += map(str, bundles)
+        return [str(len(self.submitted))]
+
+    def jobs(self) -> list[list[str]]:
+        """Keys of the jobs of each bundle, in the order of submission."""
+        found = (read_bundle(Path(folder)) for folder in self.submitted)
+        return [[job.key for job in bundle.jobs] for bundle in found if bundle]
+
+    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
+        return {task: self.state for task in tasks}
+
+    def cancel(self, tasks: Collection[str]) -> None:
+        self.state = "CANCELLED"
+
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        return {}
+
+
+def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
+    cluster = Stub()
+    head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
+    head.add([(Job("key", "rule", "shell", "true"), Request(), None)])
+    head.poll()
+    assert len(cluster.submitted) == 1
+    head.cancel()
+    head.poll()
+    head.poll()
+    assert len(cluster.submitted) == 1, "the job of the cancelled task was submitted again"
+
+
+@pytest.mark.parametrize("known", [{"train": (2, 40.0)}, {}], ids=["long", "nobody knows"])
+def test_what_takes_long_goes_first_rule_by_rule_and_what_is_short_shares_a_task(
+    tmp_path: Path, known: dict[str, tuple[int, float]]
+) -> None:
+    """On a machine that runs two tasks at a time, by what earlier jobs of the rules took; what nobody knows may be long."""
+    cluster = Stub()
+    head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
+    head.durations = {"evaluate": (10, 4.0), "table": (10, 1.0), **known}
+    rules = ["evaluate"] * 4 + ["table"] + ["train"] * 4 + ["mini_encoder"] * 2
+    jobs = [Job(f"{rule}-{number}", rule, "shell", "true") for number, rule in enumerate(rules)]
+    head.add([(job, Request(bundle=100), None) for job in jobs])
+    head.poll()
+    *shared_out, together = cluster.jobs()
+    assert sorted(shared_out) == [["mini_encoder-9"], ["train-5", "train-6"]]
+    assert shared_out[0] == ["mini_encoder-9"] or not known, "nobody knows how long it takes, and it did not go first"
+    assert together == [f"evaluate-{number}" for number in range(4)] + ["table-4"]
+
+
+SNAKEFILE = """
+rule job:
+    output: "out.txt"
+    input: "script.py"
+    params: told=config.get("told", "old")
+    {action}
+"""
+RUN = """run:
+        import time
+        time.sleep(1.5)
+        open(output[0], "w").write(params.told)"""
+SCRIPT = 'script: "script.py"'
+CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what})"
+
+
+@pytest.mark.parametrize("action", ["run", "script", "script that changes"])
+def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, action: str) -> None:
+    folder = project(tmp_path, SNAKEFILE.format(action=RUN if action == "run" else SCRIPT))
+    script = folder / "script.py"
+    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.told"))
+    head = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", *LOCAL],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not list(folder.glob(".snakemake/submitit/*/*/status/0.json")):
+        assert time.monotonic() < deadline, "the job does not start"
+        time.sleep(0.05)
+    head.kill()
+    head.wait()
+    while not (folder / "out.txt").exists():
+        assert time.monotonic() < deadline, "the job ends with its head"
+        time.sleep(0.05)
+    time.sleep(0.5)
+    run(folder, "--unlock")
+    changed = []
+    if action == "script that changes":
+        script.write_text(CODE.format(what="'new'"))
+    else:
+        changed = ["--config", "told=new"]
+    # Of a job that a nested Snakemake ended, the head has no mark left: somebody has to ask.
+    run(folder, *LOCAL, "--forceall", *changed)
+    assert (folder / "out.txt").read_text() == "new", "it was taken for what is asked for now"

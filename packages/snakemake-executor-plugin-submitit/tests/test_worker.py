@@ -1,0 +1,296 @@
+"""The worker with a console script of its own: each job ends as it would have alone, whatever happens to the others."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read_statuses
+
+# A command for everything that a program may do in and to its process.
+SCRIPT = """
+import atexit, json, os, signal, sys, threading, time
+from pathlib import Path
+
+def warm_up(arguments):
+    print("warming up", flush=True)
+    globals()["warmed"] = os.getpid()
+
+def main():
+    what = sys.argv[1]
+    if what == "tell":
+        names = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "TMPDIR", "GIVEN"]
+        print(json.dumps({
+            "argv": sys.argv, "cwd": os.getcwd(), "path": sys.path[0], "stdin": sys.stdin.read(),
+            "environment": {name: os.environ.get(name) for name in names},
+            "foreign": [name for name in os.environ if name.startswith("SUBMITIT")],
+            "encoding": [sys.stdout.encoding, sys.stderr.errors], "name": Path(sys.argv[0]).name,
+        }))
+    elif what == "random":
+        import random
+        print(random.random())
+    elif what == "both":
+        print("to stdout ä"); print("to stderr ä", file=sys.stderr); os.write(1, b"raw")
+    elif what == "raise":
+        raise ValueError("something is wrong")
+    elif what == "memory":
+        raise MemoryError("no room")
+    elif what == "nan":
+        sys.exit("error: the loss is nan")
+    elif what == "exit":
+        os._exit(int(sys.argv[2]))
+    elif what == "leave":
+        sys.exit(int(sys.argv[2]))
+    elif what == "say":
+        sys.exit("a last word")
+    elif what == "return":
+        return 4
+    elif what == "kill":
+        os.kill(os.getpid(), int(sys.argv[2]))
+    elif what == "late":
+        atexit.register(print, "at exit")
+        threading.Thread(target=lambda: (time.sleep(0.3), print("from a thread"))).start()
+    elif what == "hang":
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+        time.sleep(600)
+    elif what == "forever":
+        time.sleep(600)
+    elif what == "resume":
+        state = Path(sys.argv[2])
+        if not state.exists():
+            signal.signal(signal.SIGUSR2, lambda *_: (state.write_text("half"), os._exit(75)))
+            time.sleep(600)
+        print("resumed from", state.read_text())
+    elif what == "background":
+        if os.fork() == 0:
+            time.sleep(600)
+    Path(sys.argv[-1]).write_text("done") if sys.argv[-1].endswith(".out") else None
+"""
+
+
+class Place:
+    """An environment with the script, and a folder to run jobs in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.here = folder / "here"
+        self.here.mkdir()
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
+        self.bin = folder / "env" / "bin"
+        [site] = (folder / "env" / "lib").glob("python*/site-packages")
+        # What the environment of the tests has, this one has too.
+        source = Path(__file__).parents[1] / "src"
+        (site / "tests.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n{source}\n")
+        (site / "crash.py").write_text(SCRIPT)
+        (site / "crash-1.dist-info").mkdir()
+        (site / "crash-1.dist-info" / "METADATA").write_text("Name: crash\nVersion: 1\n")
+        (site / "crash-1.dist-info" / "entry_points.txt").write_text("[console_scripts]\ncrash = crash:main\n")
+        script = f"#!{self.bin / 'python'}\nimport sys\nfrom crash import main\nsys.exit(main())\n"
+        (self.bin / "crash").write_text(script)
+        (self.bin / "crash").chmod(0o755)
+        self.environment = {**os.environ, "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}", "SUBMITIT_X": "1"}
+        self.environment.pop("PYTHONUNBUFFERED", None)
+        self.environment |= {f"{name}_NUM_THREADS": "3" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
+
+    def bundle(self, commands: list[str], **settings: object) -> Path:
+        """A bundle with a job per command, each with a log."""
+        jobs = []
+        for number, command in enumerate(commands):
+            limit = 1.5 if "hang" in command or "forever" in command or "resume" in command else None
+            text = f"{command} > {number}.log 2>&1"
+            jobs.append(Job(str(number), "rule", "shell", text, logs=(f"{number}.log",), limit=limit))
+        environment: dict[str, str | None] = {"GIVEN": "yes"}
+        folder = self.folder / f"bundle{time.monotonic_ns()}"
+        given = {
+            "threads": 3,
+            "scripts": ("crash",),
+            "environment": environment,
+            "latency_wait": 0.1,
+            "grace": 1,
+        } | settings
+        Bundle(tuple(jobs), str(self.here), **given).write(folder)  # type: ignore[arg-type]
+        return folder
+
+    def start(self, bundle: Path) -> subprocess.Popen[str]:
+        command = [str(self.bin / "python"), "-P", "-m", "snakemake_executor_plugin_submitit.worker", str(bundle)]
+        return subprocess.Popen(
+            command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    def run(self, commands: list[str], **settings: object) -> tuple[dict[int, Status], str]:
+        """Statuses of the jobs, and what the worker printed."""
+        bundle = self.bundle(commands, **settings)
+        worker = self.start(bundle)
+        printed, _ = worker.communicate(timeout=60)
+        return {number: status for number, status, _ in read_statuses(bundle)}, printed
+
+    def log(self, number: int) -> str:
+        return (self.here / f"{number}.log").read_text()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    return Place(tmp_path_factory.mktemp("place"))
+
+
+# What a traceback has of its file, and of the frames above `main`.
+def bare(log: str) -> str:
+    lines = log.splitlines()
+    if "Traceback (most recent call last):" in lines:
+        at = lines.index("Traceback (most recent call last):")
+        lines[at:] = [line for line in lines[at:] if not line.startswith(" ")]
+    return "\n".join(lines)
+
+
+ALIKE = [
+    "both",
+    "raise",
+    "exit 7",
+    "exit 0",
+    "leave 3",
+    "say",
+    "return",
+    "late",
+    "kill 9",
+    "kill 15",
+    "nan",
+    "'a b' \"c\"",
+]
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_jobs_end_as_they_would_have_alone(place: Place, unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code, output and log of a warm job and of a shell's child, side by side."""
+    monkeypatch.setitem(place.environment, "PYTHONUNBUFFERED", unbuffered)
+    statuses, _ = place.run([f"crash {what}" for what in ALIKE])
+    warm = [(statuses[n].message.partition("\n")[0], bare(place.log(n))) for n in range(len(ALIKE))]
+    alone = []
+    for what in ALIKE:
+        log = place.folder / "alone.log"
+        done = subprocess.run(
+            f"exec crash {what} > {log} 2>&1", shell=True, executable="/bin/bash", env=place.environment, cwd=place.here
+        )
+        ending = (
+            f"signal {signal.Signals(-done.returncode).name}" if done.returncode < 0 else f"exit code {done.returncode}"
+        )
+        alone.append(("" if done.returncode == 0 else ending, bare(log.read_text())))
+    assert dict(zip(ALIKE, warm, strict=True)) == dict(zip(ALIKE, alone, strict=True))
+
+
+def test_a_job_sees_what_it_would_see_alone(place: Place) -> None:
+    place.run(["crash tell 'two words'"])
+    told = json.loads(place.log(0))
+    assert told["argv"] == [str(place.bin / "crash"), "tell", "two words"]
+    assert (told["cwd"], told["path"], told["stdin"]) == (str(place.here), str(place.bin), "")
+    assert told["environment"] == {"OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": "3", "TMPDIR": "/tmp", "GIVEN": "yes"}
+    assert told["foreign"] == [], "variables of submitit"
+    assert told["encoding"] == ["utf-8", "backslashreplace"]
+
+
+def test_it_really_runs_warm_and_each_job_in_a_process_of_its_own(place: Place) -> None:
+    _, printed = place.run(["crash random", "crash random", "crash both | cat"])
+    assert printed.count("warming up") == 2, "once before each fork, and not for what takes a shell"
+    assert place.log(0) != place.log(1), "two forks draw the same random numbers"
+
+
+@pytest.mark.parametrize(
+    ("what", "cause"),
+    [
+        ("raise", "exception"),
+        ("memory", "out of memory"),
+        ("nan", "NaN"),
+        ("exit 7", "exception"),
+        ("kill 9", "killed"),
+        ("kill 11", "killed"),
+        ("hang", "timeout"),
+        ("forever", "timeout"),
+        ("forever; true", "timeout"),
+    ],
+)
+def test_a_job_that_fails_costs_itself_only(
+    place: Place, what: str, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statuses, _ = place.run(["crash both", f"crash {what}", "crash both"])
+    assert [statuses[n].cause for n in range(3)] == [None, cause, None], statuses[1].message
+    assert statuses[1].attempt == 1, "it saves no state, and was run again all the same"
+
+
+def test_a_shell_command_fails_the_same_way(place: Place) -> None:
+    statuses, _ = place.run(["true", "(crash both | false)", "echo $unset", "true"])
+    assert [statuses[n].state for n in range(4)] == ["done", "failed", "failed", "done"]
+
+
+def test_a_job_that_saves_its_state_goes_on_within_its_bundle(place: Place) -> None:
+    state = place.folder / "state"
+    statuses, _ = place.run([f"crash resume {state}", "crash both"])
+    assert statuses[0].state == "done" and statuses[0].requeues == 1 and "resumed from half" in place.log(0)
+
+
+def test_what_a_job_leaves_running_ends_with_it(place: Place) -> None:
+    worker = place.start(place.bundle(["crash background"]))
+    worker.communicate(timeout=30)
+    running = subprocess.run(["pgrep", "-f", "crash background"], capture_output=True, text=True).stdout.split()
+    assert running == []
+
+
+def wait_for_running(bundle: Path, count: int) -> None:
+    deadline = time.monotonic() + 20
+    while sum(s.state == "running" for _, s, _ in read_statuses(bundle)) < count:
+        assert time.monotonic() < deadline, "the jobs do not start"
+        time.sleep(0.05)
+    time.sleep(0.3)
+
+
+def test_jobs_die_with_their_worker_and_the_next_one_goes_on(place: Place) -> None:
+    bundle = place.bundle(["crash both", "crash forever", "crash both"], max_requeues=0)
+    worker = place.start(bundle)
+    deadline = time.monotonic() + 20
+    while dict((n, s.state) for n, s, _ in read_statuses(bundle)).get(1) != "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    worker.kill()
+    worker.communicate()
+    time.sleep(0.2)
+    assert subprocess.run(["pgrep", "-f", str(bundle)], capture_output=True).returncode != 0, "an orphan runs on"
+    place.start(bundle).communicate(timeout=30)
+    statuses = {number: status for number, status, _ in read_statuses(bundle)}
+    assert [statuses[n].state for n in range(3)] == ["done", "failed", "done"]
+    assert statuses[1].cause == "node failure" and [statuses[n].attempt for n in (0, 2)] == [1, 1]
+
+
+def test_two_jobs_at_a_time(place: Place) -> None:
+    bundle = place.bundle(["crash forever", "crash forever"], slots=2)
+    worker = place.start(bundle)
+    wait_for_running(bundle, 2)
+    worker.communicate(timeout=30)
+
+
+def test_a_warning_before_the_end_stops_the_jobs_and_keeps_their_state(place: Place) -> None:
+    state = place.folder / "paused"
+    bundle = place.bundle([f"crash resume {state}", "crash both"])
+    worker = place.start(bundle)
+    wait_for_running(bundle, 1)
+    worker.send_signal(signal.SIGUSR2)
+    worker.communicate(timeout=30)
+    assert state.read_text() == "half"
+    assert {n: s.state for n, s, _ in read_statuses(bundle)} == {0: "stopped"}
+    place.start(bundle).communicate(timeout=30)
+    assert {n: s.state for n, s, _ in read_statuses(bundle)} == {0: "done", 1: "done"}
+
+
+def test_a_revoked_bundle_starts_nothing(place: Place) -> None:
+    bundle = place.bundle(["crash both"])
+    (bundle / "revoked").touch()
+    place.start(bundle).communicate(timeout=30)
+    assert list(read_statuses(bundle)) == []
+
+
+def test_late_in_a_task_no_job_is_started(place: Place) -> None:
+    statuses, _ = place.run(["sleep 0.6", "true"], seconds=0.5)
+    assert {n: s.state for n, s in statuses.items()} == {0: "done"}

@@ -1,0 +1,94 @@
+"""Local files of every format: what is read, and which file and line an error names."""
+
+import codecs
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from xlgrid.data.formats import read_table, rows
+
+TABLE = pa.table({"text": ["a", "b"], "label": [0, 1]})
+JSON = '{"text": "a", "label": 0}\n{"text": "b", "label": 1}\n'
+CSV = "text,label\na,0\nb,1\n"
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize(("name", "contents"), [("x.jsonl", JSON), ("x.csv", CSV)])
+def test_tables_are_read_with_a_byte_order_mark_and_without(tmp_path, name, contents, mark):
+    (tmp_path / name).write_bytes(mark + contents.encode())
+    assert read_table(tmp_path / name) == TABLE
+    assert list(rows(tmp_path / name, ["text", "label"])) == [("a", 0), ("b", 1)]
+
+
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
+def test_plain_text_is_read_with_a_byte_order_mark_and_without(tmp_path, name, mark):
+    contents = mark + b"one\r\ntwo\n"
+    (tmp_path / name).write_bytes(gzip.compress(contents) if name.endswith(".gz") else contents)
+    assert list(rows(tmp_path / name, ["text"])) == [("one",), ("two",)]
+
+
+def reads_table(path):
+    return read_table(path)
+
+
+def reads_rows(path):
+    return list(rows(path, ["text"]))
+
+
+@pytest.mark.parametrize("read", [reads_table, reads_rows])
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"text": "cut', r"no JSON \(Unterminated string starting at, column 10\)"),
+        (b"\xff", "no UTF-8"),
+        (b'["no", "columns"]', r"expected an object with a value for each column, got \[\"no\", \"columns\"\]"),
+    ],
+)
+def test_a_damaged_line_is_named_by_its_number_and_to_be_mended(tmp_path, read, line, problem):
+    path = tmp_path / "my.jsonl"
+    path.write_bytes(b'{"text": "a"}\n' * 199 + b"\n" + line + b"\n")
+    with pytest.raises(ValueError, match=rf"my\.jsonl, line 201: {problem}.*; mend this line") as refusal:
+        read(path)
+    assert "delete" not in str(refusal.value)
+
+
+def test_a_damaged_row_of_csv_is_named_by_its_number(tmp_path):
+    (tmp_path / "my.csv").write_text(CSV + "c\n")
+    with pytest.raises(ValueError, match=r"my\.csv is damaged or not csv: .*Row #4.*; mend it$"):
+        read_table(tmp_path / "my.csv")
+
+
+def test_a_column_with_two_types_is_named(tmp_path):
+    (tmp_path / "my.jsonl").write_text(JSON + '{"text": "c", "label": "yes"}\n')
+    with pytest.raises(ValueError, match=r"my\.jsonl, column 'label': Could not convert 'yes'"):
+        read_table(tmp_path / "my.jsonl")
+
+
+def test_line_separators_inside_a_string_end_no_line(tmp_path):
+    (tmp_path / "x.jsonl").write_text(json.dumps({"text": "one\u2028two"}, ensure_ascii=False), encoding="utf-8")
+    assert reads_table(tmp_path / "x.jsonl")["text"].to_pylist() == ["one\u2028two"]
+    assert reads_rows(tmp_path / "x.jsonl") == [("one\u2028two",)]
+
+
+@pytest.mark.parametrize("read", [reads_table, reads_rows])
+def test_missing_empty_and_cut_files_are_told_apart(tmp_path, read):
+    with pytest.raises(FileNotFoundError, match=r"no file .*nowhere\.parquet"):
+        read(tmp_path / "nowhere.parquet")
+    (tmp_path / "empty.parquet").touch()
+    with pytest.raises(ValueError, match="is empty"):
+        read(tmp_path / "empty.parquet")
+    pq.write_table(TABLE, tmp_path / "whole.parquet")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"cut\.parquet is damaged .*; fetch, copy or make it again"):
+        read(tmp_path / "cut.parquet")
+
+
+@pytest.mark.parametrize("read", [reads_table, reads_rows])
+def test_a_file_of_another_type_names_the_types_that_are_read(tmp_path, read):
+    (tmp_path / "x.xlsx").write_text("?")
+    with pytest.raises(ValueError, match=r"x\.xlsx is of an unknown type: expected .*\.jsonl or \.csv"):
+        read(tmp_path / "x.xlsx")

@@ -1,0 +1,63 @@
+"""The pages of this project: links lead somewhere, and the picture of the packages is the code's."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATTERNS = ("*.md", "docs/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
+PAGES = sorted(str(path.relative_to(ROOT)) for pattern in PATTERNS for path in ROOT.glob(pattern))
+# Folders and files of this project that a page names in backticks.
+NAMED = re.compile(r"`((?:src|rules|studies|tests|docs|benchmarks|envs|notebooks|packages|slurm|laptop)/[\w./-]+)`")
+
+
+def text(page: str) -> str:
+    return (ROOT / page).read_text()
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which GitHub links to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_pages_are_found() -> None:
+    assert {"README.md", "CONTRIBUTING.md", "docs/use.md", "results/README.md"} <= {*PAGES}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_exist(page: str) -> None:
+    broken = []
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text(page)):
+        path, _, anchor = link.partition("#")
+        target = (ROOT / page).parent / path if path else ROOT / page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_file_that_a_page_names_exists(page: str) -> None:
+    content = text(page)
+    # A study that the page shows right after its name is for the reader to write.
+    missing = [
+        named[1]
+        for named in NAMED.finditer(content)
+        if not (ROOT / named[1]).exists() and "```yaml" not in content[named.end() : named.end() + 400]
+    ]
+    assert missing == []
+
+
+def test_the_picture_of_the_packages_is_current() -> None:
+    spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs" / "architecture.py")
+    assert spec and spec.loader
+    architecture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(architecture)
+    assert architecture.drawing() == architecture.PICTURE.read_text(), "run `python docs/architecture.py`"
+
+
+def test_the_walk_through_the_code_names_each_file_once() -> None:
+    named = [name for name in NAMED.findall(text("docs/architecture.md")) if Path(name).suffix]
+    assert len(named) > 20 and sorted(named) == sorted(set(named))
