@@ -8,7 +8,6 @@ from snakemake.exceptions import WorkflowError
 
 from xlgrid.training import adapterhub
 from xlgrid.results.claims import terms
-from xlgrid.exhibits.schema import compared, contrasts, needed, references, tabular
 from xlgrid.plan.grid import cells, constraint, explain, files, runs, starting_runs
 from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.tasks import MLM
@@ -28,9 +27,9 @@ except (ValueError, FileNotFoundError) as error:
     raise WorkflowError(str(error)) from None
 RUNS = set(runs(STUDY))
 KNOWN = set(CELLS)
-TABLES = [name for name, exhibit in STUDY.exhibits.items() if tabular(exhibit)]
+TABLES = [name for name, exhibit in STUDY.exhibits.items() if exhibit.is_table]
 FIGURES = [name for name in STUDY.exhibits if name not in TABLES]
-COMPARED = [name for name, exhibit in STUDY.exhibits.items() if compared(exhibit)]
+COMPARED = [name for name, exhibit in STUDY.exhibits.items() if exhibit.is_compared]
 
 
 def among(names):
@@ -129,15 +128,12 @@ def contrasted_tokens(wildcards):
 
 def shown(wildcards):
     exhibit = STUDY.exhibit(wildcards.exhibit)
-    made = [*needed(exhibit, CELLS), *contrasts(exhibit, CELLS)]
-    return [*(one.path for one in made), *references(exhibit)]
+    results = [*exhibit.cells(CELLS), *exhibit.contrasts(CELLS)]
+    return [*(result.path for result in results), *exhibit.references]
 
 
-def asked(wildcards):
-    exhibit = STUDY.exhibit(wildcards.exhibit)
-    methods = [STUDY.methods[name] for name in exhibit.methods] if exhibit.kind in ("masks", "parameters") else []
-    encoders = [STUDY.encoders[name] for name in exhibit.encoders] if exhibit.kind == "parameters" else []
-    return [one.model_dump_json() for one in (exhibit, *methods, *encoders)]
+def exhibit_settings(wildcards):
+    return STUDY.exhibit(wildcards.exhibit).settings(STUDY)
 
 
 def claimed(wildcards):

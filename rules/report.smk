@@ -5,7 +5,7 @@ OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{stu
     of a study with claims, results/{study}/claims.csv .md .html .svg too
 """
 
-SHOWN = {cell for exhibit in STUDY.exhibits.values() for cell in needed(exhibit, CELLS)}
+SHOWN = {cell for exhibit in STUDY.exhibits.values() for cell in exhibit.cells(CELLS)}
 
 
 rule claims:

@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -239,23 +239,24 @@ def attention(contrast: str) -> None:
 @app.command()
 def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
-    from xlgrid.report.render import render_exhibit
+    from xlgrid.plan.grid import cells
     from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
-        render_exhibit(study, name, output or f"results/{study.name}/exhibits")
+        study.exhibit(name).render(name, study, cells(study), output or f"results/{study.name}/exhibits")
 
 
 @app.command()
 def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
-    from xlgrid.results.verdicts import render_claims
+    from xlgrid.exhibits.claims import render
+    from xlgrid.plan.grid import cells
     from xlgrid.study.schema import load_study
 
     with _plainly():
         study = load_study(study_file)
-        render_claims(study, output or f"results/{study.name}")
+        render(study, cells(study), output or f"results/{study.name}")
 
 
 @app.command()
@@ -325,7 +326,6 @@ def partial(
     from xlgrid.plan.grid import cells
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
-    from xlgrid.report.render import render_exhibit
     from xlgrid.report.status import show
     from xlgrid.study.schema import load_study
 
@@ -333,14 +333,17 @@ def partial(
         study = load_study(study_file)
         seen = look(study, cells(study), ledger or FOLDER, failed_files(log) if log else ())
         show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
-        made = {f"exhibit {name}": functools.partial(render_exhibit, study, name) for name in study.exhibits}
+        planned, folder = cells(study), Path(f"results/{study.name}/partial")
+        parts: dict[str, Callable[..., None]] = {
+            f"exhibit {name}": functools.partial(study.exhibit(name).render, name) for name in study.exhibits
+        }
         if study.claims:
-            from xlgrid.results.verdicts import render_claims
+            from xlgrid.exhibits import claims
 
-            made["claims"] = functools.partial(render_claims, study)
-        for name, render in made.items():
-            # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
+            parts["claims"] = claims.render
+        for name, render in parts.items():
+            # An exhibit that cannot be rendered, perhaps for want of any run, must not keep the others from it.
             try:
-                render(f"results/{study.name}/partial")
+                render(study, planned, folder)
             except (ValueError, FileNotFoundError) as error:
                 print(f"{name}: {error}", file=sys.stderr)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among, unknown_values
 from xlgrid.languages import parts
-from xlgrid.plan.grid import Contrast
+from xlgrid.results.identity import Contrast
 from xlgrid.results.naming import Values
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 # The axes that tell the lines of the table apart; seeds are averaged over.
 AXES = ("task", "encoder", "method", "source")

@@ -78,7 +78,9 @@ def _notes(sheet: Sheet, compared: pd.DataFrame, published: Published) -> Iterat
         yield f"In this study stand {', '.join(substitutes)}."
     if (compared["verdict"] != "").any():
         of_names = [(axis, name, n) for axis, each in published.seeds_of.items() for name, n in each.items()]
-        others = [f", {n} of {name}" for axis, name, n in of_names if axis in compared and (compared[axis] == name).any()]
+        others = [
+            f", {n} of {name}" for axis, name, n in of_names if axis in compared and (compared[axis] == name).any()
+        ]
         yield (
             "≈ within seed noise: |difference| ≤ t · sd · √(1/n + 1/m), the 95 % interval of a difference of two means if the "
             f"paper's m seeds (taken as {published.seeds}{''.join(others)}) spread like our n, plus rounding; ≠ beyond it."
@@ -111,7 +113,7 @@ def _totals(compared: pd.DataFrame, sheet: Sheet, digits: int) -> pd.DataFrame:
         difference = part["difference"].dropna()
         text = number(difference.mean(), digits) if len(difference) else ""
         sign = "+" if len(difference) and round(difference.mean(), digits) > 0 else ""
-        keys = dict.fromkeys(sheet.rows, "") | {sheet.rows[0]: "all", "value": "mean difference"}
+        keys = dict.fromkeys(sheet.rows, "") | {sheet.rows[0]: "all rows", "value": "mean difference"}
         printed = dict(zip(PRINTED, (sign + text, "undecided", _counts(part) if len(difference) else ""), strict=True))
         entries.append(keys | dict(zip(sheet.axes, column, strict=True)) | printed)
     return pd.DataFrame(entries)

@@ -42,7 +42,9 @@ class Best(OfCells):
         from xlgrid.results import stats, units
 
         chosen = stats.select(cells, self.select)
-        trained = [target in source.split("+") for source, target in zip(chosen["source"], chosen["target"], strict=True)]
+        trained = [
+            target in source.split("+") for source, target in zip(chosen["source"], chosen["target"], strict=True)
+        ]
         others = chosen[[not on_target for on_target in trained]]
         if others.empty:
             raise ValueError(

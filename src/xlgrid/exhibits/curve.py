@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 
 class Curve(OfCells):

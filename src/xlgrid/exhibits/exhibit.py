@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.plan.grid import Cell, Contrast
+    from xlgrid.results.identity import Cell, Contrast
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 # The suffixes of the files that compare an exhibit with published numbers.
@@ -29,6 +29,9 @@ COMPARISON = ("-published.csv", "-published.md", "-published.html")
 
 class StudyView(Protocol):
     """What exhibits ask of a study."""
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def methods(self) -> Mapping[str, Any]:

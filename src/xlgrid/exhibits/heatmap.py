@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 # Dark is the better end of the first, blue that of the second.
 SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
@@ -78,7 +78,10 @@ class Heatmap(Compared):
         if self.difference:
             notes.append(f"{' minus '.join(self.difference)}, paired by seed, over the cells and seeds that both have.")
             if differ := stats.note_on_seeds(chosen, "method", *self.difference, ["source", "target"]):
-                notes[-1:] = [f"{' minus '.join(self.difference)}, over the cells that both have, paired by seed.", *differ]
+                notes[-1:] = [
+                    f"{' minus '.join(self.difference)}, over the cells that both have, paired by seed.",
+                    *differ,
+                ]
             chosen, entries = stats.method_differences(chosen, *self.difference)
             # Published numbers name a difference so.
             metric = (chosen["metric"] + "-difference").where(chosen["metric"] != "", "")
@@ -211,7 +214,9 @@ def heatmap(
         x, y = targets.index(str(entry.column)), sources.index(str(entry.source))
         if entry.n_seeds == 0:
             marks.add("missing")
-            ax.add_patch(Rectangle((x, y), 1, 1, facecolor=plots.MISSING, edgecolor=plots.FAINT, hatch="////", linewidth=0))
+            ax.add_patch(
+                Rectangle((x, y), 1, 1, facecolor=plots.MISSING, edgecolor=plots.FAINT, hatch="////", linewidth=0)
+            )
         else:
             short = entry.n_seeds < entry.n_seeds_expected
             marks |= {"short"} if short else set()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 FIRST = "first"
 # The parts of a matrix; the row and the column of the first token are in neither of the other two.

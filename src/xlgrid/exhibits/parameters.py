@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 MILLION = 1e6
 # Column of the table -> column of the CSV and what it is divided by: millions, and percent of the encoder.
@@ -75,7 +75,7 @@ class Parameters(Exhibit):
 
         rows: list[dict[str, Any]] = []
         for encoder in self.encoders:
-            config = configuration(study, encoder)
+            config = configuration(study, encoder)  # type: ignore[arg-type]
             for method in self.methods:
                 entry = study.methods[method]
                 count = added(config, entry.base, entry.options)

@@ -79,7 +79,7 @@ def figure_of(ax: Axes) -> Figure:
     Raises:
         ValueError: the axes have been removed from their figure.
     """
-    figure = ax.getfigure_of(root=True)
+    figure = ax.get_figure(root=True)
     if figure is None:
         raise ValueError("these axes belong to no figure any more: draw into axes of a figure, or leave `ax` out")
     return figure

@@ -259,7 +259,7 @@ def latex(sheet: Sheet, name: str) -> str:
         above.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(outer)}}}")
         rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
         first += width
-    body = []
+    body: list[str] = []
     for line in lines(sheet):
         # A rule stands between blocks of the outermost key.
         if body and len(line.keys) > 1 and line.keys[0][1]:

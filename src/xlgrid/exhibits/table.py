@@ -13,7 +13,7 @@ from xlgrid.results.naming import as_tuple
 if TYPE_CHECKING:
     import pandas as pd
 
-    from xlgrid.plan.grid import Cell
+    from xlgrid.results.identity import Cell
 
 Column = Literal["task", "encoder", "method", "source", "target", "seed", "metric", "group"]
 

@@ -18,7 +18,6 @@ from xlgrid.base.names import unknown
 from xlgrid.data import sources as data
 from xlgrid.data.tokenize import DEV_EVERY
 from xlgrid.evaluation.attention import SAMPLES
-from xlgrid.exhibits.schema import contrasts, needed
 from xlgrid.languages import parts
 from xlgrid.languages.sources import data_of
 from xlgrid.models.parameters import Count, configuration, count
@@ -149,7 +148,7 @@ class Estimate:
         """Name and cost of each exhibit, and at last of the whole study, in which nothing counts twice."""
         compared = set()
         for name, exhibit in self.study.exhibits.items():
-            shown, looked = needed(exhibit, self.planned), contrasts(exhibit, self.planned)
+            shown, looked = exhibit.cells(self.planned), exhibit.contrasts(self.planned)
             compared |= {*looked}
             rested = [*shown, *(cell for one in looked for cell in one.cells)]
             yield name, self._cost(runs(self.study, rested), shown, (one.run for one in looked))

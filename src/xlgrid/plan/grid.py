@@ -91,8 +91,6 @@ def first_stage(task: str | None, made: Run) -> list[Run]:
 
 def explain(path: str, study: "Study") -> str:
     """Why a path under results/ is not made by the study: which part is unknown, its nearest neighbour, what exists."""
-    from xlgrid.exhibits.schema import contrasts, suffixes
-
     if path.count("/") > 1 and (named := path.split("/")[1]) != study.name:
         return f"{path} belongs to study {named!r}, but this is {study.name!r}: add --config study={named}"
     known = cells(study)
@@ -102,9 +100,9 @@ def explain(path: str, study: "Study") -> str:
     except ValueError:
         made = [cell.path for cell in known] if "/cells/" in path else []
         if "/attention/" in path:
-            made += [one.path for exhibit in study.exhibits.values() for one in contrasts(exhibit, known)]
+            made += [one.path for exhibit in study.exhibits.values() for one in exhibit.contrasts(known)]
         folder = f"results/{study.name}/exhibits"
-        made += [f"{folder}/{name}{suffix}" for name, one in study.exhibits.items() for suffix in suffixes(one)]
+        made += [f"{folder}/{name}{suffix}" for name, one in study.exhibits.items() for suffix in one.suffixes]
         if path.count("/") == 2:
             made = [f"results/{study.name}/{page}" for page in pages]
         near = difflib.get_close_matches(path, made, n=1, cutoff=0.6)

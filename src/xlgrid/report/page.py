@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from xlgrid.exhibits import plots
-from xlgrid.exhibits.tables import number
+from xlgrid.exhibits.sheet import number
 
 RUN = ["task", "encoder", "method", "source", "seed"]
 # Folders of Snakemake's measurements, in the order of the work.

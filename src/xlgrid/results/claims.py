@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from xlgrid.base.settings import Strict
-from xlgrid.exhibits.schema import Values
 from xlgrid.languages.sources import snapshot_of
+from xlgrid.results.naming import Values
 
 if TYPE_CHECKING:
     from xlgrid.results.identity import Cell

@@ -111,17 +111,21 @@ def differences(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) ->
         As `over_seeds`; empty where no group has both.
     """
     by = list(by)
-    sets = pd.concat([side.groupby(by, sort=False)["seed"].agg(frozenset) for side in (first, second)], axis=1, join="inner")
+    sets = pd.concat(
+        [side.groupby(by, sort=False)["seed"].agg(frozenset) for side in (first, second)], axis=1, join="inner"
+    )
     same = sets.iloc[:, 0] == sets.iloc[:, 1]
     within, between = (sets.index[chosen].to_frame(index=False) for chosen in (same, ~same))
-    paired = first.merge(within, on=by, sort=False).merge(second, on=[*by, "seed"], suffixes=("", "_second"), sort=False)
+    paired = first.merge(within, on=by, sort=False).merge(
+        second, on=[*by, "seed"], suffixes=("", "_second"), sort=False
+    )
     paired["score"] -= paired["score_second"]
     for count in ("n_cells", "n_cells_expected"):
         paired[count] += paired[f"{count}_second"]
     parts = [over_seeds(paired, by)]
     if len(between):
-        apart = [over_seeds(side.merge(between, on=by, sort=False), by) for side in (first, second)]
-        parts.append(_of_means(*apart, by))
+        one, other = (over_seeds(side.merge(between, on=by, sort=False), by) for side in (first, second))
+        parts.append(_of_means(one, other, by))
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 
 
@@ -161,13 +165,16 @@ def method_differences(cells: pd.DataFrame, first: str, second: str) -> tuple[pd
         raise ValueError(f"no cell is planned for both {first!r} and {second!r}: there is nothing to subtract")
     sides = [side.merge(common, on=identity, sort=False).assign(column=lambda side: side["target"]) for side in sides]
     by = ["source", "column"]
-    found = differences(*(seed_means(_one_of_each(side, by), by, []) for side in sides), by)
-    return sides[0], found.assign(n_cells=found["n_seeds"], n_cells_expected=found["n_seeds_expected"])
+    means = [seed_means(_one_of_each(side, by), by, []) for side in sides]
+    compared = differences(means[0], means[1], by)
+    return sides[0], compared.assign(n_cells=compared["n_seeds"], n_cells_expected=compared["n_seeds_expected"])
 
 
 def note_on_seeds(cells: pd.DataFrame, column: str, first: str, second: str, by: Sequence[str]) -> list[str]:
     """A sentence for the caption of a difference whose two sides, values of `column`, are planned for different seeds."""
-    seeds = [cells[cells[column] == side].groupby(list(by), sort=False)["seed"].agg(frozenset) for side in (first, second)]
+    seeds = [
+        cells[cells[column] == side].groupby(list(by), sort=False)["seed"].agg(frozenset) for side in (first, second)
+    ]
     both = pd.concat(seeds, axis=1, join="inner")
     numbers = {(len(one), len(other)) for one, other in both.itertuples(index=False) if one != other}
     if not numbers:
@@ -318,7 +325,7 @@ def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: st
     for name in (first, second):
         if name not in set(means["column"]):
             raise ValueError(f"difference: {unknown('column', name, means['column'])}")
-    found = differences(*(means[means["column"] == name] for name in (first, second)), rows)
+    found = differences(means[means["column"] == first], means[means["column"] == second], rows)
     if found.empty:
         raise ValueError(f"difference: no row has both {first!r} and {second!r}: there is nothing to subtract")
     return found.assign(column=minus(first, second))

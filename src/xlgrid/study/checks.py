@@ -13,21 +13,10 @@ from xlgrid import methods
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, lacking
-from xlgrid.exhibits.schema import (
-    SEVERAL,
-    Attention,
-    Curve,
-    Heatmap,
-    Masks,
-    Parameters,
-    Table,
-    compared,
-    contrasts,
-    stands_beside,
-)
 from xlgrid.languages import language, parts
 from xlgrid.languages.sources import data_of
 from xlgrid.plan.grid import cells, runs
+from xlgrid.results.naming import SEVERAL, NamedAxis, Naming
 from xlgrid.tasks import MLM, TASKS, task
 from xlgrid.training.recipe import Training
 
@@ -343,76 +332,36 @@ def _sizes(study: "Study") -> Iterator[str]:
 
 
 def _exhibits(study: "Study") -> Iterator[str]:
-    known = _axes(study)
-    measured = _metrics(study, known["task"])
+    axes = _axes(study)
+    axes["metric"] = [*_metrics(study, axes["task"])]
+    planned = cells(study)
     for name, exhibit in study.exhibits.items():
-        place = f"exhibits.{name}"
-        for axis, values in {} if isinstance(exhibit, Masks | Parameters) else exhibit.select.items():
-            yield from _among(f"{place}.select.{axis}", axis, values, measured if axis == "metric" else known[axis])
-        if isinstance(exhibit, Heatmap):
-            shown = exhibit.difference or [exhibit.method]
-            yield from _among(
-                f"{place}.{'difference' if exhibit.difference else 'method'}", "method", shown, study.methods
-            )
-            yield from _among(f"{place}.blocks", "group of the study", exhibit.blocks, study.groups)
-        elif isinstance(exhibit, Table):
-            for group in exhibit.groups:
-                try:
-                    study.belongs(group, str(known["source"][0]), str(known["target"][0]))
-                except ValueError as error:
-                    yield f"{place}.groups: {error}"
-        elif isinstance(exhibit, Curve):
-            yield from _among(f"{place}.x", "axis", [exhibit.x], ["step", "snapshot"])
-        elif isinstance(exhibit, Masks):
-            masked = [key for key, entry in study.methods.items() if methods.METHODS[entry.base] in methods.MASKS]
-            yield from _among(f"{place}.methods", "method with masks", exhibit.methods, masked)
-        elif isinstance(exhibit, Attention):
-            yield from _contrasted(study, place, exhibit, known["target"])
-        elif isinstance(exhibit, Parameters):
-            yield from _among(f"{place}.encoders", "encoder", exhibit.encoders, study.encoders)
-            yield from _among(f"{place}.methods", "method", exhibit.methods, study.methods)
-        if f"{name}-published" in study.exhibits and compared(exhibit):
-            yield f"{place}-published: the comparison of exhibit {name} has files of this name: choose another"
-    yield from _published(study, known)
+        yield from (f"exhibits.{name}.{problem}" for problem in exhibit.problems(study, axes, planned))
+        if exhibit.is_compared and f"{name}-published" in study.exhibits:
+            yield f"exhibits.{name}-published: the comparison of exhibit {name} has files of this name: choose another"
+    yield from _published(study, axes)
 
 
-def _contrasted(study: "Study", place: str, exhibit: Attention, targets: Iterable[object]) -> Iterator[str]:
-    """Two targets that some run has, of one context, which a comparison of their attention is about."""
-    if wrong := list(_among(f"{place}.targets", "target", exhibit.targets, targets)):
-        yield from wrong
-        return
-    contexts = [parts(target)[0] for target in exhibit.targets]
-    if contexts[0] != contexts[1]:
-        yield (
-            f"{place}.targets: attention is compared over the tokens of one context, got contexts in "
-            f"{' and '.join(contexts)}: name pairs such as {contexts[0]}-X"
-        )
-    elif not contrasts(exhibit, cells(study)):
-        yield f"{place}.select: no run that it selects has both targets, {' and '.join(exhibit.targets)}, in the grids"
-
-
-def _published(study: "Study", known: Mapping[str, Iterable[object]]) -> Iterator[str]:
-    """Ours in `names` and `seeds_of` exist; whether the paper's do is told when an exhibit is rendered."""
-    shown = study.exhibits.values()
-    minus = ["-minus-".join(one.difference) for one in shown if isinstance(one, Heatmap) and one.difference]
-    ours = {
-        **known,
-        "method": [*known["method"], *minus],
-        "source": [*known["source"], SEVERAL],
-        "target": [*known["target"], SEVERAL],
-        "group": [group for one in shown if isinstance(one, Table) for group in one.groups],
-    }
-    said = {"published": study.published}
-    said |= {
-        f"exhibits.{name}.published": own
+def _published(study: "Study", axes: Mapping[str, list[object]]) -> Iterator[str]:
+    """The study's names in `names` and `seeds_of` exist; the paper's are checked when an exhibit is rendered."""
+    known = {**axes, "source": [*axes["source"], SEVERAL], "target": [*axes["target"], SEVERAL], "group": []}
+    for exhibit in study.exhibits.values():
+        for axis, coined in exhibit.coined_names.items():
+            known[axis] = [*known[axis], *coined]
+    namings: dict[str, Naming] = {"published": study.published}
+    namings |= {
+        f"exhibits.{name}.published": exhibit.published_numbers
         for name, exhibit in study.exhibits.items()
-        if (own := stands_beside(exhibit)) is not None
+        if exhibit.published_numbers is not None
     }
-    for place, naming in said.items():
-        for key, each in (("names", naming.names), ("seeds_of", naming.seeds_of)):
-            for axis, names in each.items():
-                if axis != "metric":
-                    yield from _among(f"{place}.{key}.{axis}", axis, list(names), ours[axis])
+    for place, naming in namings.items():
+        sections: dict[str, Mapping[NamedAxis, Mapping[str, object]]] = {
+            "names": naming.names,
+            "seeds_of": naming.seeds_of,
+        }
+        for key, section in sections.items():
+            for axis in section.keys() - {"metric"}:
+                yield from _among(f"{place}.{key}.{axis}", axis, section[axis], known[axis])
 
 
 def _claims(study: "Study") -> Iterator[str]:

@@ -22,10 +22,11 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
 from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
-from xlgrid.exhibits.schema import AnyExhibit, Exhibit, Naming, Published, stands_beside
+from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language, parts
 from xlgrid.languages.sources import data_of
 from xlgrid.results.claims import Claim
+from xlgrid.results.naming import Naming, Published
 from xlgrid.study.checks import problems
 from xlgrid.tasks import MLM, task
 from xlgrid.training.mini import MiniEncoder
@@ -197,7 +198,7 @@ class Study(Strict):
     methods: dict[Name, MethodEntry]
     training: list[TrainingEntry] = []
     grids: dict[Name, Grid]
-    exhibits: dict[Name, Exhibit] = {}
+    exhibits: dict[Name, AnyExhibit] = {}
     claims: dict[Name, Claim] = Field({}, description="what the paper says; each gets a verdict from our cells")
     published: Naming = Field(Naming(), description="for every exhibit that has `published`, whose own entries win")
     name: Name = ""
@@ -311,11 +312,12 @@ class Study(Strict):
         if name not in self.exhibits:
             raise ValueError(f"study {self.name}: {unknown('exhibit', name, self.exhibits)}")
         exhibit = self.exhibits[name]
-        own = stands_beside(exhibit)
-        if own is None:
+        if exhibit.published_numbers is None:
             return exhibit
-        ours, its = (each.model_dump(exclude_unset=True) for each in (self.published, own))
-        return exhibit.model_copy(update={"published": Published(**_merge(ours, its))})
+        of_study, of_exhibit = (
+            naming.model_dump(exclude_unset=True) for naming in (self.published, exhibit.published_numbers)
+        )
+        return exhibit.model_copy(update={"published": Published(**_merge(of_study, of_exhibit))})
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
