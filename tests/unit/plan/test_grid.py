@@ -5,8 +5,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from xlgrid.exhibits.schema import Curve, Table, needed
+
 from xlgrid.plan.grid import cells, explain, files, runs, starting_runs
 from xlgrid.results.claims import Claim
 from xlgrid.results.identity import Cell, Contrast, Run, parse

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from xlgrid.exhibits.schema import references
 
 from xlgrid.exhibits import added
 from xlgrid.exhibits import schema as exhibits
-from xlgrid.exhibits.schema import references
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import cells, runs
 from xlgrid.results import published as compare

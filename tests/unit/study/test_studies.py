@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from xlgrid.exhibits.schema import contrasts, references
 
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import schema as exhibits
-from xlgrid.exhibits.schema import contrasts, references
 from xlgrid.methods import METHODS
 from xlgrid.plan.grid import cells, runs
 from xlgrid.report import page as report

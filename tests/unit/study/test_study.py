@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-
 from xlgrid.exhibits.schema import names_metric
 from xlgrid.report.render import render_exhibit
+
 from xlgrid.study.schema import ImportedAdapters, TaskEntry, load_study
 
 TEXT = """\
