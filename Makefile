@@ -3,16 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test lint format clean
+.PHONY: demo test test-fast lint format clean
+# A test file runs in one process, because its tests share what its fixtures make.
+UNIT := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 
 demo: .venv/installed
 	$(BIN)/snakemake --profile laptop
 	@echo "Open results/demo/report.html"
 
 test: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
+	$(UNIT)
 	$(BIN)/python -m pytest --ignore tests/unit
-	$(BIN)/python -m pytest packages/snakemake-executor-plugin-submitit
+	$(BIN)/python -m pytest -m "slow or not slow" packages/snakemake-executor-plugin-submitit
+
+# The unit tests without those marked `slow`.
+test-fast: .venv/installed
+	$(UNIT) -m "not slow"
 
 lint: .venv/installed
 	$(BIN)/ruff check .
@@ -27,8 +33,8 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 
-# Touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on all
-# of them; it fails for files of later Pythons that nobody imports.
+# The file is touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on
+# all cores; compileall fails on files for later Pythons, which nothing imports.
 .venv/installed: envs/cpu.txt pyproject.toml $(wildcard packages/*/pyproject.toml)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/cpu.txt

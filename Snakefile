@@ -17,18 +17,23 @@ include: "rules/exhibits.smk"
 include: "rules/report.smk"
 
 
+def everything(wildcards):
+    plan = PLANS[config["study"]]
+    page = Report(plan.study.name).path
+    # Snakemake leaves a deleted file alone while the files that were made from it still stand, unless it is named here.
+    return [page, *(cell.path for cell in plan.cells), *(delta(run) for run in sorted(plan.runs))]
+
+
 rule all:
     default_target: True
     input:
-        f"results/{STUDY.name}/report.html",
-        # Named here too, because Snakemake leaves a deleted file alone while what was made from it still stands.
-        [cell.path for cell in CELLS],
-        [f"{run.folder}/delta.safetensors" for run in sorted(RUNS)],
+        everything,
 
 
 onsuccess:
-    shell("rm -rf results/{STUDY.name}/partial")
+    shell(" && ".join(f"rm -rf results/{name}/partial" for name in PLANS))
 
 
 onerror:
-    shell("xlgrid partial {STUDY_FILE:q} --log {log:q}")
+    for name in PLANS:
+        shell("xlgrid partial studies/{name}.yaml --log {log:q}")

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import save
-from torch.nn.functional import cross_entropy
 from transformers import AutoConfig
 
-from xlgrid.data import batches
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads import HEADS
+from xlgrid.heads.mlm import MASKED
 from xlgrid.methods import make
-from xlgrid.models import deltas
-from xlgrid.models import load as heads
+from xlgrid.models import deltas, prediction
+from xlgrid.models.load import model_class
 from xlgrid.models.parameters import HUB
 
 # What is trained, its head, and the method; each head's first is what the others are compared with.
@@ -55,11 +54,11 @@ def resident() -> int:
 def measure(name: str, given: argparse.Namespace) -> Measured:
     head, base, options = METHODS[name]
     torch.set_num_threads(given.threads)
-    device = evaluate.default_device()
+    device = prediction.default_device()
     config = AutoConfig.for_model(**HUB[given.encoder], num_labels=7)
     config.num_hidden_layers = given.layers or config.num_hidden_layers
     before = resident()
-    model, method = heads.model_class(config.model_type, head)(config), make(base, options)
+    model, method = model_class(config.model_type, HEADS[head])(config), make(base, options)
     encoder = sum(p.numel() * p.element_size() for p in model.parameters())
     method.install(model)
     model.to(device).train()
@@ -70,15 +69,13 @@ def measure(name: str, given: argparse.Namespace) -> Measured:
     torch.manual_seed(1)
     ids = torch.randint(5, config.vocab_size, (given.batch, given.length), device=device)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    labels = (
-        ids % 7 if head == "token" else ids.masked_fill(torch.rand(ids.shape, device=device) > batches.MASKED, -100)
-    )
+    labels = ids % 7 if head == "token" else ids.masked_fill(torch.rand(ids.shape, device=device) > MASKED, -100)
 
     def step() -> None:
         optimiser.zero_grad(set_to_none=True)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            logits, due = evaluate.scores(model, inputs, labels)
-        cross_entropy(logits.float(), due).backward()
+            loss = HEADS[head].loss(model, inputs | {"labels": labels})
+        (loss / HEADS[head].terms({"labels": labels})).backward()
         float(torch.nn.utils.clip_grad_norm_(weights, 1.0))
         optimiser.step()
 

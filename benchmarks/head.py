@@ -43,7 +43,7 @@ PLUGIN = """\
 import itertools, time
 from pathlib import Path
 from snakemake_executor_plugin_submitit import Executor, ExecutorSettings, clusters, common_settings
-from snakemake_executor_plugin_submitit.bundles import Status, read_bundle, stamps
+from snakemake_executor_plugin_submitit.bundles import Status, modification_times, read_bundle
 
 class Instant:
     name = "local"
@@ -57,11 +57,12 @@ class Instant:
                 Path(job.outputs[0]).parent.mkdir(exist_ok=True)
                 Path(job.outputs[0]).touch()
                 now = time.time()
-                Status("done", now, "here", ended=now, stamps=stamps(job.outputs)).write(bundle, number)
+                Status("done", now, "here", ended=now, stamps=modification_times(job.outputs)).write(bundle, number)
         return [str(next(self.count)) for _ in bundles]
-    def states(self, jobs): return {job: "ENDED" for job in jobs}
-    def cancel(self, jobs): pass
+    def states(self, tasks): return {task: "ENDED" for task in tasks}
+    def cancel(self, tasks): pass
     def stray(self, folder, name): return {}
+    def hurry(self): pass
 
 clusters.Local = Instant
 """

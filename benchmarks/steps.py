@@ -19,16 +19,17 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from xlgrid.data import batches
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.base.arrays import Segments
+from xlgrid.heads.mlm import MASKED
 from xlgrid.methods import Method, make
-from xlgrid.models import load as heads
+from xlgrid.models import prediction
+from xlgrid.models.load import model_class
 from xlgrid.models.parameters import configuration
 from xlgrid.plan.estimate import Assumed, Estimate
-from xlgrid.plan.grid import runs
+from xlgrid.plan.load import load_plan
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import Study, load_study
-from xlgrid.tasks import MLM, task
+from xlgrid.study.schema import Study
+from xlgrid.tasks import task
 
 
 class Work:
@@ -37,30 +38,32 @@ class Work:
     def __init__(self, study: Study, run: Run, length: int, batch: int, device: torch.device) -> None:
         recipe = study.recipe(*run[1:])
         config = configuration(study, run.encoder)
-        kind = None if run.task == MLM else task(study.tasks[run.task].kind)
-        if kind:
+        kind = task(study.tasks[run.task].kind)
+        self.head = kind.head
+        if not self.head.is_text:
             config.num_labels = len(kind.labels)
         self.method: Method = make(recipe.base, recipe.options)
-        self.model: PreTrainedModel = heads.model_class(config.model_type, kind.head if kind else MLM)(config)
+        self.model: PreTrainedModel = model_class(config.model_type, self.head)(config)
         self.method.install(self.model)
         self.model.to(device)
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
         self.weights = [p for p in self.model.parameters() if p.requires_grad]
         self.optimiser = torch.optim.AdamW(self.weights, lr=1e-5, fused=True)
-        self.contexts, self.switched = np.full(batch, length * 3 // 4), np.ones(batch, bool)
+        pairs = np.tile(np.array([0, 1], np.int16), (batch, 1))
+        self.segments = Segments(np.full(batch, length * 3 // 4), ("en", "fr"), pairs, length)
         ids = torch.randint(1000, config.vocab_size, (batch, length), device=device)
         self.inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        self.labels = torch.randint(len(kind.labels), (batch,), device=device) if kind else ids.clone()
-        if not kind:
-            self.labels[torch.rand(ids.shape, device=device) >= batches.MASKED] = -100
+        self.labels = ids.clone() if self.head.is_text else torch.randint(len(kind.labels), (batch,), device=device)
+        if self.head.is_text:
+            self.labels[torch.rand(ids.shape, device=device) >= MASKED] = -100
         self.length, self.device, self.bf16 = length, device, device.type == "cuda"
 
     def forward(self, training: bool) -> tuple[torch.Tensor, torch.Tensor]:
         self.model.train(training)
-        extra = self.method.arrange(self.contexts, self.switched, self.length, self.device, training)
+        extra = self.method.arrange(self.segments, self.device, training)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16), torch.set_grad_enabled(training):
-            return evaluate.scores(self.model, self.inputs | extra, self.labels)
+            return self.head.scores(self.model, self.inputs | extra | {"labels": self.labels})
 
     def step(self) -> None:
         self.optimiser.zero_grad(set_to_none=True)
@@ -92,10 +95,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="of a CPU")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
-    device = evaluate.default_device()
-    study = load_study(given.study)
-    estimate = Estimate(study, Assumed({name: (1, 1) if name == MLM else (1, 1, 1) for name in [*study.tasks, MLM]}))
-    one_of = {run.method: run for run in runs(study) if run.encoder == given.encoder}
+    device = prediction.default_device()
+    plan = load_plan(given.study)
+    study, estimate = plan.study, Estimate(plan, Assumed())
+    one_of = {run.method: run for run in plan.runs if run.encoder == given.encoder}
     where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, threads: {given.threads}"
     print(f"{where}; {given.encoder}, {given.batch} inputs of {given.length} tokens")
     tokens = given.batch * given.length

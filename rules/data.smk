@@ -1,15 +1,13 @@
-"""Data of the tasks and text for the mini encoders.
+"""Data of the tasks, and text.
 
 REQUIRED INPUTS: none (generated), or the Hub, or the study's own files
 OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet
 """
 
-GENERATED = among(name for name, task in STUDY.tasks.items() if task.data is None)
-FETCHED = among(name for name, task in STUDY.tasks.items() if task.data is not None)
-FETCHED_TEXT = {code for code in STUDY.languages if STUDY.text.fetches(code)}
-
 
 rule meanings:
+    input:
+        inputs(Meanings),
     output:
         "results/{study}/data/{task}/meanings.parquet",
     log:
@@ -17,19 +15,19 @@ rule meanings:
     benchmark:
         "results/{study}/benchmarks/data/{task}/meanings.tsv"
     wildcard_constraints:
-        task=GENERATED,
+        study=studies("data", plans.generated_tasks),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: STUDY.tasks[w.task].kind,
-        options=lambda w: json.dumps(STUDY.tasks[w.task].options),
+        kind=lambda w: study(w).tasks[w.task].kind,
+        options=lambda w: json.dumps(study(w).tasks[w.task].options),
     shell:
         "xlgrid meanings {params.kind:q} --options {params.options:q} --output {output:q} 2> {log:q}"
 
 
 rule data:
     input:
-        "results/{study}/data/{task}/meanings.parquet",
+        inputs(Data, split="train"),
     output:
         expand("results/{{study}}/data/{{task}}/{{language}}/{split}.parquet", split=["train", "dev", "test"]),
     log:
@@ -37,23 +35,25 @@ rule data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}.tsv"
     wildcard_constraints:
-        task=GENERATED,
+        study=studies("data", plans.generated_tasks),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: STUDY.tasks[w.task].kind,
-        options=lambda w: json.dumps(STUDY.tasks[w.task].options),
+        kind=lambda w: study(w).tasks[w.task].kind,
+        options=lambda w: json.dumps(study(w).tasks[w.task].options),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
         xlgrid data {params.kind:q} {wildcards.language:q} \
             --options {params.options:q} \
-            --meanings {input:q} \
+            --meanings {input.meanings:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
 
 rule fetch_data:
+    input:
+        inputs(Data),
     output:
         "results/{study}/data/{task}/{language}/{split}.parquet",
     log:
@@ -61,12 +61,12 @@ rule fetch_data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
     wildcard_constraints:
-        task=FETCHED,
+        study=studies("data", plans.fetched_tasks),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: STUDY.tasks[w.task].kind,
-        source=lambda w: STUDY.tasks[w.task].data.of(w.split, w.language).model_dump_json(exclude_none=True),
+        kind=lambda w: study(w).tasks[w.task].kind,
+        source=lambda w: study(w).tasks[w.task].data.of(w.split, w.language).model_dump_json(exclude_none=True),
         lock=config["hub_lock"],
     shell:
         r"""
@@ -78,6 +78,8 @@ rule fetch_data:
 
 
 rule text:
+    input:
+        inputs(Text),
     output:
         "results/{study}/text/{language}.parquet",
     log:
@@ -85,7 +87,7 @@ rule text:
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
-        language=among(LANGUAGES - FETCHED_TEXT),
+        study=studies("text", plans.generated_texts),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -96,7 +98,7 @@ rule text:
 
 rule fetch_text:
     input:
-        lambda w: STUDY.text.files.get(w.language, []),
+        inputs(Text),
     output:
         "results/{study}/text/{language}.parquet",
     log:
@@ -104,7 +106,7 @@ rule fetch_text:
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
-        language=among(FETCHED_TEXT),
+        study=studies("text", plans.fetched_texts),
     conda:
         "../envs/xlgrid.yaml"
     params:

@@ -5,6 +5,8 @@ OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{enc
     text is of task mlm
 """
 
+from xlgrid import tasks
+
 LAYOUT = [
     "results/{study}/encoders/{encoder}/config.json",
     "results/{study}/encoders/{encoder}/model.safetensors",
@@ -12,9 +14,13 @@ LAYOUT = [
 ]
 
 
+def task(wildcards):
+    return tasks.task(study(wildcards).tasks[wildcards.task].kind)
+
+
 rule mini_encoder:
     input:
-        lambda w: expand("results/{{study}}/text/{language}.parquet", language=STUDY.encoders[w.encoder].mini.languages),
+        inputs(Encoder),
     output:
         LAYOUT,
     log:
@@ -22,17 +28,19 @@ rule mini_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        encoder=from_origin("mini"),
+        study=studies("encoders", plans.mini_encoders),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        spec=lambda w: STUDY.encoders[w.encoder].mini.model_dump_json(exclude_defaults=True),
+        spec=lambda w: study(w).encoders[w.encoder].mini.model_dump_json(exclude_defaults=True),
         folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid mini-encoder {input:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
+        "xlgrid mini-encoder {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
 
 
 rule hub_encoder:
+    input:
+        inputs(Encoder),
     output:
         LAYOUT,
     log:
@@ -40,12 +48,12 @@ rule hub_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        encoder=from_origin("hub"),
+        study=studies("encoders", plans.hub_encoders),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        hub=lambda w: STUDY.encoders[w.encoder].hub,
-        revision=lambda w: STUDY.encoders[w.encoder].revision,
+        hub=lambda w: study(w).encoders[w.encoder].hub,
+        revision=lambda w: study(w).encoders[w.encoder].revision,
         lock=config["hub_lock"],
         folder=subpath(output[0], parent=True),
     shell:
@@ -58,6 +66,8 @@ rule hub_encoder:
 
 
 rule local_encoder:
+    input:
+        inputs(Encoder),
     output:
         LAYOUT,
     log:
@@ -65,11 +75,11 @@ rule local_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        encoder=from_origin("path"),
+        study=studies("encoders", plans.local_encoders),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        path=lambda w: STUDY.encoders[w.encoder].path,
+        path=lambda w: study(w).encoders[w.encoder].path,
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid copy-encoder {params.path:q} --output {params.folder:q} 2> {log:q}"
@@ -77,8 +87,7 @@ rule local_encoder:
 
 rule tokens:
     input:
-        data="results/{study}/data/{task}/{language}/{split}.parquet",
-        tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
+        inputs(Tokens),
     output:
         "results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow",
     log:
@@ -86,16 +95,14 @@ rule tokens:
     benchmark:
         "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}/{split}.tsv"
     wildcard_constraints:
-        task=among(STUDY.tasks),
+        study=studies("tokens", plans.other_tasks),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: STUDY.tasks[w.task].kind,
-        max_length=lambda w: STUDY.tasks[w.task].max_length,
-        separators=lambda w: "--one-separator" if STUDY.tasks[w.task].separators == "one" else "",
-        stride=lambda w: (
-            f"--stride {STUDY.tasks[w.task].stride}" if task(STUDY.tasks[w.task].kind).head == "span" else ""
-        ),
+        kind=lambda w: study(w).tasks[w.task].kind,
+        max_length=lambda w: study(w).tasks[w.task].max_length,
+        separators=lambda w: "--one-separator" if study(w).tasks[w.task].separators == "one" else "",
+        stride=lambda w: (f"--stride {study(w).tasks[w.task].stride}" if task(w).head.has_stride else ""),
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
@@ -108,28 +115,30 @@ rule tokens:
 
 rule text_tokens:
     input:
-        text=lambda w: expand("results/{{study}}/text/{code}.parquet", code=parts(w.language)),
-        tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
+        inputs(Tokens, split="train"),
     output:
-        train="results/{study}/tokens/mlm/{encoder}/{language}/train.arrow",
-        dev="results/{study}/tokens/mlm/{encoder}/{language}/dev.arrow",
+        train="results/{study}/tokens/{task}/{encoder}/{language}/train.arrow",
+        dev="results/{study}/tokens/{task}/{encoder}/{language}/dev.arrow",
     log:
-        "results/{study}/logs/tokens/mlm/{encoder}/{language}.log",
+        "results/{study}/logs/tokens/{task}/{encoder}/{language}.log",
     benchmark:
-        "results/{study}/benchmarks/tokens/mlm/{encoder}/{language}.tsv"
+        "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}.tsv"
+    wildcard_constraints:
+        study=studies("tokens", plans.tasks_on_text),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        separators="--one-separator" if STUDY.text.separators == "one" else "",
-        documents=STUDY.text.documents,
-        max_length=f"--max-length {STUDY.text.max_length}" if STUDY.text.max_length else "",
-        dev_inputs=STUDY.text.dev_inputs,
+        separators=lambda w: "--one-separator" if study(w).tasks[w.task].separators == "one" else "",
+        documents=lambda w: task(w).Options(**study(w).tasks[w.task].options).documents,
+        dev_inputs=lambda w: task(w).Options(**study(w).tasks[w.task].options).dev_inputs,
+        max_length=lambda w: study(w).tasks[w.task].max_length,
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
-        xlgrid tokenize-text {input.text:q} \
-            --encoder {params.encoder:q} {params.separators} \
-            --documents {params.documents} {params.max_length} \
+        xlgrid tokenize-text {input.texts:q} \
+            --encoder {params.encoder:q} \
+            --documents {params.documents} \
+            --max-length {params.max_length} {params.separators} \
             --dev-inputs {params.dev_inputs} \
             --train {output.train:q} \
             --dev {output.dev:q} 2>{log:q}

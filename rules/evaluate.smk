@@ -8,10 +8,7 @@ OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{
 
 rule evaluate:
     input:
-        delta="results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
-        encoder="results/{study}/encoders/{encoder}/model.safetensors",
-        tokens=test_tokens,
-        start=lambda w: starts(named(Cell, w)),
+        inputs(Cell),
     output:
         "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json",
     log:
@@ -25,35 +22,12 @@ rule evaluate:
 
 rule attention:
     input:
-        delta="results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
-        encoder="results/{study}/encoders/{encoder}/model.safetensors",
-        tokenizer="results/{study}/encoders/{encoder}/tokenizer.json",
-        tokens=contrasted_tokens,
-        start=lambda w: starts(*named(Contrast, w).cells),
+        inputs(Contrast),
     output:
         "results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json",
     log:
         "results/{study}/logs/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.log",
-    wildcard_constraints:
-        other=ALLOWED["target"],
     conda:
         "../envs/xlgrid.yaml"
     shell:
         "xlgrid attention {output} 2> {log}"
-
-
-# Says what exists when a target is misspelt, before any job starts.
-rule nothing_makes_this:
-    input:
-        lambda w: misspelt(f"results/{w.path}"),
-    output:
-        "results/{path}",
-    log:
-        "results/{path}.log",
-    wildcard_constraints:
-        path=rf"(?!(?:{files(ALLOWED, TABLES, FIGURES, COMPARED)})$)"
-        r"(?:(?:[^/]+/)?(?:cells|runs|attention|exhibits)/.+|[^/]+/[^/]+)",
-    conda:
-        "../envs/xlgrid.yaml"
-    shell:
-        "false"

@@ -6,9 +6,25 @@ OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or 
 """
 
 
+def drawn(tables, with_published):
+    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
+
+    def names(plan):
+        return plans.exhibits_drawn(plan, tables, with_published)
+
+    exhibits = [name for plan in PLANS.values() for name in names(plan)]
+    return {"study": studies("exhibits", names), "exhibit": plans.either(exhibits)}
+
+
+# The settings behind an exhibit, so that a change of them draws it again.
+def exhibit_settings(wildcards):
+    this = study(wildcards)
+    return this.exhibit(wildcards.exhibit).settings(this)
+
+
 rule table:
     input:
-        shown,
+        inputs(Exhibit),
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex"),
         report(
@@ -20,11 +36,11 @@ rule table:
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
     wildcard_constraints:
-        exhibit=among(set(TABLES) - set(COMPARED)),
+        **drawn(tables=True, with_published=False),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        study=STUDY_FILE,
+        study="studies/{study}.yaml",
         # Snakemake renders the exhibit again when this changes; the command reads the study.
         exhibit=exhibit_settings,
     shell:
@@ -33,7 +49,7 @@ rule table:
 
 rule figure:
     input:
-        shown,
+        inputs(Exhibit),
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png"),
         report(
@@ -45,11 +61,11 @@ rule figure:
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
     wildcard_constraints:
-        exhibit=among(set(FIGURES) - set(COMPARED)),
+        **drawn(tables=False, with_published=False),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        study=STUDY_FILE,
+        study="studies/{study}.yaml",
         # Snakemake renders the exhibit again when this changes; the command reads the study.
         exhibit=exhibit_settings,
     shell:
@@ -72,7 +88,7 @@ use rule table as table_compared with:
             caption="../notebooks/captions/published.rst",
         ),
     wildcard_constraints:
-        exhibit=among(set(TABLES) & set(COMPARED)),
+        **drawn(tables=True, with_published=True),
 
 
 use rule figure as figure_compared with:
@@ -91,7 +107,7 @@ use rule figure as figure_compared with:
             caption="../notebooks/captions/published.rst",
         ),
     wildcard_constraints:
-        exhibit=among(set(FIGURES) & set(COMPARED)),
+        **drawn(tables=False, with_published=True),
 
 
 localrules:

@@ -5,12 +5,10 @@ OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{stu
     of a study with claims, results/{study}/claims.csv .md .html .svg too
 """
 
-SHOWN = {cell for exhibit in STUDY.exhibits.values() for cell in exhibit.cells(CELLS)}
-
 
 rule claims:
     input:
-        claimed,
+        inputs(Claims),
     output:
         multiext("results/{study}/claims", ".csv", ".md"),
         report("results/{study}/claims.html", category="Claims", caption="../notebooks/captions/claims.rst"),
@@ -20,19 +18,16 @@ rule claims:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        study=STUDY_FILE,
+        study="studies/{study}.yaml",
         # Not for the command, but so that a change of the claims judges them again.
-        claims=[claim.model_dump_json() for claim in STUDY.claims.values()],
+        claims=lambda w: [claim.model_dump_json() for claim in study(w).claims.values()],
     shell:
         "xlgrid claims {params.study:q} 2> {log:q}"
 
 
 rule report_notebook:
     input:
-        # The others are inputs of exhibits.
-        cells=[cell.path for cell in CELLS if cell not in SHOWN],
-        exhibits=expand("results/{study}/exhibits/{exhibit}.csv", study=STUDY.name, exhibit=STUDY.exhibits),
-        claims=[f"results/{STUDY.name}/claims.html"] if STUDY.claims else [],
+        inputs(Summary),
     output:
         summary="results/{study}/summary.csv",
     log:
@@ -41,8 +36,8 @@ rule report_notebook:
         "../envs/xlgrid.yaml"
     params:
         # Not for the notebook, but so that a change of them makes the page again.
-        texts=[STUDY.title, STUDY.description],
-        study_file=STUDY_FILE,
+        texts=lambda w: [study(w).title, study(w).description],
+        study_file="studies/{study}.yaml",
         results=subpath(output.summary, parent=True),
     notebook:
         "../notebooks/report.ipynb"
@@ -50,7 +45,7 @@ rule report_notebook:
 
 rule report_html:
     input:
-        "results/{study}/summary.csv",
+        inputs(Report),
     output:
         report("results/{study}/report.html", category="Report", caption="../notebooks/captions/report.rst"),
     log:
@@ -58,7 +53,7 @@ rule report_html:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        notebook=subpath(input[0], parent=True),
+        notebook=subpath(input.summary, parent=True),
     shell:
         r"""
         jupyter-nbconvert {params.notebook:q}/report.ipynb --to html --no-input \

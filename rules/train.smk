@@ -4,15 +4,28 @@ REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's par
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
 
-IMPORTED = among(name for name, method in STUDY.methods.items() if method.imported)
+
+# Settings that cannot change the results of a run are not in it, so that a change of them trains nothing again.
+def recipe(wildcards):
+    run = plans.product(Run, wildcards)
+    return study(wildcards).recipe(*run[1:]).identity()
+
+
+def pace(wildcards, input):
+    run = plans.product(Run, wildcards)
+    return study(wildcards).recipe(*run[1:]).pace()
+
+
+# The repository or folder, and what says which of its versions.
+def imported_place(wildcards):
+    imported = study(wildcards).methods[wildcards.method].imported
+    place = imported.place(wildcards.source, wildcards.encoder)
+    return [place, f"--revision={imported.revision}", f"--lock={config['hub_lock']}"] if imported.hub else [place]
 
 
 rule train:
     input:
-        train=lambda w: source_tokens(w, "train"),
-        dev=lambda w: source_tokens(w, "dev"),
-        encoder="results/{study}/encoders/{encoder}/model.safetensors",
-        start=lambda w: starts(named(Run, w)),
+        inputs(Run),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",
@@ -20,18 +33,20 @@ rule train:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        task=rf"(?!{MLM}/[^/]+/(?:{IMPORTED})/)(?:{ALLOWED['task']})",
+        study=studies("runs", plans.trained_runs),
     conda:
         "../envs/xlgrid.yaml"
     params:
         recipe=recipe,
+        # Snakemake does not compare a param that also depends on inputs with that of the last time.
+        pace=pace,
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
         train=lambda w, input: [f"--train={path}" for path in input.train],
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
     shell:
         r"""
-        xlgrid train --recipe {params.recipe:q} \
+        xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
             --encoder {params.encoder:q} \
             {params.train:q} \
             {params.dev:q} \
@@ -41,8 +56,7 @@ rule train:
 
 rule import_adapter:
     input:
-        encoder="results/{study}/encoders/{encoder}/model.safetensors",
-        adapter=imported_files,
+        inputs(Run),
     output:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/delta.safetensors",
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/run.json",
@@ -50,8 +64,7 @@ rule import_adapter:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        task=MLM,
-        method=IMPORTED,
+        study=studies("runs", plans.imported_runs),
     conda:
         "../envs/xlgrid.yaml"
     params:

@@ -26,6 +26,7 @@ Ledger = Annotated[
         exists=True, file_okay=False, help="the submitit executor's folder", show_default=".snakemake/submitit"
     ),
 ]
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 
@@ -155,7 +156,7 @@ def tokenize_text(
     dev_inputs: Annotated[int, typer.Option(help="most inputs for --dev")] = 10_000,
 ) -> None:
     """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
-    from xlgrid.data.tokenize import tokenize_text
+    from xlgrid.data.tokenize_text import tokenize_text
 
     with _plainly():
         tokenize_text([*texts], encoder, train, dev, one_separator, documents, max_length, dev_inputs)
@@ -168,13 +169,14 @@ def train(
     train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
     dev: Annotated[list[Path], typer.Option(help="likewise, for selection")],
     output: Output,
+    pace: Json = "{}",
 ) -> None:
     """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
     with _plainly():
-        train_run(Recipe.model_validate_json(recipe), encoder, train, dev, output)
+        train_run(Recipe.parse(recipe, pace), encoder, train, dev, output)
 
 
 @app.command()
@@ -237,31 +239,30 @@ def attention(contrast: str) -> None:
 
 
 @app.command()
-def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def exhibit(study: StudyName, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
-    from xlgrid.plan.grid import cells
-    from xlgrid.study.schema import load_study
+    from xlgrid.plan.load import load_plan
 
     with _plainly():
-        study = load_study(study_file)
-        study.exhibit(name).render(name, study, cells(study), output or f"results/{study.name}/exhibits")
+        plan = load_plan(study)
+        folder = output or f"results/{plan.study.name}/exhibits"
+        plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
 
 
 @app.command()
-def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
     from xlgrid.exhibits.claims import render
-    from xlgrid.plan.grid import cells
-    from xlgrid.study.schema import load_study
+    from xlgrid.plan.load import load_plan
 
     with _plainly():
-        study = load_study(study_file)
-        render(study, cells(study), output or f"results/{study.name}")
+        plan = load_plan(study)
+        render(plan.study, plan.cells, output or f"results/{plan.study.name}")
 
 
 @app.command()
 def status(
-    study_file: Path,
+    study: StudyName,
     ledger: Ledger = None,
     watch: Annotated[bool, typer.Option("--watch", help="show it anew until all is done or Ctrl-C is pressed")] = False,
     every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks of --watch")] = 5,
@@ -270,23 +271,22 @@ def status(
 
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
-    from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_plan
     from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import look
-    from xlgrid.study.schema import load_study
 
     with _plainly():
-        study = load_study(study_file)
+        plan = load_plan(study)
         if watch:
-            status.watch(study, ledger or FOLDER, every)
+            status.watch(plan, ledger or FOLDER, every)
         else:
-            status.show(look(study, cells(study), ledger or FOLDER))
+            status.show(look(plan, ledger or FOLDER))
 
 
 @app.command()
 def cost(
-    study_file: Path,
+    study: StudyName,
     examples: Annotated[
         list[str] | None,
         typer.Option(
@@ -308,42 +308,41 @@ def cost(
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
 ) -> None:
     """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
-    from xlgrid.plan import cost
-    from xlgrid.study.schema import load_study
+    from xlgrid.plan.load import load_plan
+    from xlgrid.report import cost
 
     with _plainly():
         assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-        cost.show(load_study(study_file), assumed, measured, csv)
+        cost.show(load_plan(study), assumed, measured, csv)
 
 
 @app.command()
 def partial(
-    study_file: Path,
+    study: StudyName,
     log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
     ledger: Ledger = None,
 ) -> None:
     """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
-    from xlgrid.plan.grid import cells
+    from xlgrid.plan.load import load_plan
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
     from xlgrid.report.status import show
-    from xlgrid.study.schema import load_study
 
     with _plainly():
-        study = load_study(study_file)
-        seen = look(study, cells(study), ledger or FOLDER, failed_files(log) if log else ())
-        show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
-        planned, folder = cells(study), Path(f"results/{study.name}/partial")
-        parts: dict[str, Callable[..., None]] = {
-            f"exhibit {name}": functools.partial(study.exhibit(name).render, name) for name in study.exhibits
+        plan = load_plan(study)
+        loaded, folder = plan.study, f"results/{plan.study.name}/partial"
+        seen = look(plan, ledger or FOLDER, failed_files(log) if log else ())
+        show(seen, report=Path(f"{folder}/failed.txt"))
+        renderers: dict[str, Callable[..., None]] = {
+            f"exhibit {name}": functools.partial(loaded.exhibit(name).render, name) for name in loaded.exhibits
         }
-        if study.claims:
+        if loaded.claims:
             from xlgrid.exhibits import claims
 
-            parts["claims"] = claims.render
-        for name, render in parts.items():
-            # An exhibit that cannot be rendered, perhaps for want of any run, must not keep the others from it.
+            renderers["claims"] = claims.render
+        for name, render in renderers.items():
+            # An exhibit that cannot be drawn, perhaps because it has no run yet, must not keep the others from it.
             try:
-                render(study, planned, folder)
+                render(loaded, plan.cells, folder)
             except (ValueError, FileNotFoundError) as error:
                 print(f"{name}: {error}", file=sys.stderr)

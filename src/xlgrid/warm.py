@@ -13,7 +13,7 @@ _MODELS = (
     "safetensors.torch",
 )
 _TOKENISERS = (
-    "xlgrid.data.tokenize",
+    "xlgrid.data.tokenize_text",
     "transformers.models.auto.tokenization_auto",
     "pandas",
     "pyarrow.dataset",

@@ -47,8 +47,9 @@ def project(folder: Path, study: dict[str, Any]) -> Path:
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The blocks of code in one language (`sh`, `yaml`) that a page of this project shows."""
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    """The blocks of code that a page of this project shows in a language: `sh`, `yaml`, or "" for a plain block."""
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    return [code for label, code in fenced if label == language]
 
 
 def shown(page: str) -> str:

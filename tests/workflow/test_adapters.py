@@ -12,7 +12,8 @@ import yaml
 from project import ROOT, SIZES, project, shell
 
 from xlgrid.models.deltas import read_delta
-from xlgrid.study.schema import Study, load_study
+from xlgrid.plan.load import load_study
+from xlgrid.study.schema import Study
 
 BASE = yaml.safe_load((ROOT / "studies" / "pfeiffer2020-mini.yaml").read_text())
 RESULTS = "results/demo"

@@ -19,7 +19,8 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
 from xlgrid.evaluation import cell as evaluate
-from xlgrid.models import load as heads
+from xlgrid.heads import HEADS
+from xlgrid.models.load import has_segments, load_model
 from xlgrid.results import records
 
 BASE = yaml.safe_load((ROOT / "studies" / "foroutan2023.yaml").read_text())
@@ -104,7 +105,7 @@ def test_a_cell_is_what_transformers_makes_of_the_checkpoint_and_the_files(
     expected = []
     for i, (first, second, label) in enumerate(downloaded(task, target)):
         theirs = tokenizer(first, second, truncation="only_first", max_length=512, return_tensors="pt")
-        inputs = batches.collate(data, np.array([i]), heads.has_segments(ours), torch.device("cpu"))
+        inputs = HEADS[data.head].collate(data, np.array([i]), has_segments(ours))
         assert names[inputs.pop("labels").item()] == label
         with torch.inference_mode():
             logits = plain(**theirs).logits
@@ -121,7 +122,7 @@ def test_every_tensor_of_a_checkpoint_is_in_the_encoder(built: Path, encoder: st
     """Those of the language-modelling head, and BERT's layer norms under their old names."""
     theirs = load_file(built / "checkpoints" / CHECKPOINTS[encoder] / "model.safetensors")
     data = batches.read(built / RESULTS / "tokens" / "mlm" / encoder / "en-fr" / "train.arrow", "en-fr")
-    ours = heads.load_model(built / RESULTS / "encoders" / encoder, data).state_dict()
+    ours = load_model(built / RESULTS / "encoders" / encoder, HEADS[data.head], 0).state_dict()
     for name, tensor in theirs.items():
         if "pooler" not in name and "seq_relationship" not in name:
             new = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

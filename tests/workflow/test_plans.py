@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project import ROOT, planned, project, shown, small
+from project import ROOT, blocks, planned, project, shell, shown, small
 
-from xlgrid.study.schema import load_study
+from xlgrid.plan.load import load_study
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +49,31 @@ def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) ->
     (folder / "my.txt").write_text("a line\n")
     jobs = planned(folder, "results/mine/exhibits/figure10.csv", "--config study=mine")
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 2, 9 * 9 * 2)
+
+
+PAPERS = ("docs/foroutan2023.md", "docs/pfeiffer2020.md")
+
+
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [
+        (page, line)
+        for page in PAPERS
+        for block in blocks(page, "")
+        for line in block.splitlines()
+        if line.startswith("snakemake")
+    ],
+)
+def test_a_command_of_a_paper_s_page_is_planned(folder: Path, page: str, command: str) -> None:
+    """With the studies that the page shows, and with the files of your own that these name."""
+    content = (ROOT / page).read_text()
+    for name, study in re.findall(
+        r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", content, re.MULTILINE | re.DOTALL
+    ):
+        (folder / "studies" / f"{name}.yaml").write_text(study)
+    (folder / "my.txt").write_text("a line\n")
+    (folder / "ner").mkdir(exist_ok=True)
+    (folder / "ner" / "yo.jsonl").write_text('{"tokens": ["a"], "ner_tags": [0]}\n')
+    done = shell(folder, re.sub(r"--(profile \w+|cores all)", "--dry-run", command))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "evaluate" in done.stdout + done.stderr

@@ -7,16 +7,17 @@ import signal
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from threading import Lock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from snakemake_executor_plugin_submitit import dispatch
+from snakemake_executor_plugin_submitit import dispatch, submission
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.resources import Request
 
 if TYPE_CHECKING:
-    from faults import Trial
     from faults_jobs import Plan
+    from faults_trial import Trial
 
 RETRIES = 2
 INTERRUPTED, REFUSED = 4, 5
@@ -32,10 +33,12 @@ class Cluster:
 
     def __init__(self, channel: Any) -> None:
         self.channel = channel
+        self.lock = Lock()
 
     def ask(self, *question: Any) -> Any:
-        self.channel.send(question)
-        answer = self.channel.recv()
+        with self.lock:
+            self.channel.send(question)
+            answer = self.channel.recv()
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -54,6 +57,9 @@ class Cluster:
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         return self.ask("stray", name)
+
+    def hurry(self) -> None:
+        pass
 
 
 def job_of(plan: "Plan", folder: Path) -> Job:
@@ -82,11 +88,10 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     source = random.Random(f"head {trial.seed} {number}")
     os.chdir(folder)
-    dispatch.ASK, dispatch.ASK_MOST, dispatch.GATHER = 0.03, 0.2, 0.05
+    dispatch.ASK, dispatch.ASK_MOST, submission.GATHER = 0.03, 0.2, 0.05
     dispatch.time = SimpleNamespace(  # type: ignore[assignment]
         time=time.time,
-        strftime=time.strftime,
-        localtime=time.localtime,
+        monotonic=time.monotonic,
         sleep=lambda seconds: time.sleep(min(seconds, 0.02)),
     )
     record = os.open("records.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
@@ -150,10 +155,10 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
                 )
             if verdicts == trial.dies.get(number):
                 os.kill(os.getpid(), signal.SIGKILL)
-            head.told(verdict.job)
-            note(what="told", job=plan.name)
+            head.close(verdict.job)
+            note(what="closed", job=plan.name)
         # Not as long as in life.
-        head.retry_at = min(head.retry_at, time.time() + 0.05)
+        head.submitter.retry_at = min(head.submitter.retry_at, time.time() + 0.05)
         if interrupted:
             note(what="interrupted", job="")
             head.cancel()

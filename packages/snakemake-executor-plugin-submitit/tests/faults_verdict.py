@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import faults_head
 
 if TYPE_CHECKING:
-    from faults import Trial
+    from faults_trial import Trial
 
 MAX_REQUEUES = 3
 # Failures by design: the job's last words, and the cause that has to be reported.
@@ -108,7 +108,7 @@ def doubled(
                 # by an interrupted head too,
                 or (event["kind"] == "cancelled by the head" and interrupted(event["time"], records))
                 # or what is known of it was damaged.
-                or (event["kind"] == "damage" and job in event["jobs"] and not event["path"].endswith(".told"))
+                or (event["kind"] == "damage" and job in event["jobs"] and not event["path"].endswith(".closed"))
             )
         ]
         renewed = any(before.time < run.time < after.time for run in runs[needs]) if needs else False

@@ -57,7 +57,7 @@ def contents(path: Path, project: Path) -> str:
 
 def files(project: Path, roots: Sequence[Path]) -> dict[str, tuple[str, str]]:
     """Path -> (type and mode, contents) of everything below some folders."""
-    found = {}
+    listing = {}
     for root in roots:
         for path in [root, *root.rglob("*")] if root.exists() else []:
             kind = stat.filemode(path.lstat().st_mode)
@@ -65,8 +65,8 @@ def files(project: Path, roots: Sequence[Path]) -> dict[str, tuple[str, str]]:
                 said = str(path.readlink()).replace(str(project), "PROJECT")
             else:
                 said = "" if path.is_dir() else contents(path, project)
-            found[str(path.relative_to(project))] = (kind, said)
-    return found
+            listing[str(path.relative_to(project))] = (kind, said)
+    return listing
 
 
 def records(folder: Path) -> dict[str, dict[str, Any]]:

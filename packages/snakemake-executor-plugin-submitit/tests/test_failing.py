@@ -3,14 +3,16 @@
 `features/failures.smk` has a rule per way to fail; it runs once with each executor, and the tests compare way by way.
 """
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 from matrix import HERE, Ran, files, of_old, ran, records
-from workflow import LOCAL, STOCK
+from workflow import LOCAL, STOCK, project, run
 
-WAYS = sorted(set(re.findall(r'^ +"?out/(\w+)/text', (HERE / "failures.smk").read_text(), re.M)))
+pytestmark = pytest.mark.slow
+WAYS = sorted(set(re.findall(r'"out/(\w+)/text', (HERE / "failures.smk").read_text())))
 
 
 def failing(folder: Path, *options: str) -> Ran:
@@ -54,6 +56,61 @@ def test_missing_output_is_the_same_exception(failing_stock: Ran, failing_local:
     assert (words in failing_stock.err, words in failing_local.err) == (True, True)
 
 
+def test_every_failure_is_noted(failing_local: Ran) -> None:
+    """... those as well that Snakemake finds after the success of the command: missing or empty outputs."""
+    lines = (failing_local.folder / ".snakemake" / "submitit" / "failures.jsonl").read_text().splitlines()
+    causes = {line["rule"]: line["cause"] for line in map(json.loads, lines)}
+    assert set(causes) == {"group_first+group_last" if way == "group_last" else way for way in WAYS} - {"kept", "after"}
+    assert {rule: causes[rule] for rule in ("missing", "half", "empty", "status")} == {
+        "missing": "rejected by Snakemake",
+        "half": "rejected by Snakemake",
+        "empty": "rejected by Snakemake",
+        "status": "exception",
+    }
+    [message] = [line["message"] for line in map(json.loads, lines) if line["rule"] == "half"]
+    assert "out/half/second.txt" in message
+
+
+REJECTED = """
+rule job:
+    output: "out.txt"
+    resources: slurm_extra="-n 5"
+    shell: "touch {output}"
+"""
+
+
+def test_a_job_that_the_head_rejects_is_noted(tmp_path: Path) -> None:
+    done = run(project(tmp_path, REJECTED), *LOCAL, check=False)
+    assert done.returncode == 1
+    [line] = (tmp_path / ".snakemake" / "submitit" / "failures.jsonl").read_text().splitlines()
+    failure = json.loads(line)
+    assert (failure["outputs"], failure["rule"], failure["cause"]) == (["out.txt"], "job", "rejected by Snakemake")
+    assert "not of the form --option" in failure["message"]
+
+
+OTHER_RESOURCES = """
+rule job:
+    output: "out.txt"
+    resources: att=lambda wildcards, attempt: attempt, nodes=1, mpi="srun"
+    retries: 1
+    shell: "[ {resources.att} = 2 ] && touch {output}"
+"""
+
+
+def test_resources_that_mean_nothing_to_the_cluster_are_said_once_and_kept_for_the_job(tmp_path: Path) -> None:
+    done = run(project(tmp_path, OTHER_RESOURCES), *LOCAL)
+    for name in ("att", "nodes", "mpi"):
+        assert done.stderr.count(f"the resource '{name}' (job) is not passed on to the cluster") == 1, done.stderr
+
+
+def test_a_misspelt_resource_ends_the_run_before_any_job(tmp_path: Path) -> None:
+    text = 'rule job:\n    output: "out.txt"\n    resources: runtim=5\n    shell: "touch {output}"\n'
+    done = run(project(tmp_path, text), *LOCAL, check=False)
+    assert done.returncode == 1
+    assert "unknown resource 'runtim' of rule job, did you mean 'runtime'?" in done.stderr, done.stderr
+    assert not (tmp_path / "out.txt").exists()
+
+
 def test_failures_end_with_the_same_status(failing_stock: Ran, failing_local: Ran) -> None:
     assert (failing_stock.status, failing_local.status) == (1, 1)
 
@@ -63,8 +120,8 @@ def test_jobs_without_failure_go_on(failing_local: Ran) -> None:
 
 
 def test_failures_leave_the_same_records(failing_stock: Ran, failing_local: Ran) -> None:
-    expected, found = (records(ran.folder).keys() for ran in (failing_stock, failing_local))
-    assert found == expected
+    expected, recorded = (records(ran.folder).keys() for ran in (failing_stock, failing_local))
+    assert recorded == expected
 
 
 def test_no_failure_is_taken_for_an_interruption(failing_local: Ran) -> None:

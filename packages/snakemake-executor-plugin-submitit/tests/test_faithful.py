@@ -16,6 +16,7 @@ import pytest
 from matrix import HERE, Ran, files, of_old, ran, records
 from workflow import LOCAL, SLURM, STOCK, run
 
+pytestmark = pytest.mark.slow
 NOTEBOOKS = find_spec("ipykernel") is not None and (find_spec("papermill") or find_spec("nbconvert")) is not None
 FEATURES = [
     pytest.param(
@@ -82,7 +83,7 @@ OPTIONS = [
 
 def features(folder: Path, *options: str, timeout: float = 300) -> Ran:
     """Run all features."""
-    found = ran(
+    done = ran(
         folder,
         *options,
         *OPTIONS,
@@ -93,8 +94,8 @@ def features(folder: Path, *options: str, timeout: float = 300) -> Ran:
         # A terminal that does not know the letters of some files.
         PYTHONIOENCODING="ascii",
     )
-    assert found.status == 0, f"{found.out[-2000:]}\n{found.err[-6000:]}"
-    return found
+    assert done.status == 0, f"{done.out[-2000:]}\n{done.err[-6000:]}"
+    return done
 
 
 @pytest.fixture(scope="module")
@@ -153,10 +154,10 @@ def test_environments_were_compared(local: Ran) -> None:
     """... and have in them what Snakemake promises: threads for the libraries, and a folder for temporary files."""
     for name, threads in (("plain", 1), ("threads", 2), ("nested", 2), ("script", 1)):
         pairs = (local.folder / "out" / "environment" / name).read_text().rstrip("\0").split("\0")
-        found = dict(pair.split("=", 1) for pair in pairs)
+        variables = dict(pair.split("=", 1) for pair in pairs)
         libraries = ("OMP", "GOTO", "OPENBLAS", "MKL", "NUMEXPR")
-        assert {found[f"{library}_NUM_THREADS"] for library in libraries} == {str(threads)}, name
-        assert Path(found["TMPDIR"]).is_dir(), name
+        assert {variables[f"{library}_NUM_THREADS"] for library in libraries} == {str(threads)}, name
+        assert Path(variables["TMPDIR"]).is_dir(), name
 
 
 def test_outputs_are_as_old_as_they_should_be(local: Ran) -> None:
@@ -179,9 +180,9 @@ def test_nothing_else_is_left(stock: Ran, local: Ran) -> None:
     """No marks of incomplete outputs, scripts, shadows, locks, backups or bundles."""
 
     def rest(ran: Ran) -> set[str]:
-        found = (path.relative_to(ran.folder) for path in (ran.folder / ".snakemake").rglob("*"))
+        paths = (path.relative_to(ran.folder) for path in (ran.folder / ".snakemake").rglob("*"))
         others = ("metadata", "log", "iocache", "backups", "submitit")
-        return {str(path) for path in found if path.parts[1] not in others}
+        return {str(path) for path in paths if path.parts[1] not in others}
 
     assert rest(local) - rest(stock) == set()
     assert not any(path.is_file() for path in (local.folder / ".snakemake" / "backups").rglob("*"))
@@ -207,17 +208,17 @@ def test_only_what_needs_snakemake_gets_a_nested_one(local: Ran) -> None:
     grouped = {rule for names in NESTED for rule in names.split("+") if "+" in names}
     plain = {rule: "" for rule in rules if rule not in grouped | {"all", "local", "groups_option_first", "notebook"}}
     lines = (local.folder / "obstacles.txt").read_text().splitlines()
-    found = {rule: why for rule, _, why in (line.partition(": ") for line in lines) if rule != "notebook"}
-    assert found == plain | NESTED
+    reasons = {rule: why for rule, _, why in (line.partition(": ") for line in lines) if rule != "notebook"}
+    assert reasons == plain | NESTED
 
 
 @pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
 @pytest.mark.parametrize("made_by", ["stock", "local"])
 def test_nothing_is_left_to_do(request: pytest.FixtureRequest, made_by: str, options: list[str]) -> None:
     """Either executor goes on where the other one has stopped."""
-    made = request.getfixturevalue(made_by)
-    variables = {"FAITHFUL": SECRET, "SNAKEMAKE_OUTPUT_CACHE": str(made.folder / "cache")}
-    done = run(made.folder, "--dry-run", *options, *OPTIONS, env=variables)
+    project = request.getfixturevalue(made_by)
+    variables = {"FAITHFUL": SECRET, "SNAKEMAKE_OUTPUT_CACHE": str(project.folder / "cache")}
+    done = run(project.folder, "--dry-run", *options, *OPTIONS, env=variables)
     assert "Nothing to be done" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
@@ -234,9 +235,9 @@ def table(path: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_benchmark_has_the_same_columns_and_rows(stock: Ran, local: Ran, name: str) -> None:
-    expected, found = (table(ran.folder / "bench" / "benchmark" / name) for ran in (stock, local))
-    assert len(found) == len(expected) == (3 if name == "repeated.tsv" else 1)
-    assert [list(row) for row in found] == [list(row) for row in expected]
+    expected, rows = (table(ran.folder / "bench" / "benchmark" / name) for ran in (stock, local))
+    assert len(rows) == len(expected) == (3 if name == "repeated.tsv" else 1)
+    assert [list(row) for row in rows] == [list(row) for row in expected]
 
 
 def test_benchmark_is_of_the_command_alone(local: Ran) -> None:
@@ -283,9 +284,9 @@ def test_prefix_and_suffix_of_the_shell(tmp_path: Path, options: list[str]) -> N
 def test_working_directory_of_the_workflow(tmp_path: Path, options: list[str]) -> None:
     done = ran(tmp_path / "project", "--snakefile", "workdir.smk", *options, prepare=lambda folder: None)
     assert done.status == 0, done.err
-    found = {path.name: path.read_text() for path in done.folder.rglob("*.txt") if path.parent.name in ("out", "log")}
+    texts = {path.name: path.read_text() for path in done.folder.rglob("*.txt") if path.parent.name in ("out", "log")}
     here = f"{done.folder / 'elsewhere'}\n"
-    assert found == {"plain.txt": here, "nested.txt": here, "undeclared.txt": here * 2, "all.txt": "done\n"}
+    assert texts == {"plain.txt": here, "nested.txt": here, "undeclared.txt": here * 2, "all.txt": "done\n"}
 
 
 # On Slurm.
@@ -295,9 +296,9 @@ def test_all_features_on_slurm(stock: Ran, on_slurm: Ran) -> None:
     """A node's limits and Slurm's variables are its own."""
 
     def known(ran: Ran) -> dict[str, tuple[str, str]]:
-        found = files(ran.folder, [ran.folder / "out", ran.folder / "log"])
+        listing = files(ran.folder, [ran.folder / "out", ran.folder / "log"])
         return {
-            path: said for path, said in found.items() if not path.startswith(("out/environment/", "out/bash/state"))
+            path: said for path, said in listing.items() if not path.startswith(("out/environment/", "out/bash/state"))
         }
 
     assert known(on_slurm) == known(stock)

@@ -30,11 +30,11 @@ PIECES = st.lists(
 @given(PIECES)
 def test_words_are_those_of_bash(pieces: list[str]) -> None:
     text = "".join(pieces)
-    found = forked.plain(f"script {text}")
-    if found is None:
+    parsed = forked.plain(f"script {text}")
+    if parsed is None:
         return
-    told = subprocess.run(["bash", "-c", f"{ECHO} {text}"], capture_output=True, text=True, check=True)
-    assert found.words[1:] == json.loads(told.stdout), text
+    done = subprocess.run(["bash", "-c", f"{ECHO} {text}"], capture_output=True, text=True, check=True)
+    assert parsed.words[1:] == json.loads(done.stdout), text
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_what_takes_a_shell_is_left_to_the_shell(command: str) -> None:
     ],
 )
 def test_redirections(command: str, redirections: list[tuple[int, str, str]]) -> None:
-    found = forked.plain(command)
-    assert found and found.redirections == redirections
+    parsed = forked.plain(command)
+    assert parsed and parsed.redirections == redirections
 
 
 def test_a_rule_s_lines_with_continuations_are_one_command() -> None:
-    found = forked.plain("\n    script train --recipe '{\"a\": 1}' \\\n        --output out 2>log\n    ")
-    assert found == forked.Plain(["script", "train", "--recipe", '{"a": 1}', "--output", "out"], [(2, ">", "log")])
+    parsed = forked.plain("\n    script train --recipe '{\"a\": 1}' \\\n        --output out 2>log\n    ")
+    assert parsed == forked.Plain(["script", "train", "--recipe", '{"a": 1}', "--output", "out"], [(2, ">", "log")])
 
 
 def test_a_script_of_another_environment_is_not_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,11 +59,11 @@ except RuntimeError as error:
 def test_two_heads_do_not_share_a_folder(tmp_path: Path) -> None:
     settings = Settings(tmp_path, 1000, 600, Bundle((), "."))
     head = Dispatcher(Local((), 1, 1, 90), settings)
-    told = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert f"another Snakemake (process {os.getpid()} on" in told.stdout and "--submitit-folder" in told.stdout
+    done = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert f"another Snakemake (process {os.getpid()} on" in done.stdout and "--submitit-folder" in done.stdout
     head.hold.close()
-    told = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert told.stdout == "", "the lock of a head that has ended holds"
+    done = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "", "the lock of a head that has ended holds"
 
 
 def test_what_lies_on_disk_is_for_the_owner_alone(tmp_path: Path) -> None:
@@ -83,6 +83,7 @@ def test_what_lies_on_disk_is_for_the_owner_alone(tmp_path: Path) -> None:
         (1, ["", "MemoryError"], failures.OUT_OF_MEMORY),
         (-9, [""], failures.KILLED),
         (137, [""], failures.KILLED),
+        (128, [""], failures.EXCEPTION),
     ],
 )
 def test_causes_are_those_of_the_last_lines(code: int, logs: list[str], cause: str) -> None:
@@ -115,5 +116,5 @@ def test_what_the_kernel_killed_for_want_of_memory_is_counted(tmp_path: Path, gr
     ],
 )
 def test_what_sbatch_says(words: str, kind: str) -> None:
-    found = "hopeless" if HOPELESS.search(words) else "busy" if BUSY.search(words) else "unknown"
-    assert found == kind
+    answer = "hopeless" if HOPELESS.search(words) else "busy" if BUSY.search(words) else "unknown"
+    assert answer == kind

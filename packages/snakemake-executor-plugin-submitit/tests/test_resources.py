@@ -2,23 +2,23 @@
 
 import pytest
 
-from snakemake_executor_plugin_submitit.resources import TABLE, Request, request
+from snakemake_executor_plugin_submitit.resources import TABLE, Request, check_names, request
 
 DEFAULTS = Request(partition="small", bundle=50)
 
 
 def asked(**resources: object) -> Request:
-    return request(resources, 2, DEFAULTS, ())
+    return request(resources, 2, DEFAULTS)
 
 
 def test_a_rule_s_resources_win_over_the_settings() -> None:
-    found = asked(mem_mb=2048, runtime=30, gpus=1, slurm_partition="gpu", bundle=4)
-    assert found == Request(cpus=2, mem_mb=2048, minutes=30, gpus=1, partition="gpu", bundle=4)
+    job_request = asked(mem_mb=2048, runtime=30, gpus=1, slurm_partition="gpu", bundle=4)
+    assert job_request == Request(cpus=2, mem_mb=2048, minutes=30, gpus=1, partition="gpu", bundle=4)
 
 
 def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus() -> None:
-    found = asked(mem_mb=2048, gpus=1).slurm(slots=3, minutes=90)
-    assert found == {
+    parameters = asked(mem_mb=2048, gpus=1).slurm(slots=3, minutes=90)
+    assert parameters == {
         "timeout_min": 90,
         "cpus_per_task": 6,
         "mem_gb": 6,
@@ -28,13 +28,13 @@ def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus
 
 
 def test_memory_per_core_replaces_memory() -> None:
-    found = asked(mem_mb=1000, mem_mb_per_cpu=500).slurm(1, 60)
-    assert found["slurm_mem_per_cpu"] == "500M" and "mem_gb" not in found
+    parameters = asked(mem_mb=1000, mem_mb_per_cpu=500).slurm(1, 60)
+    assert parameters["slurm_mem_per_cpu"] == "500M" and "mem_gb" not in parameters
 
 
 def test_gres_replaces_gpus() -> None:
-    found = asked(gpus=1, gres="gpu:a100:1").slurm(1, 60)
-    assert found["slurm_gres"] == "gpu:a100:1" and "gpus_per_node" not in found
+    parameters = asked(gpus=1, gres="gpu:a100:1").slurm(1, 60)
+    assert parameters["slurm_gres"] == "gpu:a100:1" and "gpus_per_node" not in parameters
 
 
 def test_every_resource_of_the_table_changes_the_request() -> None:
@@ -44,13 +44,25 @@ def test_every_resource_of_the_table_changes_the_request() -> None:
 
 
 def test_an_unknown_resource_names_those_that_exist() -> None:
-    with pytest.raises(ValueError, match="unknown resource 'slurm_partion', did you mean 'slurm_partition'") as error:
-        asked(slurm_partion="gpu")
+    with pytest.raises(
+        ValueError, match="unknown resource 'slurm_partion' of rule train, did you mean 'slurm_partition'"
+    ) as error:
+        check_names({"train": ["slurm_partion"]}, [])
     assert all(name in str(error.value) for name in TABLE)
 
 
 def test_a_resource_that_snakemake_limits_asks_nothing_of_slurm() -> None:
-    assert request({"downloads": 1}, 1, DEFAULTS, ["downloads"]) == Request(partition="small", bundle=50)
+    assert check_names({"fetch": ["downloads"]}, ["downloads"]) == []
+    assert request({"downloads": 1}, 1, DEFAULTS) == Request(partition="small", bundle=50)
+
+
+def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
+    warnings = check_names({"train": ["att", "nodes", "mem_mb"], "evaluate": ["att"]}, [])
+    assert [warning.partition(" is not passed on")[0] for warning in warnings] == [
+        "the resource 'att' (train, evaluate)",
+        "the resource 'nodes' (train)",
+    ]
+    assert asked(att=2, nodes=4) == asked()
 
 
 @pytest.mark.parametrize(
@@ -61,6 +73,6 @@ def test_a_resource_that_snakemake_limits_asks_nothing_of_slurm() -> None:
         ({"slurm_extra": "-n 5"}, "not of the form --option"),
     ],
 )
-def test_a_wrong_value_is_told(resources: dict[str, object], said: str) -> None:
+def test_a_wrong_value_is_reported(resources: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         asked(**resources)

@@ -1,49 +1,19 @@
 """What a head does that comes after another, or that is told to stop."""
 
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from stub import Stub, dispatcher
 from workflow import LOCAL, environment, project, run
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_bundle
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, modification_times
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
-
-
-class Stub:
-    """A cluster that never runs anything."""
-
-    name = "local"
-    stuck: dict[str, str] = {}
-
-    def __init__(self) -> None:
-        self.submitted: list[str] = []
-        self.state: str | None = None
-
-    def room(self, request: Request) -> tuple[int, int]:
-        return 1, 2
-
-    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
-        self.submitted += map(str, bundles)
-        return [str(len(self.submitted))]
-
-    def jobs(self) -> list[list[str]]:
-        """Keys of the jobs of each bundle, in the order of submission."""
-        found = (read_bundle(Path(folder)) for folder in self.submitted)
-        return [[job.key for job in bundle.jobs] for bundle in found if bundle]
-
-    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        return {task: self.state for task in tasks}
-
-    def cancel(self, tasks: Collection[str]) -> None:
-        self.state = "CANCELLED"
-
-    def stray(self, folder: Path, name: str) -> dict[int, str]:
-        return {}
 
 
 def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
@@ -65,7 +35,7 @@ def test_what_takes_long_goes_first_rule_by_rule_and_what_is_short_shares_a_task
     """On a machine that runs two tasks at a time, by what earlier jobs of the rules took; what nobody knows may be long."""
     cluster = Stub()
     head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
-    head.durations = {"evaluate": (10, 4.0), "table": (10, 1.0), **known}
+    head.judge.durations = {"evaluate": (10, 4.0), "table": (10, 1.0), **known}
     rules = ["evaluate"] * 4 + ["table"] + ["train"] * 4 + ["mini_encoder"] * 2
     jobs = [Job(f"{rule}-{number}", rule, "shell", "true") for number, rule in enumerate(rules)]
     head.add([(job, Request(bundle=100), None) for job in jobs])
@@ -80,22 +50,23 @@ SNAKEFILE = """
 rule job:
     output: "out.txt"
     input: "script.py"
-    params: told=config.get("told", "old")
+    params: text=config.get("text", "old")
     {action}
 """
 RUN = """run:
         import time
         time.sleep(1.5)
-        open(output[0], "w").write(params.told)"""
+        open(output[0], "w").write(params.text)"""
 SCRIPT = 'script: "script.py"'
 CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["run", "script", "script that changes"])
 def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, action: str) -> None:
     folder = project(tmp_path, SNAKEFILE.format(action=RUN if action == "run" else SCRIPT))
     script = folder / "script.py"
-    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.told"))
+    script.write_text(CODE.format(what="'old'" if action == "script that changes" else "snakemake.params.text"))
     head = subprocess.Popen(
         [sys.executable, "-m", "snakemake", *LOCAL],
         cwd=folder,
@@ -118,7 +89,39 @@ def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, actio
     if action == "script that changes":
         script.write_text(CODE.format(what="'new'"))
     else:
-        changed = ["--config", "told=new"]
+        changed = ["--config", "text=new"]
     # Of a job that a nested Snakemake ended, the head has no mark left: somebody has to ask.
     run(folder, *LOCAL, "--forceall", *changed)
     assert (folder / "out.txt").read_text() == "new", "it was taken for what is asked for now"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda folder: None, ""),
+        (lambda folder: os.utime(folder / "out", ns=(1, 1)), "the output is not the one that the job left"),
+        (lambda folder: os.utime(folder / "in"), "an input is newer"),
+        (lambda folder: (folder / "out").unlink(), "the output is gone"),
+    ],
+)
+def test_a_job_that_ended_without_a_head_is_taken_over_only_if_its_files_are_as_it_left_them(
+    tmp_path: Path, change: Callable[[Path], object], reason: str
+) -> None:
+    job = Job("key", "rule", "shell", "true", inputs=("in",), outputs=("out",))
+    for name in job.inputs + job.outputs:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, ns=(10**18, 10**18) if name == "out" else (10**9, 10**9))
+    cluster = Stub()
+    first, _ = dispatcher(cluster, tmp_path / "ledger")
+    first.add([(job, Request(), None)])
+    first.poll()
+    first.hold.close()
+    stamps = modification_times(job.outputs, str(tmp_path))
+    Status("done", 1.0, "host", ended=2.0, stamps=stamps).write(cluster.submitted[0], 0)
+    change(tmp_path)
+    second, _ = dispatcher(cluster, tmp_path / "ledger")
+    second.add([(job, Request(), None)])
+    verdicts = second.poll()
+    assert ([verdict.cause for verdict in verdicts], len(cluster.submitted)) == (([], 2) if reason else ([None], 1)), (
+        reason
+    )

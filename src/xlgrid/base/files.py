@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: write aside, flush to disk, rename."""
+"""Atomic files: each is written to a temporary path, flushed to disk and renamed."""
 
 import errno
 import os
@@ -9,20 +9,20 @@ from pathlib import Path
 
 @contextmanager
 def whole(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` when the block ends well, remove it otherwise.
+    """Yield a temporary path beside `path`; rename it to `path` when the block succeeds, remove it otherwise.
 
     Raises:
-        OSError: the disk is full, read-only or not ours; the message says which file and what to do. Whatever stood at
-            `path` before still stands there.
+        OSError: the disk is full or does not permit writing; the message names the file and states what to do. An earlier
+            file at `path` is unchanged.
     """
     path = Path(path)
-    # The process id keeps two attempts at the same file apart; the suffix stays last because writers look at it.
+    # The process id separates two attempts at the same file. The suffix stays last because writers choose a format by it.
     aside = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield aside
-        with aside.open("rb") as written:
-            os.fsync(written.fileno())
+        with aside.open("rb") as file:
+            os.fsync(file.fileno())
         aside.replace(path)
     except OSError as error:
         advice = {

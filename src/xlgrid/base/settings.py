@@ -1,15 +1,18 @@
-"""Strict settings: an unknown key is an error that names its nearest neighbour."""
+"""Settings that refuse unknown keys, and their errors in one line."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
 
+# The range that every library takes which draws random numbers here.
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
 
 class Strict(BaseModel):
-    """A schema in which an unknown key is an error, of type `unknown_keys`, that names the nearest."""
+    """A frozen schema. An unknown key raises a `ValidationError` of type `unknown_keys` that names the nearest known key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -24,11 +27,12 @@ class Strict(BaseModel):
 
 
 def plainly(error: ValidationError) -> str:
-    """The problems of a `ValidationError` in one line: where, what, and what was got."""
+    """All problems of a `ValidationError` in one line: the place of each, what is wrong, and the value that was given."""
     lines = []
     for problem in error.errors():
         where = ".".join(map(str, problem["loc"]))
         text = problem["msg"].removeprefix("Value error, ")
-        own = problem["type"] in ("unknown_keys", "value_error")
-        lines.append(": ".join([where] * bool(where) + [text]) + ("" if own else f", got {problem['input']!r}"))
+        # Messages of this project state the value themselves.
+        value = "" if problem["type"] in ("unknown_keys", "value_error") else f", got {problem['input']!r}"
+        lines.append(": ".join([where] * bool(where) + [text]) + value)
     return "; ".join(lines)

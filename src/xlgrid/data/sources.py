@@ -10,7 +10,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
 from xlgrid.data import lock as locks
 from xlgrid.data.formats import read_table
-from xlgrid.languages import parts
+from xlgrid.languages.sources import Target
 from xlgrid.tasks import Task, task
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ class Origin(Strict):
 
     def has(self, language: str) -> bool:
         """Whether it has a language, or those of a pair, so far as the study says."""
-        return self.languages is None or language in self.languages or {*parts(language)} <= {*self.languages}
+        return (
+            self.languages is None or language in self.languages or {*Target(language).languages} <= {*self.languages}
+        )
 
     def configuration(self, language: str) -> str | None:
         """The Hub's name for a language's part of the data; None for the only one."""
@@ -84,7 +86,7 @@ class Origin(Strict):
 
     def check_labels(self, made: Task) -> None:
         """Raise ValueError if `labels` does not go with a task."""
-        if self.labels and made.head not in ("sequence", "choice"):
+        if self.labels and not made.head.target_is_name:
             raise ValueError(f"`labels` is for tasks with one label a row, which {made.name} is not: leave it out")
         for label in self.labels.values():
             if label not in made.labels:
@@ -208,9 +210,7 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, split: str, out
         raise ValueError(f"source of data: {plainly(error)}") from error
     whole_source.check_labels(made)
     wanted = whole_source.of(split, language)
-    codes = parts(language)
-    if len(codes) > 2:
-        raise ValueError(f"{language!r} is neither a language nor a pair: expected for instance en, or en-fr")
+    codes = Target(language).languages
     if len(codes) == 2 and made.second is None:
         reads = "reads one text and " if len(made.inputs) == 1 else ""
         raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
@@ -223,6 +223,14 @@ def fetch_data(kind: str, source: dict[str, Any], language: str, split: str, out
     places = [place for _, place in found]
     table = tables[0] if len(tables) == 1 else _joined(made, codes, tables, places)
     _write(table, made.name, Path(out), " and ".join(places))
+
+
+def local_files(source: Origin, language: str, split: str) -> list[str]:
+    """The files from which a split in a language or pair is read: none if it comes from the Hub, two if a pair is joined."""
+    if source.hub:
+        return []
+    codes = (language,) if _has(source, language) else Target(language).languages
+    return [source.path(code, split) for code in codes]
 
 
 def lacking(name: str, source: Origin, split: str, language: str) -> str:
@@ -321,8 +329,7 @@ def _labelled(table: "pa.Table", made: Task, source: Origin) -> "pa.Table":
 
 def _joined(made: Task, codes: tuple[str, ...], tables: list["pa.Table"], places: list[str]) -> "pa.Table":
     """The first table with the second one's column `Task.second`."""
-    # An answer is a piece of the first language's context.
-    compared = "id" if made.head == "span" else made.target
+    compared = made.head.parallel(made)
     for table, place in zip(tables, places, strict=True):
         made.check(table, place)
         if compared not in table.column_names:

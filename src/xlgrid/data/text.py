@@ -18,8 +18,6 @@ from xlgrid.synthetic import natural, world
 from xlgrid.synthetic.artificial import artificial, is_artificial
 from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
-# Most inputs for the dev set. No one had more when the bound came: Wikipedia would have a hundred thousand.
-DEV_INPUTS = 10_000
 # Characters of fetched text that are held in memory before they are written, as a row group.
 _GROUP = 2**23
 
@@ -55,8 +53,6 @@ class TextSettings(Strict):
           data: {hub: wikimedia/wikipedia, name: "20231101.{language}"}
           column: text
           most_characters: 100_000_000
-          documents: split
-          max_length: 256
 
     A language of one's own, natural or artificial, has a file of its own, and the others what the study has for them:
     `files: {xx: path/to/my.txt}`.
@@ -81,21 +77,6 @@ class TextSettings(Strict):
     once: str | None = Field(
         default=None, description="language; of the rows of `data` with one text in it, only the first is kept"
     )
-    separators: OneOf["tokenizer", "one"] = Field(
-        default="tokenizer", description="between the texts of a pair: see the same key of a task"
-    )
-    documents: OneOf["cut", "split"] = Field(
-        default="cut",
-        description="rows of more than `max_length` tokens lose their end, or become several inputs, without a loss; "
-        "those of a pair are cut",
-    )
-    max_length: PositiveInt | None = Field(
-        default=None, description="tokens of an input, special ones included; absent: what the encoder takes"
-    )
-    dev_inputs: PositiveInt = Field(
-        default=DEV_INPUTS,
-        description="most inputs to choose checkpoints with; rows that would be for them and do not fit are trained on",
-    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -117,6 +98,15 @@ class TextSettings(Strict):
     def fetches(self, language: str) -> bool:
         """Whether the text in a language is fetched, not generated."""
         return language in self.files or (self.data is not None and not is_artificial(language))
+
+    def local_files(self, language: str) -> list[str]:
+        """The files of one's own from which the text in a language is read: none if it is generated or from the Hub."""
+        if language in self.files:
+            return [self.files[language]]
+        if not self.fetches(language) or self.data is None or self.data.hub:
+            return []
+        # `once` compares the rows with those of another language.
+        return [self.data.path(code, "train") for code in dict.fromkeys([language, *filter(None, [self.once])])]
 
     def concerning(self, language: str) -> dict[str, Any]:
         """What of these settings the text in a language depends on, as JSON has it: others do not make it anew."""

@@ -19,11 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xlgrid.base.arrays import Ints
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads import HEADS
+from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Target
 from xlgrid.models import deltas, prediction
-from xlgrid.models import load as heads
+from xlgrid.models.load import has_segments
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +43,7 @@ BUDGET = 4096
 ROWS = ("context", "first")
 
 
-def compare(run: str | Path, encoder: str | Path, tokens: Mapping[str, str | Path], out: str | Path) -> None:
+def compare(run: str | Path, encoder: str | Path, tokens: Mapping[Target, str | Path], out: str | Path) -> None:
     """Compare the attention of the run in folder `run` on two targets; write a JSON to `out`, which `read` reads.
 
     Without dropout, with the masks of evaluation, in full precision. The example that is kept to be drawn is the shortest.
@@ -105,7 +109,7 @@ def compare(run: str | Path, encoder: str | Path, tokens: Mapping[str, str | Pat
     write_text(out, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
 
 
-def same_contexts(first: batches.Tokens, second: batches.Tokens) -> tuple[batches.Ints, int]:
+def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
     """The first `SAMPLES` rows whose contexts have the same tokens in both, and how many before were left out.
 
     A context differs where a long input was cut, to make room for a longer question.
@@ -113,10 +117,10 @@ def same_contexts(first: batches.Tokens, second: batches.Tokens) -> tuple[batche
     Raises:
         ValueError: the two are not the same examples, have no context in common, or several inputs an example.
     """
-    if first.head in ("span", "choice"):
+    if any(tokens.inputs_per_row > 1 or "example" in tokens.columns for tokens in (first, second)):
         raise ValueError(
-            f"attention is compared on tasks with one input an example, which one with the head {first.head!r} has not: "
-            "select another task"
+            "attention is compared on tasks with one input per example, but here (with the head "
+            f"{first.head!r}) an example can have several: select another task, or raise its `max_length`"
         )
     if len(first) != len(second):
         raise ValueError(
@@ -139,7 +143,7 @@ def same_contexts(first: batches.Tokens, second: batches.Tokens) -> tuple[batche
 
 
 def last_layer(
-    model: "PreTrainedModel", method: "Method", tokens: batches.Tokens, chosen: batches.Ints, segments: bool
+    model: "PreTrainedModel", method: "Method", tokens: Tokens, chosen: Ints, segments: bool
 ) -> "torch.Tensor":
     """Attention weights of the last layer on the examples `chosen`: B × H × L × L."""
     import torch
@@ -151,7 +155,7 @@ def last_layer(
     hook = layer.register_forward_pre_hook(
         lambda layer, given, options: seen.append((*given, *options.values())[0]), with_kwargs=True
     )
-    inputs = batches.collate(tokens, chosen, segments and heads.has_segments(model), device)
+    inputs = HEADS[tokens.head].collate(tokens, chosen, segments and has_segments(model), device)
     inputs.pop("labels")
     try:
         with torch.inference_mode():
@@ -182,7 +186,7 @@ def divergence(first: "torch.Tensor", second: "torch.Tensor") -> "torch.Tensor":
     return (whole / np.log(2)).clamp(0, 1)
 
 
-def _drawn(tokens: batches.Tokens, row: int, weights: "torch.Tensor", tokenizer: Any) -> dict[str, Any]:
+def _drawn(tokens: Tokens, row: int, weights: "torch.Tensor", tokenizer: Any) -> dict[str, Any]:
     length = int(tokens.lengths[row])
     values = weights[:, :length, :length].cpu().numpy().astype("<f2")
     ids = tokens.values[tokens.offsets[row] : tokens.offsets[row + 1]].tolist()

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
-from xlgrid.heads import metrics
-from xlgrid.languages.sources import data_of, snapshot_of
-from xlgrid.models import deltas, prediction
-from xlgrid.models import load as heads
+from xlgrid.heads import HEADS
+from xlgrid.heads.metrics import Outcome
+from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Target
+from xlgrid.models import deltas, load, prediction
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -26,18 +27,22 @@ if TYPE_CHECKING:
 _ready: dict[tuple[Any, ...], "PreTrainedModel"] = {}
 
 
-def preload(encoder: str | Path, tokens: batches.Tokens) -> None:
-    """Have the model of `heads.load_model` ready for the next evaluation in this process, or one in each of its forks."""
+def preload(encoder: str | Path, tokens: Tokens) -> None:
+    """Load the model for the next evaluation in this process, or for one in each of its forks."""
     identity = _identity(encoder, tokens)
     if identity not in _ready:
         _ready.clear()
-        _ready[identity] = heads.load_model(encoder, tokens)
+        _ready[identity] = _load(encoder, tokens)
 
 
-def _identity(encoder: str | Path, tokens: batches.Tokens) -> tuple[Any, ...]:
+def _load(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
+    return load.load_model(encoder, HEADS[tokens.head], len(tokens.label_names))
+
+
+def _identity(encoder: str | Path, tokens: Tokens) -> tuple[Any, ...]:
     weights = Path(encoder) / "model.safetensors"
     written = weights.stat().st_mtime_ns if weights.is_file() else None
-    return str(encoder), written, tokens.head, tokens.names
+    return str(encoder), written, tokens.head, tokens.label_names
 
 
 def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: str, out: str | Path) -> None:
@@ -56,11 +61,11 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
 
     record = deltas.read_run(run)
     recipe = Recipe.model_validate(record["recipe"])
-    data = batches.read(tokens, data_of(target))
-    # A choice is scored alone, whatever it is called.
-    if data.head != "choice" and list(data.names) != record["labels"]:
+    data = batches.read(tokens, Target(target).data)
+    head = HEADS[data.head]
+    if head.output_per_label and list(data.label_names) != record["labels"]:
         raise ValueError(
-            f"{tokens} has the labels {', '.join(data.names)}, but {run} was trained on {', '.join(record['labels'])}: "
+            f"{tokens} has the labels {', '.join(data.label_names)}, but {run} was trained on {', '.join(record['labels'])}: "
             "tokenize again, then rerun training"
         )
     if not len(data):
@@ -73,9 +78,9 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
     # For methods whose evaluation has something random.
     torch.manual_seed(recipe.seed)
     bf16 = recipe.training.precision == "bf16" and device.type == "cuda"
-    found = prediction.outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
-    measured = metrics.metrics_of(data.head, data.names)
-    step = snapshot_of(target)
+    outcomes = prediction.outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
+    measured = head.metrics(data.label_names)
+    step = Target(target).step
     # As it is called in a path: qu, or qu@1000.
     spoken = {
         one.source if step is None else f"{one.source}@{step}": Path(one.folder)
@@ -89,21 +94,22 @@ def evaluate(run: str | Path, encoder: str | Path, tokens: str | Path, target: s
         "source": recipe.source,
         "target": target,
         "seed": recipe.seed,
-        "scores": {name: metrics.metric(name).score(found) for name in measured},
-        "metric": {"name": measured[0], "implementation": metrics.metric(measured[0]).implementation},
-        "n": len(found),
+        "scores": {metric.name: metric.score(outcomes) for metric in measured},
+        "metric": {"name": measured[0].name, "implementation": measured[0].implementation},
+        "n": len(outcomes),
+        **head.counts(data),
         "run": str(run),
         "digest": record["digest"],
         "stack": list(method.stack(recipe.task, next(iter(spoken), None))),
         "speaks": [str(folder if step is None else deltas.snapshot_path(folder, step)) for folder in spoken.values()],
         **prediction.circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
-        "outcomes": pack(found),
+        "outcomes": pack(outcomes),
     }
     write_text(out, json.dumps(cell, ensure_ascii=False, indent=1) + "\n")
 
 
-def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target: str) -> "PreTrainedModel":
+def speaking(run: str | Path, encoder: str | Path, data: Tokens, target: str) -> "PreTrainedModel":
     """The model of a run, turned to a target, for tokens like `data`.
 
     Raises:
@@ -116,9 +122,9 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     recipe = Recipe.model_validate(record["recipe"])
     method = make(recipe.base, recipe.options)
     # Its head is random, and the run's comes in its place.
-    model = _ready.pop(_identity(encoder, data), None) or heads.load_model(encoder, data)
+    model = _ready.pop(_identity(encoder, data), None) or _load(encoder, data)
     method.install(model)
-    begun, spoken, step = deltas.start_folders(recipe), deltas.start_folders(recipe, target), snapshot_of(target)
+    begun, spoken, step = deltas.start_folders(recipe), deltas.start_folders(recipe, target), Target(target).step
     own = spoken != begun or step is not None
     deltas.load_start(begun, model, method, lambda name: not (own and method.swaps(name)))
     # It has all that a first task's run had trained.
@@ -128,6 +134,6 @@ def speaking(run: str | Path, encoder: str | Path, data: batches.Tokens, target:
     return model
 
 
-def pack(outcomes: Iterable[metrics.Outcome]) -> str:
+def pack(outcomes: Iterable[Outcome]) -> str:
     """Outcomes as text for a cell; `xlgrid.results.records.outcomes` reads them."""
     return base64.b64encode(zlib.compress(json.dumps(list(outcomes), separators=(",", ":")).encode(), 9)).decode()

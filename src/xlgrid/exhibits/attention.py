@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among, unknown_values
-from xlgrid.languages import parts
+from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among
+from xlgrid.languages.sources import Target
 from xlgrid.results.identity import Contrast
 from xlgrid.results.naming import Values
 
@@ -65,20 +65,23 @@ class Attention(Exhibit):
         both = {cell.run for cell in chosen if cell.target == other}
         return [Contrast(*cell[:-1], other, cell.seed) for cell in chosen if cell.target == target and cell.run in both]
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
-        yield from unknown_values(self.select, axes)
+    @property
+    def named_values(self) -> Mapping[Any, Sequence[object]]:
+        return self.select
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         if wrong := list(not_among("targets", "target", self.targets, axes["target"])):
             yield from wrong
             return
-        contexts = [parts(target)[0] for target in self.targets]
+        contexts = [Target(target).languages[0] for target in self.targets]
         if contexts[0] != contexts[1]:
             yield (
                 "targets: attention is compared over the tokens of one context, got contexts in "
                 f"{' and '.join(contexts)}: name pairs such as {contexts[0]}-X"
             )
-        elif not self.contrasts(planned):
+
+    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
+        if not self.contrasts(planned):
             yield f"select: no run that it selects has both targets, {' and '.join(self.targets)}, in the grids"
 
     def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.exhibits.exhibit import OfCells, StudyView
+from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +44,7 @@ class Best(OfCells):
 
         chosen = stats.select(cells, self.select)
         trained = [
-            target in source.split("+") for source, target in zip(chosen["source"], chosen["target"], strict=True)
+            target in Source(source).parts for source, target in zip(chosen["source"], chosen["target"], strict=True)
         ]
         others = chosen[[not on_target for on_target in trained]]
         if others.empty:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from xlgrid.languages.sources import Source
+
 
 @dataclass(frozen=True)
 class Block:
@@ -27,15 +29,17 @@ def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequenc
         among: all labels of the figure, so that both axes get one order and one pivot language; default `codes`.
     """
     among = list(dict.fromkeys(codes if among is None else among))
-    pairs = [part.split("-") for part in dict.fromkeys("+".join(among).split("+")) if "-" in part]
+    parts = dict.fromkeys(part for code in among for part in Source(code).parts)
+    pairs = [part.languages for part in parts if part.is_pair]
     pivot = Counter(code for pair in pairs for code in pair).most_common(1)[0][0] if pairs else ""
     directions = [f"{pivot}-X", f"X-{pivot}", "other pairs"]
 
     def place(code: str) -> tuple[str, str]:
-        if "+" in code:
+        part, *others = Source(code).parts
+        if others:
             return "mixed", ""
-        if "-" in code:
-            context, _, question = code.partition("-")
+        if part.is_pair:
+            context, question = part.languages
             return directions[0 if context == pivot else 1 if question == pivot else 2], ""
         language = languages.get(code)
         return (language.family, language.script) if language else ("other", "")
@@ -45,14 +49,15 @@ def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequenc
 
     def rank(code: str) -> tuple[int, ...]:
         family, script = place(code)
-        if "+" in code:
+        part, *others = Source(code).parts
+        if others:
             return 2, among.index(code)
-        if "-" in code:
-            return 1, directions.index(family), *(order.get(part, len(order)) for part in code.split("-"))
+        if part.is_pair:
+            return 1, directions.index(family), *(order.get(end, len(order)) for end in part.languages)
         return 0, families.index(family), places.index((family, script)), among.index(code)
 
     order: dict[str, int] = {}
-    order |= {code: i for i, code in enumerate(sorted((c for c in among if not {"+", "-"} & set(c)), key=rank))}
+    order |= {code: i for i, code in enumerate(sorted((c for c in among if Source(c).languages == (c,)), key=rank))}
     members = groupby(sorted(codes, key=rank), key=place)
     return [Block(family, script, tuple(group)) for (family, script), group in members]
 

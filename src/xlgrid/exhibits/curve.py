@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from xlgrid.results.identity import Cell
 
 
 class Curve(OfCells):
@@ -45,10 +44,7 @@ class Curve(OfCells):
     def shows_snapshots(self) -> bool:
         return self.x == "snapshot"
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
-        yield from super().problems(study, axes, planned)
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from not_among("x", "axis", [self.x], ["step", "snapshot"])
 
     def draw(

@@ -13,7 +13,6 @@ from pydantic import Field
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
-from xlgrid.languages.sources import snapshot_of
 from xlgrid.results.naming import Published, Values
 
 if TYPE_CHECKING:
@@ -100,15 +99,21 @@ class Exhibit(Strict):
         """Everything in the study that the exhibit's files depend on beside results, as JSON: a change renders it again."""
         return [self.model_dump_json()]
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
-        """The exhibit's mistakes, each as `key: what is wrong`.
+    @property
+    def named_values(self) -> Mapping[Any, Sequence[object]]:
+        """Axis -> the values that the exhibit selects, which the grids of the study must have."""
+        return {}
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        """The exhibit's mistakes beside its `named_values`, each as `key: what is wrong`.
 
         Args:
             axes: the values of each axis of the study's grids, and its metrics.
-            planned: the cells of the study.
         """
+        yield from ()
+
+    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
+        """The mistakes that only the planned cells show, each as `key: what is wrong`."""
         yield from ()
 
     @abstractmethod
@@ -170,14 +175,13 @@ class OfCells(Exhibit):
         return False
 
     def cells(self, planned: Iterable["Cell"]) -> list["Cell"]:
-        chosen = [cell for cell in planned if (snapshot_of(cell.target) is not None) == self.shows_snapshots]
+        chosen = [cell for cell in planned if (cell.target.step is not None) == self.shows_snapshots]
         select = self.selected
         return [cell for cell in chosen if all(getattr(cell.shown, axis) in select[axis] for axis in select)]
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
-        yield from unknown_values(self.select, axes)
+    @property
+    def named_values(self) -> Mapping[Any, Sequence[object]]:
+        return self.select
 
     def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
         from xlgrid.results import records
@@ -239,12 +243,6 @@ class Compared(OfCells):
         text = compared.to_csv(index=False, lineterminator="\n"), printing.markdown(both), printing.html(both)
         for suffix, contents in zip(COMPARISON, text, strict=True):
             write_text(Path(folder) / f"{name}{suffix}", contents)
-
-
-def unknown_values(select: Mapping[Any, Sequence[object]], known: Mapping[str, Sequence[object]]) -> Iterator[str]:
-    """A sentence for each selected value that is not among the known values of its axis."""
-    for axis, values in select.items():
-        yield from not_among(f"select.{axis}", axis, values, known[axis])
 
 
 def not_among(key: str, what: str, values: Iterable[object], known: Iterable[object]) -> Iterator[str]:

@@ -9,12 +9,12 @@ from pydantic import Field, model_validator
 
 from xlgrid.exhibits.blocks import Block, by_family, by_group
 from xlgrid.exhibits.exhibit import Compared, StudyView, not_among
+from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from xlgrid.results.identity import Cell
 
 # Dark is the better end of the first, blue that of the second.
 SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
@@ -58,10 +58,7 @@ class Heatmap(Compared):
     def coined_names(self) -> dict[str, list[str]]:
         return {"method": ["-minus-".join(self.difference)]} if self.difference else {}
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
-        yield from super().problems(study, axes, planned)
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from not_among("difference" if self.difference else "method", "method", self._methods, study.methods)
         yield from not_among("blocks", "group of the study", self.blocks, study.groups)
 
@@ -224,7 +221,7 @@ def heatmap(
             ink = max(("white", "black"), key=lambda ink: plots.contrast(back, mpl.colors.to_rgb(ink)))
             text = number(entry.mean, digits) + ("†" if short else "")
             ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=points)
-        if str(entry.column) in str(entry.source).split("+"):
+        if str(entry.column) in Source(entry.source).parts:
             marks.add("trained")
             outline = Rectangle((x + 0.05, y + 0.05), 0.9, 0.9, fill=False, edgecolor="black", linewidth=1.6, zorder=4)
             ax.add_patch(outline)

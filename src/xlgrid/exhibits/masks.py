@@ -35,9 +35,7 @@ class Masks(Exhibit):
     def settings(self, study: StudyView) -> list[str]:
         return [*super().settings(study), *(study.methods[name].model_dump_json() for name in self.methods)]
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         from xlgrid.methods import MASKS, METHODS
 
         masked = [name for name, entry in study.methods.items() if METHODS[entry.base] in MASKS]
@@ -66,6 +64,7 @@ class Masks(Exhibit):
         import pandas as pd
         import torch
 
+        from xlgrid.base.arrays import Segments
         from xlgrid.methods import MASKS, make
 
         length = self.context + self.question
@@ -74,11 +73,11 @@ class Masks(Exhibit):
         rows: list[dict[str, Any]] = []
         for name in self.methods:
             method = make(methods[name].base, methods[name].options)
-            segments = np.array([self.context]), np.array([True]), length, torch.device("cpu")
+            segments = Segments(np.array([self.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
             # Drawing a figure must not change what others draw from this generator.
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
-                masks = method.arrange(*segments, training=True)["layout"].masks(length)
+                masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
             for which, mask in zip(MASKS[type(method)], masks, strict=False):
                 rows += [
                     {"method": name, "mask": which, "query": query, "key": key, "kept": int(mask[0, i, j])}

@@ -47,9 +47,7 @@ class Parameters(Exhibit):
         entries = [*(study.methods[name] for name in self.methods), *(study.encoders[name] for name in self.encoders)]
         return [*super().settings(study), *(entry.model_dump_json() for entry in entries)]
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from not_among("encoders", "encoder", self.encoders, study.encoders)
         yield from not_among("methods", "method", self.methods, study.methods)
 

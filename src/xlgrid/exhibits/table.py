@@ -13,7 +13,6 @@ from xlgrid.results.naming import as_tuple
 if TYPE_CHECKING:
     import pandas as pd
 
-    from xlgrid.results.identity import Cell
 
 Column = Literal["task", "encoder", "method", "source", "target", "seed", "metric", "group"]
 
@@ -87,10 +86,7 @@ class Table(Compared):
     def coined_names(self) -> dict[str, list[str]]:
         return {"group": list(self.groups)}
 
-    def problems(
-        self, study: StudyView, axes: Mapping[str, Sequence[object]], planned: Sequence["Cell"]
-    ) -> Iterator[str]:
-        yield from super().problems(study, axes, planned)
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         for group in self.groups:
             try:
                 study.belongs(group, str(axes["source"][0]), str(axes["target"][0]))

@@ -50,8 +50,3 @@ def language(code: str) -> Language:
         f"{unknown('language', code, dict.fromkeys([*natural_codes(), *_table()]))}; a row in "
         "src/xlgrid/languages/table.csv adds one; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
     )
-
-
-def parts(code: str) -> tuple[str, ...]:
-    """The languages of a target: one, or the context's and the question's of a pair such as `en-fr`."""
-    return tuple(code.split("-"))

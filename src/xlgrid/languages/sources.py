@@ -54,7 +54,8 @@ class Target(_Parsed):
         step: the step of the run on text whose weights are used (`Grid.snapshots`); None: those of its end.
 
     Raises:
-        ValueError: there are more than two languages, a code is empty, or the step is not a whole number from 1 up.
+        ValueError: there are more than two languages, a code is empty, languages are mixed, or the step is not a whole
+            number from 1 up.
     """
 
     languages: tuple[str, ...]
@@ -64,8 +65,10 @@ class Target(_Parsed):
     def _parse(cls, text: str) -> dict[str, Any]:
         data, at, step = text.partition("@")
         codes = tuple(data.split("-"))
-        if len(codes) > 2 or not all(codes):
-            raise ValueError(f"{text!r} is neither a language, such as en, nor a pair, context-question, such as en-fr")
+        if len(codes) > 2 or not all(codes) or "+" in data:
+            raise ValueError(
+                f"{text!r} is neither a language nor a pair, context-question: write for instance en, or en-fr"
+            )
         if at and not (step.isascii() and step.isdecimal() and not step.startswith("0")):
             raise ValueError(f"target {text!r}: after @ comes a step of its run on text, as in {data}@1000")
         return {"languages": codes, "step": int(step) if at else None}
@@ -74,6 +77,10 @@ class Target(_Parsed):
     def data(self) -> "Target":
         """The target without its step: what its data are named by, and what exhibits show."""
         return self if self.step is None else Target("-".join(self.languages))
+
+    def at(self, step: int) -> "Target":
+        """The target as of a step of its run on text: qu@1000."""
+        return Target(f"{self.data}@{step}")
 
     @property
     def is_pair(self) -> bool:
@@ -120,13 +127,3 @@ class Source(_Parsed):
     def aimed_at(self, target: Target) -> "Source":
         """The source of the run that is for this target only: en@qu."""
         return Source(f"{self.data}@{target}")
-
-
-def data_of(name: str) -> str:
-    """The source or target without what follows @."""
-    return name.partition("@")[0]
-
-
-def snapshot_of(target: str) -> int | None:
-    """The step of its run on text that a target is spoken as of; None: the end."""
-    return Target(target).step

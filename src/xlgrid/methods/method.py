@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.arrays import Flags, Ints
+from xlgrid.base.arrays import Segments
 
 if TYPE_CHECKING:
     import torch
@@ -26,15 +26,11 @@ class Method:
         """Whether training on the task changes the parameter called `name` (in `named_parameters` after `install`)."""
         return True
 
-    def arrange(
-        self, contexts: Ints, switched: Flags, length: int, device: "torch.device", training: bool
-    ) -> dict[str, Any]:
-        """What an installed model's forward gets besides a batch; what is random comes from torch's generator.
+    def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
+        """The arguments that an installed model's forward gets besides a batch; torch's generator draws random ones.
 
         Args:
-            contexts: tokens of each example's first segment.
-            switched: whether its segments are in two languages.
-            length: tokens of the longest example, to which the batch is padded.
+            segments: the segments of the batch's inputs, and their languages.
         """
         return {}
 

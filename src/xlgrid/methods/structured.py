@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from xlgrid.base.arrays import Flags, Ints
+from xlgrid.base.arrays import Segments
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.method import Method, check_choice
 
@@ -38,13 +38,11 @@ class StructuredDropout(Method):
     def trains(self, name: str) -> bool:
         return BitFit().trains(name) if self.tune == "bitfit" else True
 
-    def arrange(
-        self, contexts: Ints, switched: Flags, length: int, device: "torch.device", training: bool
-    ) -> dict[str, Any]:
+    def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
         """The kept cells of a switched input; evaluation sees everything."""
-        if not (training and switched.any()):
+        if not (training and segments.switched.any()):
             return {}
-        return {"layout": layout(contexts, switched, length, device, 1 - self.p_mask, bridge=self.bridge)}
+        return {"layout": layout(segments, device, 1 - self.p_mask, bridge=self.bridge)}
 
 
 @dataclass(frozen=True)
@@ -93,24 +91,24 @@ class CrossQuery(Method):
             self.swap == "weight+bias" and name.endswith(".query.cross.bias")
         )
 
-    def arrange(
-        self, contexts: Ints, switched: Flags, length: int, device: "torch.device", training: bool
-    ) -> dict[str, Any]:
-        if not switched.any():
+    def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
+        if not segments.switched.any():
             return {}
         share = 1 - self.p_mask if training or self.evaluate == "sampled" else 0.0
-        return {"layout": layout(contexts, switched, length, device, share, bridge=self.bridge, overlap=self.overlap)}
+        return {"layout": layout(segments, device, share, bridge=self.bridge, overlap=self.overlap)}
 
 
-def layout(contexts: Ints, switched: Flags, length: int, device: "torch.device", share: float, **options: Any) -> Any:
+def layout(segments: Segments, device: "torch.device", share: float, **options: Any) -> Any:
     """A batch's `xlgrid.methods.structured_attention.Layout`, with a share of the other kind's cells drawn by torch's generator."""
     import torch
 
     from xlgrid.methods.structured_attention import Layout
 
-    also = torch.rand(len(contexts), length, length, device=device) < share if share else None
-    first, second = (torch.from_numpy(array).to(device, non_blocking=True) for array in (contexts, switched))
-    return Layout(first, second, also, **options)
+    shape = len(segments.contexts), segments.length, segments.length
+    also = torch.rand(shape, device=device) < share if share else None
+    arrays = segments.contexts, segments.switched
+    contexts, switched = (torch.from_numpy(array).to(device, non_blocking=True) for array in arrays)
+    return Layout(contexts, switched, also, **options)
 
 
 def check_share(method: StructuredDropout | CrossQuery) -> None:

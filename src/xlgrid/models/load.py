@@ -7,60 +7,41 @@ of `FAMILIES`.
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.heads import Head
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedConfig, PreTrainedModel
 
-# Model types whose classes are named after one stem; others go through the slower Auto classes.
+# Model types and the stem of their classes' names; others go through the slower Auto classes.
 FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "distilbert": "DistilBert"}
-HEADS = {
-    "sequence": "SequenceClassification",
-    "token": "TokenClassification",
-    "span": "QuestionAnswering",
-    "choice": "MultipleChoice",
-    "mlm": "MaskedLM",
-}
 
 
-def model_class(kind: str | None, head: str) -> Any:
-    """The class of transformers for an encoder of a model type with a head out of `HEADS`."""
+def model_class(model_type: str | None, head: Head) -> Any:
+    """The class of transformers for an encoder of a model type with a head."""
     import transformers
 
-    return getattr(transformers, f"{FAMILIES.get(kind or '', 'AutoModel')}For{HEADS[head]}")
+    return getattr(transformers, f"{FAMILIES.get(model_type or '', 'AutoModel')}For{head.model_suffix}")
 
 
-def shapes(config: "PreTrainedConfig", head: str) -> "PreTrainedModel":
-    """A model with such a head whose parameters have names and shapes but no numbers (they are on torch's meta device)."""
+def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
+    """A model with a head whose parameters have names and shapes but no numbers (they are on torch's meta device)."""
     import torch
 
-    made = model_class(config.model_type, head)
+    maker = model_class(config.model_type, head)
     with torch.device("meta"):
-        return made(config) if config.model_type in FAMILIES else made.from_config(config)
+        return maker(config) if config.model_type in FAMILIES else maker.from_config(config)
 
 
-def head_settings(head: str, labels: int) -> dict[str, int]:
-    """What a configuration says of a head; that of `choice` gives one score to each input, however many there are."""
-    if head == "span":
-        # Of a start and of an end.
-        return {"num_labels": 2}
-    return {"num_labels": labels} if head in ("sequence", "token") else {}
+def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | None = None) -> "PreTrainedModel":
+    """The encoder in the folder `encoder`, in fp32, with a head.
 
+    Torch's generator draws the weights of a new head. The language-modelling head is the encoder's own.
 
-class Headed(Protocol):
-    """What tokens say of the head that their model has: a key of `HEADS`, and its labels."""
-
-    @property
-    def head(self) -> str: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-
-def load_model(encoder: str | Path, tokens: Headed, dropout: float | None = None) -> "PreTrainedModel":
-    """The encoder in `encoder`, in fp32, with a fresh head for the labels of `tokens`, from torch's generator as it is;
-    for text, with its own language-modelling head.
+    Args:
+        labels: the number of the task's labels.
+        dropout: replaces the rates in the encoder's configuration.
 
     Raises:
         FileNotFoundError: the folder lacks a file.
@@ -78,13 +59,13 @@ def load_model(encoder: str | Path, tokens: Headed, dropout: float | None = None
     transformers.logging.disable_progress_bar()
     try:
         written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        kind = written.get("model_type")
-        maker = model_class(kind, tokens.head)
+        model_type = written.get("model_type")
+        maker = model_class(model_type, head)
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-        changes: dict[str, Any] = {"dtype": torch.float32, **head_settings(tokens.head, len(tokens.names))}
+        changes: dict[str, Any] = {"dtype": torch.float32, **head.settings(labels)}
         if dropout is not None:
             changes |= {
-                rate: dropout for rate in rates if rate in written or (kind != "distilbert" and "_prob" in rate)
+                rate: dropout for rate in rates if rate in written or (model_type != "distilbert" and "_prob" in rate)
             }
             changes["classifier_dropout"] = dropout
         return maker.from_pretrained(folder, local_files_only=True, **changes)
@@ -123,10 +104,5 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
 
 
 def has_segments(model: "PreTrainedModel") -> bool:
-    """Whether the encoder tells a first segment from a second."""
+    """Whether the encoder has an embedding for tokens of the second segment."""
     return getattr(model.config, "type_vocab_size", 1) > 1
-
-
-def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
-    """What makes logits over the vocabulary of a language model's states; None if it is none."""
-    return getattr(model, "cls", None) or getattr(model, "lm_head", None)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xlgrid.data import batches
+from xlgrid.heads import HEADS, Head
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
 from xlgrid.models import deltas
-from xlgrid.models import load as heads
+from xlgrid.models.load import shapes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -46,7 +46,7 @@ class Count(NamedTuple):
         stored: those that a run keeps in its `delta.safetensors`: what is trained, and a task's head.
         total: all of them.
         passed: those that every token is multiplied by: the layers of the encoder, not its embeddings, pooler or
-            classifier; of a language model, a share `batches.MASKED` of its output embeddings.
+            classifier; of a language model, the share `Head.output_share` of its output embeddings.
         passed_trained: as many of these as training changes.
     """
 
@@ -111,22 +111,22 @@ def configuration(study: "Study", encoder: str) -> "PreTrainedConfig":
 
 
 def count(
-    config: "PreTrainedConfig", head: str, labels: int, base: str, options: Mapping[str, float | int | str | bool]
+    config: "PreTrainedConfig", head: Head, labels: int, base: str, options: Mapping[str, float | int | str | bool]
 ) -> Count:
     """Count what a method trains, stores and computes with.
 
     Args:
-        head: of the task, one of `heads.HEADS`.
-        labels: of the task; not asked for text.
+        head: the task's head.
+        labels: the number of the task's labels; text has none.
         base, options: of the method, see `xlgrid.methods.make`.
 
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
     """
     method = make(base, options)
-    for name, value in heads.head_settings(head, labels).items():
+    for name, value in head.settings(labels).items():
         setattr(config, name, value)
-    model = heads.shapes(config, head)
+    model = shapes(config, head)
     method.install(model)
     parameters = dict(model.named_parameters())
     passed = {
@@ -134,10 +134,10 @@ def count(
         for name, p in parameters.items()
         if name.startswith(model.base_model_prefix) and "embeddings" not in name and not is_head(name)
     }
-    if head == "mlm":
-        # Tied to the embeddings of the input, whose name it may have.
+    if head.output_share:
+        # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
-        passed |= {name: batches.MASKED * p.numel() for name, p in parameters.items() if p is out}
+        passed |= {name: head.output_share * p.numel() for name, p in parameters.items() if p is out}
     return Count(
         trained=sum(p.numel() for name, p in parameters.items() if method.trains(name)),
         stored=sum(p.numel() for p in deltas.kept(model, method).values()),
@@ -156,7 +156,7 @@ def added(config: "PreTrainedConfig", base: str, options: Mapping[str, float | i
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
     """
-    model = heads.shapes(config, "token")
+    model = shapes(config, HEADS["token"])
     # By numbers, for a method may give a module another name.
     matrices, others = _split(model)
     encoder = sum(p.numel() for p in model.base_model.parameters())

@@ -1,42 +1,53 @@
-"""What of a study is done and under way, and why the rest is not."""
+"""The state of every cell and run of a study: done, under way, or failed, and for what reason."""
 
+import json
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from xlgrid.languages import parts
-from xlgrid.languages.sources import data_of
-from xlgrid.plan.grid import runs, starting_runs
+from xlgrid.plan import needs
+from xlgrid.plan.load import Plan
+from xlgrid.plan.products import main_file
 from xlgrid.report import ledger
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import Study
-from xlgrid.tasks import MLM
 
 WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
 
 
 class Failure(NamedTuple):
-    """A job that ended in an error: the file it should have made, why not, its log, and the executor's cluster, if any."""
+    """A job that ended in an error.
+
+    Attributes:
+        target: the file that the job should have made.
+        reason: why it did not.
+        log: the job's log.
+        cluster: where the executor ran the job; empty if another executor did.
+        damaged: files that must be deleted before the job can succeed.
+    """
 
     target: str
     reason: str
     log: str
     cluster: str = ""
+    damaged: tuple[str, ...] = ()
 
 
 class Overview(NamedTuple):
     """A study at one moment.
 
-    cells, runs: planned, runs on text and of first tasks among them -> state: done, running, training, queued, failed or
-        waiting; a cell that nothing is done for but its run has the run's state.
-    broken: cells that wait for a job that failed.
-    flight: jobs in the ledger, (rule, running or queued) -> number.
-    left: how much time is left, as a sentence; empty if nobody knows.
+    Attributes:
+        study: the name of the study.
+        cells, runs: every planned cell and run -> its state: done, running, training, queued, failed or waiting. A cell that
+            has not been submitted has the state of its run.
+        broken: the cells that wait for a job that failed, and that job.
+        flight: (rule, running or queued) -> the number of such jobs in the ledger.
+        left: a sentence on the time that is left; empty if it cannot be estimated.
     """
 
     study: str
@@ -45,51 +56,6 @@ class Overview(NamedTuple):
     broken: dict[Cell, Failure]
     flight: Counter[tuple[str, str]]
     left: str
-
-
-def jobs(study: Study, made: Cell | Run) -> Iterator[tuple[str, str]]:
-    """File and log of every job that a cell or run rests on, in the order in which the rules run them; its own is last."""
-    results, logs = f"results/{study.name}", f"results/{study.name}/logs"
-    sources, targets = data_of(made.source).split("+"), [data_of(made.target)] if isinstance(made, Cell) else []
-    # Read, not trained.
-    imported = made.task == MLM and study.methods[made.method].imported is not None
-    run = made.run if isinstance(made, Cell) else made
-    for start in dict.fromkeys([*starting_runs(study, run), *starting_runs(study, made)]):
-        yield from jobs(study, start)
-    if run.task == MLM and not imported:
-        for code in dict.fromkeys(code for source in sources for code in parts(source)):
-            yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
-    splits = [(code, split) for code in sources for split in ("train", "dev") if not imported]
-    splits += [(code, "test") for code in targets]
-    yield from dict.fromkeys(_data(study, made.task, splits) if run.task != MLM else ())
-    mini = study.encoders[made.encoder].mini
-    for code in mini.languages if mini else ():
-        yield f"{results}/text/{code}.parquet", f"{logs}/text/{code}.log"
-    yield f"{results}/encoders/{made.encoder}/model.safetensors", f"{logs}/encoders/{made.encoder}.log"
-    for code, split in splits:
-        name = made.task if run.task == MLM else study.entry(made.task, split)[0]
-        place = f"tokens/{name}/{made.encoder}/{code}"
-        log = place if run.task == MLM else f"{place}/{split}"
-        yield f"{results}/{place}/{split}.arrow", f"{logs}/{log}.log"
-    yield f"{run.folder}/run.json", f"{run.folder.replace(results, logs, 1)}.log"
-    if isinstance(made, Cell):
-        yield made.path, made.path.replace(results, logs, 1).replace(".json", ".log")
-
-
-def _data(study: Study, task: str, splits: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """File and log of the jobs that make data for a task's runs or cells, of languages and splits."""
-    made, fetched = [], []
-    for code, split in splits:
-        name, entry = study.entry(task, split)
-        place = f"data/{name}/{code}"
-        if entry.data is None:
-            # All splits at once.
-            made.append((f"data/{name}/meanings.parquet", f"data/{name}/meanings"))
-            fetched.append((f"{place}/test.parquet", place))
-        else:
-            fetched.append((f"{place}/{split}.parquet", f"{place}/{split}"))
-    for file, log in [*made, *fetched]:
-        yield f"results/{study.name}/{file}", f"results/{study.name}/logs/{log}.log"
 
 
 def last_error(text: str) -> str | None:
@@ -108,14 +74,14 @@ def failed_files(log: str | Path) -> set[str]:
     return {name for line in found for name in line.split(", ")}
 
 
-def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collection[str] = ()) -> Overview:
-    """What of a study is done and under way, and why cells do not exist: the first job on the way that failed, if any.
+def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overview:
+    """The state of every cell and run of a study; for a cell that does not exist, the first job on its way that failed.
 
     Args:
-        folder: the executor's ledger, see `xlgrid.report.ledger`; may be absent.
+        folder: the executor's ledger, see `xlgrid.report.ledger`; it need not exist.
         failed: files whose jobs are known to have failed, with or without a message in their log.
     """
-    root = f"results/{study.name}"
+    root = f"results/{plan.study.name}"
     # One listing of each folder: asking for every file is slow on a network file system.
     made = {f"{at}/{name}" for at, _, names in os.walk(root, followlinks=True) for name in names}
     known = ledger.read(folder, made)
@@ -133,16 +99,18 @@ def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collecti
             first = job.message.partition("\n")[0].strip()
             said = last_error(job.message) or said or ""
             reason = ": ".join(part for part in (job.cause, first, said if said not in first else "") if part)
-            return Failure(target, reason or "it failed without a message", job.log or log, job.cluster)
+            reason = reason or "it failed without a message"
+            return Failure(target, reason, job.log or log, job.cluster, _to_delete(reason))
         reason = said or ("it ended without a message: was it killed?" if target in failed else "")
-        return Failure(target, reason, log) if reason else None
+        return Failure(target, reason, log, damaged=_to_delete(reason)) if reason else None
 
-    def failure(one: Cell | Run) -> Failure | None:
-        for target, log in jobs(study, one):
+    def failure(result: Cell | Run) -> Failure | None:
+        for product in needs.rests_on(plan, result):
+            target = main_file(product)
             if target in made:
                 continue
             if target not in verdicts:
-                verdicts[target] = verdict(target, log)
+                verdicts[target] = verdict(target, needs.log(plan, product))
             if found := verdicts[target]:
                 return found
         return None
@@ -152,14 +120,18 @@ def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collecti
         return {"running": running, "queued": "queued"}.get(job.state if job else "", "waiting")
 
     trained: dict[Run, str] = {}
-    for run in runs(study, planned):
+    for run in plan.runs:
         result = f"{run.folder}/run.json"
         trained[run] = "done" if result in made else "failed" if failure(run) else state(result, "training")
     states: dict[Cell, str] = {}
     broken: dict[Cell, Failure] = {}
-    for cell in planned:
+    for cell in plan.cells:
         if (path := cell.path) in made:
-            states[cell] = "done"
+            if problem := _damage(path, *_version(path)):
+                job_log = needs.log(plan, cell)
+                states[cell], broken[cell] = "failed", Failure(path, problem, job_log, damaged=(path,))
+            else:
+                states[cell] = "done"
         elif found := failure(cell):
             states[cell], broken[cell] = "failed", found
         else:
@@ -175,7 +147,30 @@ def look(study: Study, planned: list[Cell], folder: str | Path, failed: Collecti
         runs_done = _mtimes([f"{run.folder}/run.json" for run, now in trained.items() if now == "done"])
         to_come = [sum(now not in ("done", "failed") for now in some.values()) for some in (states, trained)]
         left = time_left(time.time(), cells_done, to_come[0], runs_done, to_come[1])
-    return Overview(study.name, states, trained, broken, flight, left)
+    return Overview(plan.study.name, states, trained, broken, flight, left)
+
+
+def _version(path: str) -> tuple[int, int]:
+    """Numbers that change when a file does."""
+    stat = os.stat(path)
+    return stat.st_mtime_ns, stat.st_size
+
+
+# A file is read again only after it has changed.
+@cache
+def _damage(path: str, modified: int, size: int) -> str:
+    """What is wrong with the file of a cell; empty if nothing is."""
+    try:
+        cell = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        return f"{path} is damaged ({error})"
+    return "" if isinstance(cell, dict) and "scores" in cell else f"{path} is damaged (it has no `scores`)"
+
+
+def _to_delete(reason: str) -> tuple[str, ...]:
+    """The results that an error message tells people to delete."""
+    paths = re.findall(r"results/[^\s:,;()'\"]+", reason) if "delete" in reason else []
+    return tuple(path for path in dict.fromkeys(paths) if os.path.exists(path))
 
 
 def _mtimes(paths: list[str]) -> list[float]:

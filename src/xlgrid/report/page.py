@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from xlgrid.exhibits import plots
 from xlgrid.exhibits.sheet import number
+from xlgrid.languages.sources import Source
 
 RUN = ["task", "encoder", "method", "source", "seed"]
 # Folders of Snakemake's measurements, in the order of the work.
@@ -57,8 +58,8 @@ class Report:
 def load(study_file: str | Path, folder: str | Path) -> Report:
     """Read a study and whatever results it has in `folder` (`results/{study}`)."""
     from xlgrid.plan import grid
+    from xlgrid.plan.load import load_study
     from xlgrid.results import records
-    from xlgrid.study.schema import load_study
 
     study = load_study(Path(study_file))
     return Report(
@@ -448,8 +449,7 @@ def _listed(values: "pd.Series[Any]") -> str:
 
 def _codes(values: Iterable[Any]) -> list[str]:
     """The languages in sources and targets such as `en`, `en-fr` and `en+en-fr`, in the order of appearance."""
-    parts = (part for value in values for part in str(value).split("+"))
-    return list(dict.fromkeys(code for part in parts for code in part.split("-")))
+    return list(dict.fromkeys(code for value in values for code in Source(value).languages))
 
 
 def _td(texts: Iterable[str]) -> list[str]:

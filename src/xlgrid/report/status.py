@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
-from xlgrid.languages.sources import data_of
-from xlgrid.plan.grid import cells
+from xlgrid.plan.load import Plan
 from xlgrid.report.overview import Failure, Overview, look
-from xlgrid.study.schema import Study
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-# Where a job failed -> how to run it there again.
-HOW = {"slurm": "--profile slurm", "local": "--profile laptop"}
+# The cluster of a failed job -> the options of Snakemake with which to run it there again.
+OPTIONS = {"slurm": "--profile slurm", "local": "--profile laptop"}
 # State of a cell or run -> mark and colour. A box of a matrix has those of the first that any of its seeds is in.
 STATES = {
     "failed": ("✗", "red"),
@@ -40,7 +38,7 @@ def matrices(seen: Overview, width: int) -> Iterator["Table | Text"]:
 
     groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell, state in seen.cells.items():
-        groups[cell.task, cell.encoder, cell.method][data_of(cell.source), cell.target].append(state)
+        groups[cell.task, cell.encoder, cell.method][cell.source.data, cell.target].append(state)
     for names, boxes in groups.items():
         sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*boxes, strict=True))
         shown = {place: _box(states) for place, states in boxes.items()}
@@ -112,14 +110,22 @@ def failures(seen: Overview, together: bool) -> list[str]:
     texts = []
     for group in groups.values():
         first, number = group[0], sum(waiting[failure] for failure in group)
-        # The command without targets makes all that is missing.
-        targets = f" -- {' '.join(failure.target for failure in group)}" if len(group) <= 10 else ""
         more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
         texts.append(
             f"{first.target}{more} ({number:,} cells wait for {'them' if more else 'it'})\n  reason: {first.reason}\n"
-            f"  log: {first.log}\n  again: snakemake {HOW.get(first.cluster, '--cores all')} --config study={seen.study}{targets}"
+            f"  log: {first.log}\n  again: {_again(seen.study, group)}"
         )
     return texts
+
+
+def _again(study: str, group: list[Failure]) -> str:
+    """The command that deletes damaged files and runs the failed jobs again."""
+    damaged = dict.fromkeys(path for failure in group for path in failure.damaged)
+    delete = f"rm -r {' '.join(damaged)} && " if damaged else ""
+    # A report needs everything, and its name is shorter than those of very many files.
+    targets = [failure.target for failure in group] if len(group) <= 10 else [f"results/{study}/report.html"]
+    options = OPTIONS.get(group[0].cluster, "--cores all --rerun-incomplete")
+    return f"{delete}snakemake {options} -- {' '.join(targets)}"
 
 
 def show(seen: Overview, report: Path | None = None) -> None:
@@ -134,24 +140,27 @@ def show(seen: Overview, report: Path | None = None) -> None:
         write_text(report, "\n\n".join(failures(seen, together=False)) + "\n")
 
 
-def watch(study: Study, folder: str | Path, seconds: float) -> None:
-    """Show the totals, failures and matrices anew every so many seconds, until all cells are done or Ctrl-C is pressed.
+def watch(plan: Plan, folder: str | Path, seconds: float) -> None:
+    """Show totals, failures and matrices again and again, until all cells are done or a person presses Ctrl-C.
 
     Args:
         folder: the executor's ledger.
+        seconds: the time between two looks.
     """
     from rich.console import Group
     from rich.live import Live
     from rich.text import Text
 
-    planned, terminal, seen = cells(study), console(), None
+    terminal, seen = console(), None
     with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False, screen=True) as live:
         while not seen or set(seen.cells.values()) != {"done"}:
             if seen:
                 time.sleep(seconds)
-            seen = look(study, planned, folder)
+            seen = look(plan, folder)
             # What does not fit the terminal is cut at its bottom, and the order of these is that of how much they say.
-            head = Text(f"{study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim")
+            head = Text(
+                f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim"
+            )
             broken = [
                 Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
                 for text in failures(seen, together=True)[:5]

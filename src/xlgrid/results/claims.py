@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from xlgrid.base.settings import Strict
-from xlgrid.languages.sources import snapshot_of
 from xlgrid.results.naming import Values
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
     named = set(claim.sides[0].axes)
     # Groups are of sources and targets: sides that name one differ in targets.
     paired = [axis for axis in PAIRED if axis not in named and not (axis == "target" and "group" in named)]
-    chosen = _select([cell for cell in cells if snapshot_of(cell.target) is None], claim.select, belongs)
+    chosen = _select([cell for cell in cells if cell.target.step is None], claim.select, belongs)
     # (seed, the values of `paired`) -> the cells of each side.
     pairs: dict[tuple[int, tuple[str, ...]], list[list[Cell]]] = defaultdict(lambda: [[] for _ in claim.sides])
     for at, side in enumerate(claim.sides):

@@ -3,36 +3,71 @@
 Only identity stands in a path, so that a path says what the file holds, and `parse` reads the identity back.
 """
 
+import re
+from contextlib import suppress
 from typing import NamedTuple
 
-from xlgrid.languages.sources import data_of
+from xlgrid.languages.sources import Source, Target
 
 
-class Run(NamedTuple):
-    """One training. The source is a language, a pair, a mix, or one of these for a target (`en@qu`)."""
-
+class _RunAxes(NamedTuple):
     study: str
     task: str
     encoder: str
     method: str
-    source: str
+    source: Source
     seed: int
+
+
+class _CellAxes(NamedTuple):
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    target: Target
+    seed: int
+
+
+class _ContrastAxes(NamedTuple):
+    study: str
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    target: Target
+    other: Target
+    seed: int
+
+
+class Run(_RunAxes):
+    """One training. The source is a language, a pair, a mix, or one of these for a target (`en@qu`).
+
+    Raises:
+        ValueError: the source cannot be parsed.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int) -> "Run":
+        return super().__new__(cls, study, task, encoder, method, Source(source), seed)
 
     @property
     def folder(self) -> str:
         return f"results/{self.study}/runs/{self.task}/{self.encoder}/{self.method}/{self.source}/seed{self.seed}"
 
 
-class Cell(NamedTuple):
-    """One evaluation: a run on a target. The target is a language or a pair, or one of these as of a step (`qu@1000`)."""
+class Cell(_CellAxes):
+    """One evaluation: a run on a target. The target is a language or a pair, or one of these as of a step (`qu@1000`).
 
-    study: str
-    task: str
-    encoder: str
-    method: str
-    source: str
-    target: str
-    seed: int
+    Raises:
+        ValueError: the source or the target cannot be parsed.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, target: str, seed: int) -> "Cell":
+        return super().__new__(cls, study, task, encoder, method, Source(source), Target(target), seed)
 
     @property
     def run(self) -> Run:
@@ -42,9 +77,9 @@ class Cell(NamedTuple):
     def shown(self) -> "Cell":
         """The cell as exhibits and claims name it: source and target without what follows @."""
         # Every exhibit asks this of every cell, so the common case returns at once.
-        if "@" not in self.source and "@" not in self.target:
+        if self.source.for_target is None and self.target.step is None:
             return self
-        return self._replace(source=data_of(self.source), target=data_of(self.target))
+        return self._replace(source=self.source.data, target=self.target.data)
 
     @property
     def encoder_folder(self) -> str:
@@ -52,7 +87,7 @@ class Cell(NamedTuple):
 
     @property
     def tokens(self) -> str:
-        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{data_of(self.target)}/test.arrow"
+        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{self.target.data}/test.arrow"
 
     @property
     def path(self) -> str:
@@ -60,22 +95,25 @@ class Cell(NamedTuple):
         return f"results/{self.study}/cells/{middle}/seed{self.seed}.json"
 
 
-class Contrast(NamedTuple):
-    """The comparison of a run's attention on two targets."""
+class Contrast(_ContrastAxes):
+    """The comparison of a run's attention on two targets.
 
-    study: str
-    task: str
-    encoder: str
-    method: str
-    source: str
-    target: str
-    other: str
-    seed: int
+    Raises:
+        ValueError: the source or a target cannot be parsed.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, study: str, task: str, encoder: str, method: str, source: str, target: str, other: str, seed: int
+    ) -> "Contrast":
+        targets = Target(target), Target(other)
+        return super().__new__(cls, study, task, encoder, method, Source(source), *targets, seed)
 
     @property
     def cells(self) -> tuple[Cell, Cell]:
         """The cells of the two targets."""
-        cell = Cell(*self[:5], self.target, self.seed)
+        cell = Cell(self.study, self.task, self.encoder, self.method, self.source, self.target, self.seed)
         return cell, cell._replace(target=self.other)
 
     @property
@@ -97,20 +135,19 @@ def parse(path: str) -> Run | Cell | Contrast:
     Raises:
         ValueError: the path is none of these.
     """
-    pieces = path.rstrip("/").split("/")
-    if pieces[0] == "results" and len(pieces) >= 8:
-        study, kind, *rest = pieces[1:]
-        length = {"cells": 6, "attention": 7}.get(kind)
-        if len(rest) == length and rest[-1].startswith("seed") and rest[-1].endswith(".json"):
-            seed = rest.pop().removeprefix("seed").removesuffix(".json")
-            if _is_seed(seed):
-                task, encoder, method, source, target, *other = rest
-                if other:
-                    return Contrast(study, task, encoder, method, source, target, other[0], int(seed))
-                return Cell(study, task, encoder, method, source, target, int(seed))
-        if kind == "runs" and len(rest) in (5, 6) and rest[4].startswith("seed") and _is_seed(rest[4][4:]):
-            task, encoder, method, source, seed = rest[:5]
-            return Run(study, task, encoder, method, source, int(seed[4:]))
+    path = path.rstrip("/")
+    pieces = path.split("/")
+    if pieces[0] == "results":
+        is_json = path.endswith(".json")
+        with suppress(ValueError):  # one of the languages cannot be a language, pair or mix
+            match pieces[1:]:
+                case [study, "cells", task, encoder, method, source, target, file] if is_json:
+                    return Cell(study, task, encoder, method, source, target, _seed(file.removesuffix(".json")))
+                case [study, "attention", task, encoder, method, source, target, other, file] if is_json:
+                    seed = _seed(file.removesuffix(".json"))
+                    return Contrast(study, task, encoder, method, source, target, other, seed)
+                case [study, "runs", task, encoder, method, source, folder, *files] if len(files) < 2:
+                    return Run(study, task, encoder, method, source, _seed(folder))
     raise ValueError(
         f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json, "
         "results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json "
@@ -118,5 +155,12 @@ def parse(path: str) -> Run | Cell | Contrast:
     )
 
 
-def _is_seed(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and str(int(text)) == text
+def _seed(name: str) -> int:
+    """The number in `seed7`.
+
+    Raises:
+        ValueError: the name is not written so.
+    """
+    if not re.fullmatch(r"seed(0|[1-9][0-9]*)", name):
+        raise ValueError(f"{name} is no seed: expected for instance seed7")
+    return int(name.removeprefix("seed"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.languages.sources import data_of, snapshot_of
+from xlgrid.languages.sources import Source, Target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,9 +111,9 @@ def read_cells(
 
 
 def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:
-    step = snapshot_of(identity["target"])
-    names = {axis: data_of(identity[axis]) for axis in ("source", "target")}
-    return names if step is None else {**names, "snapshot": step}
+    target = Target(identity["target"])
+    names = {"source": Source(identity["source"]).data, "target": target.data}
+    return names if target.step is None else {**names, "snapshot": target.step}
 
 
 def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
@@ -145,8 +145,8 @@ def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
         try:
             recipe = json.loads((run / "run.json").read_text(encoding="utf-8"))["recipe"]
             identity = {name: recipe[name] for name in CURVE if name not in ("step", "score")}
-            source, at, target = identity["source"].partition("@")
-            identity |= {"source": source, **({"target": target} if at else {})}
+            source = Source(identity["source"])
+            identity |= {"source": source.data, **({"target": source.for_target} if source.for_target else {})}
             for line in (run / "curve.jsonl").read_text(encoding="utf-8").splitlines():
                 point = json.loads(line)
                 rows.append({**identity, "step": point["step"], "score": point["score"], "run": str(run)})

@@ -4,10 +4,8 @@ Strict: an unknown or misspelt key is an error that names the file, the line and
 """
 
 import re
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import (
     AfterValidator,
     Field,
@@ -19,21 +17,18 @@ from pydantic import (
 )
 
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import Strict, plainly
+from xlgrid.base.settings import Seed, Strict, plainly
 from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import AnyExhibit
-from xlgrid.languages import Language, language, parts
-from xlgrid.languages.sources import data_of
+from xlgrid.languages import Language, language
+from xlgrid.languages.sources import Source, Target
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
-from xlgrid.study.checks import problems
-from xlgrid.tasks import MLM, task
+from xlgrid.study import groups
+from xlgrid.tasks import task
 from xlgrid.training.mini import MiniEncoder
 from xlgrid.training.recipe import Recipe, Start, Training
-
-# Where each key of a study stands: location -> (file, line).
-Lines = dict[tuple[str, ...], tuple[Path, int]]
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -47,12 +42,29 @@ def _name(value: str) -> str:
 Name = Annotated[str, AfterValidator(_name)]
 
 
+class Sizes(Strict):
+    """Numbers of examples in the splits of a task's data; text has no test set."""
+
+    train: PositiveInt
+    dev: PositiveInt
+    test: PositiveInt | None = None
+
+
 class TaskEntry(Strict):
-    """A task: its kind, and its settings where the data are generated, or where the data come from."""
+    """A task: its kind, and its settings where the data are generated, or where the data come from.
+
+    The data of a task of kind `mlm` are the texts of the study (`text`). Its runs are those with which other runs begin
+    (`start` of a method).
+    """
 
     kind: str = Field(description="key of xlgrid.tasks.TASKS")
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated")
+    examples: Sizes | None = Field(
+        None, description="sizes of data that are not generated; `xlgrid cost` alone asks for them"
+    )
+    examples_of: dict[str, Sizes] = Field({}, description="language or pair: its sizes, where they are not `examples`")
+    tokens: PositiveInt | None = Field(None, description="tokens of an example on average; `xlgrid cost` alone asks")
     max_length: PositiveInt = 512
     start: Name | None = Field(
         None,
@@ -85,9 +97,24 @@ class TaskEntry(Strict):
 
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
-        if self.data:
+        if self.data and not self.is_text:
             self.data.check_labels(task(self.kind))
         return self
+
+    @model_validator(mode="after")
+    def _text_is_text(self) -> Self:
+        wrong = [name for name in ("data", "start", "trained_on") if getattr(self, name)] if self.is_text else []
+        if wrong:
+            raise ValueError(
+                f"a task of kind {self.kind} takes the texts of the study, as `text` says, and begins with nothing: leave "
+                f"out {' and '.join(f'`{name}`' for name in wrong)}"
+            )
+        return self
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the data are the texts of the study, and a run masks and predicts their tokens."""
+        return task(self.kind).head.is_text
 
 
 class EncoderEntry(Strict):
@@ -173,7 +200,7 @@ class Grid(Strict):
     method: list[Name] = Field(min_length=1)
     source: list[str] = Field(min_length=1)
     target: list[str] = Field(min_length=1)
-    seed: list[NonNegativeInt] = Field(min_length=1)
+    seed: list[Seed] = Field(min_length=1)
     languages: list[str] = Field([], description="what the groups range over; absent: the study's languages")
     snapshots: list[PositiveInt] = Field(
         [],
@@ -210,45 +237,31 @@ class Study(Strict):
             return given
         return {name: {"base": name} | entry if isinstance(entry, dict) else entry for name, entry in given.items()}
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := problems(self):
-            raise ValueError("\n".join(found))
-        return self
-
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
 
         Groups range over the languages of `grid`, or of the study.
 
         Raises:
-            ValueError: no such language or group.
+            ValueError: there is no such language or group.
         """
-        codes = (grid.languages if grid else []) or self.languages
-        if value in self.groups:
-            return tuple(self.groups[value])
-        if value == "mono":
-            return tuple(codes)
-        if value.startswith(("family:", "script:")):
-            kind, _, name = value.partition(":")
-            known = {code: getattr(language(code), kind) for code in codes}
-            if name not in known.values():
-                raise ValueError(unknown(kind, name, known.values()))
-            return tuple(code for code in codes if known[code] == name)
-        if value.endswith("-X") and value[:-2] in codes:
-            return tuple(f"{value[:-2]}-{code}" for code in codes if code != value[:-2])
-        if value.startswith("X-") and value[2:] in codes:
-            return tuple(f"{code}-{value[2:]}" for code in codes if code != value[2:])
-        for part in value.split("+"):
-            if len(parts(part)) > 2:
-                raise ValueError(
-                    f"{part!r} is neither a language nor a pair, context-question, such as {codes[0]}-{codes[-1]}"
-                )
-            for code in parts(part):
-                if code not in codes:
-                    groups = ["mono", *(f"{c}-X" for c in codes), *(f"X-{c}" for c in codes), *self.groups]
-                    raise ValueError(unknown("language or group", code, [*codes, *groups]))
-        return (value,)
+        return groups.expand(value, (grid.languages if grid else []) or self.languages, self.groups)
+
+    def sources(self, grid: Grid) -> list[Source]:
+        """The sources of a grid, groups expanded.
+
+        Raises:
+            ValueError: as `expand`.
+        """
+        return [Source(text) for value in grid.source for text in self.expand(value, grid)]
+
+    def targets(self, grid: Grid) -> list[Target]:
+        """The targets of a grid, groups expanded, without `snapshots`.
+
+        Raises:
+            ValueError: as `expand`, or a target is a mix.
+        """
+        return [Target(text) for value in grid.target for text in self.expand(value, grid)]
 
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis: of groups of sources, the members.
@@ -260,48 +273,12 @@ class Study(Strict):
         return [one for value in given for one in self.expand(value)] if axis == "source" else given
 
     def belongs(self, group: str, source: str, target: str) -> bool:
-        """Whether a cell belongs to a group of an exhibit, named by its target or by how its target relates to its source.
-
-        `zero-shot:en-X` are the targets of `en-X` that are `zero-shot`, and so on.
+        """Whether a cell belongs to a group of an exhibit: see `xlgrid.study.groups.belongs`.
 
         Raises:
-            ValueError: no such group.
+            ValueError: there is no such group.
         """
-        trained = source.split("+")
-        known = {code for part in trained for code in parts(part)}
-        families = {language(code).family for code in known}
-        scripts = {language(code).script for code in known}
-        ends = parts(target)
-        relation = {
-            "all": True,
-            "in-language": target in trained,
-            "zero-shot": target not in trained,
-            "new-language": any(code not in known for code in ends),
-            "same-family": target not in trained and all(language(code).family in families for code in ends),
-            "other-family": any(language(code).family not in families for code in ends),
-            "same-script": target not in trained and all(language(code).script in scripts for code in ends),
-            "other-script": any(language(code).script not in scripts for code in ends),
-            "mono": len(ends) == 1,
-        }
-        if group in relation:
-            return relation[group]
-        if group in self.groups:
-            return target in self.groups[group]
-        narrowed, _, wide = group.partition(":")
-        if wide and narrowed in relation:
-            return self.belongs(wide, source, target) and relation[narrowed]
-        if group.startswith(("family:", "script:")):
-            kind, _, name = group.partition(":")
-            of = {getattr(each, kind) for each in self.languages_used().values()}
-            if name not in of:
-                raise ValueError(unknown(kind, name, sorted(of)))
-            return all(getattr(language(code), kind) == name for code in ends)
-        if group.endswith("-X") and group[:-2] in self.languages:
-            return len(ends) == 2 and ends[0] == group[:-2]
-        if group.startswith("X-") and group[2:] in self.languages:
-            return len(ends) == 2 and ends[1] == group[2:]
-        pairs = [f"{code}-X" for code in self.languages] + [f"X-{code}" for code in self.languages]
-        raise ValueError(unknown("group", group, [*relation, *self.groups, *pairs, "family:NAME", "script:NAME"]))
+        return groups.belongs(group, Source(source), Target(target), self.languages, self.groups)
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit, with the study's `published` where its own does not say.
@@ -317,7 +294,7 @@ class Study(Strict):
         of_study, of_exhibit = (
             naming.model_dump(exclude_unset=True) for naming in (self.published, exhibit.published_numbers)
         )
-        return exhibit.model_copy(update={"published": Published(**_merge(of_study, of_exhibit))})
+        return exhibit.model_copy(update={"published": Published(**merge(of_study, of_exhibit))})
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
@@ -340,115 +317,35 @@ class Study(Strict):
         Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
         """
         entry = self.methods[method]
-        identity = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": source}
-        matched = identity | {"source": data_of(source)}
+        axes = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": Source(source).data}
         settings: dict[str, Any] = {}
         for rule in self.training:
-            if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
+            if all(axes[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= rule.set
         return Recipe(
             study=self.name,
-            kind=MLM if task == MLM else self.tasks[task].kind,
+            task=task,
+            kind=self.tasks[task].kind,
+            encoder=encoder,
+            method=method,
+            base=entry.base,
             options=entry.options,
+            source=Source(source),
             seed=seed,
             training=Training(**settings),
-            start=entry.start if task != MLM else None,
-            first=self.tasks[task].start if task != MLM else None,
-            **identity,
+            start=entry.start,
+            first=self.tasks[task].start,
         )
 
 
-def load_study(path: str | Path) -> Study:
-    """Read a study file and what it extends.
-
-    Raises:
-        FileNotFoundError: no such study; names those that exist.
-        ValueError: the file is not a valid study; every problem with its file and line.
-    """
-    path = Path(path)
-    if not path.is_file():
-        others = sorted(p.stem for p in path.parent.glob("*.yaml"))
-        raise FileNotFoundError(f"no study file {path}: {unknown('study', path.stem, others)}")
-    raw, lines = _read(path)
-    try:
-        return Study(**{**raw, "name": path.stem})
-    except ValidationError as error:
-        problems = [line for problem in error.errors() for line in _explain(problem, lines, path)]
-        raise ValueError("\n".join(problems)) from None
-
-
-def _read(path: Path, seen: tuple[Path, ...] = ()) -> tuple[dict[str, Any], Lines]:
-    """The merged mapping of a study file and its parents, and where each key stands: location -> (file, line)."""
-    if path in seen:
-        raise ValueError(
-            f"{path}: studies extend one another in a circle: {' -> '.join(p.name for p in (*seen, path))}"
-        )
-    if not path.is_file():
-        others = sorted(p.stem for p in path.parent.glob("*.yaml"))
-        raise FileNotFoundError(f"{seen[-1]}: extends a study that is not there: {unknown('study', path.stem, others)}")
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not valid YAML: {error}") from None
-    if not isinstance(raw, dict):
-        raise ValueError(f"{path}: a study is a mapping (title: ..., grids: ...), got {type(raw).__name__}")
-    lines: Lines = {}
-    _locate(node, (), path, lines)
-    if "extends" in raw:
-        parent, above = _read(path.with_name(f"{raw['extends']}.yaml"), (*seen, path))
-        raw, lines = _merge(parent, raw), above | lines
-    return raw, lines
-
-
-def _merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """Mappings merge key by key; anything else, lists too, is replaced; a null deletes."""
+def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Merge two mappings key by key. Anything else, lists too, is replaced; a null deletes the key."""
     merged = dict(base)
     for key, value in change.items():
         if value is None:
             merged.pop(key, None)
         elif isinstance(value, dict) and isinstance(base.get(key), dict):
-            merged[key] = _merge(base[key], value)
+            merged[key] = merge(base[key], value)
         else:
             merged[key] = value
     return merged
-
-
-def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Lines) -> None:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            here = (*at, str(key.value))
-            if here in lines and lines[here][0] == path:
-                raise ValueError(
-                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here][1]})"
-                )
-            lines[here] = (path, key.start_mark.line + 1)
-            _locate(value, here, path, lines)
-    elif isinstance(node, yaml.SequenceNode):
-        for index, item in enumerate(node.value):
-            lines[(*at, str(index))] = (path, item.start_mark.line + 1)
-            _locate(item, (*at, str(index)), path, lines)
-
-
-def _explain(problem: Any, lines: Lines, path: Path) -> list[str]:
-    """One line per mistake, with file and line."""
-    place: tuple[str, ...] = ()
-    for part in map(str, problem["loc"]):
-        # Pydantic adds the kind of an exhibit or of data, which is no key of the file.
-        if (*place, part) in lines:
-            place = (*place, part)
-    text = problem["msg"].removeprefix("Value error, ")
-    if problem["type"] == "unknown_keys":
-        return [_placed((*place, key), told, lines, path) for key, told in problem["ctx"]["keys"].items()]
-    if problem["type"] == "missing":
-        return [_placed(place, f"`{problem['loc'][-1]}` is missing", lines, path)]
-    if not place:  # a problem of the whole study names its own places
-        places = {".".join(known): known for known in lines}
-        return [_placed(places.get(line.partition(": ")[0], ()), line, lines, path) for line in text.splitlines()]
-    return [_placed(place, text, lines, path)]
-
-
-def _placed(place: tuple[str, ...], text: str, lines: Lines, path: Path) -> str:
-    file, line = lines.get(place, (path, 1))
-    where = ".".join(place)
-    return f"{file}:{line}: {text if text.startswith(where) else f'{where}: {text}'}"

@@ -118,15 +118,12 @@ def lexicon(code: str, folder: Path | None = None) -> "Lexicon":
 
 
 @cache
-def lexicons(code: str) -> "tuple[Lexicon, Lexicon]":
-    """The lexicons of the context and of the question, for a language (`fr`, twice the same) or pair (`en-fr`).
+def lexicons(codes: tuple[str, ...]) -> "tuple[Lexicon, Lexicon]":
+    """The lexicons of the context and of the question, for one language, which is both, or for two.
 
     Raises:
-        ValueError: there is no such lexicon, or it is neither a language nor a pair.
+        ValueError: there is no such lexicon.
     """
-    codes = code.split("-")
-    if len(codes) > 2:
-        raise ValueError(f"{code!r} is neither a language nor a pair: expected for instance en, or en-fr")
     return lexicon(codes[0]), lexicon(codes[-1])
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import logic, natural
 from xlgrid.synthetic.logic import IS_A
 from xlgrid.tasks.ruletaker import speaks
@@ -87,7 +88,7 @@ class Example(NamedTuple):
 
 
 def group(options: Options) -> int:
-    """Every example may go into any split."""
+    """How many consecutive examples share a split: each one is independent."""
     return 1
 
 
@@ -208,14 +209,14 @@ def _modified(
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:
-    """One line of data in a language (`fr`) or pair (`en-fr`: context in English, statement in French).
+    """One row of data in a language (`fr`) or pair (`en-fr`: context in English, statement in French).
 
     The probe `context-only` empties the statement in all splits; tokenised, it is a second segment without tokens.
 
     Raises:
         ValueError: no such language.
     """
-    context, phrase = natural.lexicons(language)
+    context, phrase = natural.lexicons(Target(language).languages)
     return {
         "context": context.join(context.statement(fact) for fact in example.context),
         "phrase": "" if options.probe == "context-only" else phrase.statement(example.statement),

@@ -1,12 +1,14 @@
 """RuleTaker: does a question follow from facts and rules? (Clark et al. 2020; pairs: Foroutan et al. 2023)"""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from random import Random
 from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, theories
 from xlgrid.synthetic.theories import Example, TheoryOptions, from_json, to_json
 
@@ -18,13 +20,20 @@ _DEFAULT = TheoryOptions()
 
 
 class Options(Strict):
-    """What RuleTaker examples are made of; sizes of theories are explained at `TheoryOptions`."""
+    """Size and content of generated RuleTaker data; `TheoryOptions` explains the sizes of theories."""
 
     n: PositiveInt = Field(100_000, description="examples in all three splits")
-    max_depth: int = Field(0, ge=0, le=theories.MAX_DEPTH, description="depths 0 to this are equally frequent")
+    max_depth: int = Field(
+        0, ge=0, le=theories.MAX_DEPTH, description="proof depths from 0 to this one are equally frequent"
+    )
     seed: int = 0
     question_form: Literal["statement", "interrogative"] = "statement"
-    persons: int = Field(len(_DEFAULT.persons), ge=0, le=8, description="the first so many of the concepts")
+    persons: int = Field(
+        len(_DEFAULT.persons),
+        ge=0,
+        le=8,
+        description="use this many persons, the first ones of `natural.concepts`; likewise below",
+    )
     animals: int = Field(len(_DEFAULT.animals), ge=0, le=10)
     attributes: int = Field(len(_DEFAULT.attributes), ge=0, le=16)
     relations: int = Field(len(_DEFAULT.relations), ge=0, le=8)
@@ -47,31 +56,21 @@ class Options(Strict):
         """The options of the generator.
 
         Raises:
-            ValueError: sizes that do not go together.
+            ValueError: the sizes contradict one another.
         """
         known = natural.concepts()
-        words = {kind: getattr(known, kind)[: getattr(self, kind)] for kind in known._fields}
-        sizes = (
-            "facts",
-            "rules",
-            "conditions",
-            "entities",
-            "relational",
-            "negated_rules",
-            "negated_questions",
-            "unmentioned",
-        )
-        rest: dict[str, Any] = {name: getattr(self, name) for name in sizes}
-        return TheoryOptions(**words, **rest, questions_per_theory=self.questions_per_theory)
+        words: dict[str, Any] = {kind: getattr(known, kind)[: getattr(self, kind)] for kind in known._fields}
+        shared = [field.name for field in fields(TheoryOptions) if field.name not in words]
+        return TheoryOptions(**words, **{name: getattr(self, name) for name in shared})
 
 
 def speaks(code: str) -> bool:
-    """Natural languages have lexicons."""
+    """Whether the miniature is generated in a language: in every one that has a lexicon."""
     return code in natural.natural_codes()
 
 
 def group(options: Options) -> int:
-    """Consecutive examples that share a theory, which splits keep together."""
+    """How many consecutive examples share a split: those of one theory."""
     return options.questions_per_theory
 
 
@@ -81,15 +80,15 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:
-    """One line of data in a language (`fr`) or pair (`en-fr`: context in English, question in French).
+    """One row of data in a language (`fr`) or pair (`en-fr`: context in English, question in French).
 
-    The sentences of the context have one shuffled order, the same in every language. Besides COLUMNS there is `depth`,
-    the proof depth of the question, which data from the Hub lack.
+    The sentences of a context have one shuffled order in all languages. The row has a column `depth` beside COLUMNS, the
+    proof depth of the question; data from the Hub lack it.
 
     Raises:
         ValueError: no such language.
     """
-    context, question = natural.lexicons(language)
+    context, question = natural.lexicons(Target(language).languages)
     sentences = [context.statement(fact) for fact in example.theory.facts]
     sentences += [context.rule(rule) for rule in example.theory.rules]
     Random(to_json(example)).shuffle(sentences)

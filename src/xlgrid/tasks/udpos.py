@@ -1,4 +1,4 @@
-"""Universal parts of speech (de Marneffe et al. 2021; as in XTREME, Hu et al. 2020), told by artificial languages."""
+"""Universal parts of speech (de Marneffe et al. 2021; as in XTREME, Hu et al. 2020); the miniature is in artificial languages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ COLUMNS = ("tokens", "pos_tags")
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Fact]:
-    """Distinct facts, those of the training split first."""
+    """Distinct facts for splits of the given sizes, those of the training split first."""
     return draw(options, sizes, named=False)
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
-    """One sentence; `pos_tags` index LABELS.
+    """One sentence; `pos_tags` are indices into LABELS.
 
     Raises:
         ValueError: `language` is no artificial language.

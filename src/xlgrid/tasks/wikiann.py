@@ -1,4 +1,4 @@
-"""WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019), here told by artificial languages."""
+"""WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019); the miniature is in artificial languages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,58 +14,64 @@ __all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "gro
 
 LABELS = NER
 COLUMNS = ("tokens", "ner_tags", "langs", "spans")
-_SHARE = 0.8  # of the entities are for training where the others are held out
+# Share of the entities that training has if the others are held out.
+_TRAIN_SHARE = 0.8
 
 
 class Options(Strict):
-    """What sentences of artificial languages are made of; the dials are explained at `xlgrid.synthetic.artificial`."""
+    """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="sentences in all three splits")
     seed: int = 0
-    held_out_entities: bool = Field(False, description="dev and test mention only entities never seen in training")
+    held_out_entities: bool = Field(
+        False, description="dev and test mention only entities that training never mentions"
+    )
     overlap: float = Field(0.8, ge=0, le=1)
     loans: float = Field(0.1, ge=0, le=1)
     distance: float = Field(1.0, ge=0, le=1)
 
 
 def speaks(code: str) -> bool:
-    """Artificial languages tell the facts of their world."""
+    """Whether the miniature is generated in a language: in every artificial one."""
     return is_artificial(code)
 
 
 def group(options: Options) -> int:
-    """Every sentence may go into any split."""
+    """How many consecutive examples share a split: each one is independent."""
     return 1
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Fact]:
-    """Distinct facts, those of the training split first; every one mentions a named entity."""
+    """Distinct facts for splits of the given sizes, those of the training split first; each mentions a named entity."""
     return draw(options, sizes, named=True)
 
 
 def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
-    """Distinct facts for splits of the given sizes (train, then the others), with a named entity in each if `named`.
+    """Distinct facts for splits of the given sizes, those of the training split first; if `named`, each mentions an entity.
 
     Raises:
-        ValueError: the held-out entities cannot fill the splits with distinct facts.
+        ValueError: there are too few distinct facts about the entities of a split.
     """
     if not options.held_out_entities:
         return _distinct(sum(sizes), options.seed, (0.0, 1.0), named, set())
-    train = _distinct(sizes[0], options.seed, (0.0, _SHARE), named, set())
-    return train + _distinct(sum(sizes[1:]), options.seed, (_SHARE, 1.0), named, set(train))
+    train = _distinct(sizes[0], options.seed, (0.0, _TRAIN_SHARE), named, set())
+    return train + _distinct(sum(sizes[1:]), options.seed, (_TRAIN_SHARE, 1.0), named, set(train))
 
 
 def _distinct(n: int, seed: int, entities: tuple[float, float], named: bool, known: set[Fact]) -> list[Fact]:
+    """`n` distinct facts that are not in `known`, about the entities in a range of shares of all."""
     for factor in (2, 4, 8, 16):
         drawn = dict.fromkeys(world.facts(factor * n, seed, entities) if n else [])
         fresh = [fact for fact in drawn if fact not in known and (world.mentions(fact) or not named)]
         if len(fresh) >= n:
             return fresh[:n]
-    raise ValueError(f"only {len(fresh)} of {n} distinct facts found about {entities} of the entities: lower n")
+    raise ValueError(
+        f"only {len(fresh)} of {n} distinct facts exist about the entities from {entities[0]:.0%} to {entities[1]:.0%} of all: lower n"
+    )
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
-    """One sentence. `ner_tags` index LABELS; `spans` are written as in WikiANN ("PER: Ada Lovelace").
+    """One sentence. `ner_tags` are indices into LABELS; `spans` are written as in WikiANN ("PER: Ada Lovelace").
 
     Raises:
         ValueError: `language` is no artificial language.

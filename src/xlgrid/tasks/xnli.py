@@ -1,7 +1,7 @@
 """XNLI: does a hypothesis follow from a premise, contradict it, or neither? (Conneau et al. 2018)
 
-Pairs as in Foroutan et al. 2023, section 4.4: the premise in one language, the hypothesis in another. On the Hub,
-facebook/xnli has a configuration for each language, in which row i says the same, and numbers for labels:
+A pair has the premise in one language and the hypothesis in another, as in Foroutan et al. 2023, section 4.4. On the Hub,
+facebook/xnli has a configuration for each language, with parallel rows and numbers for labels:
 `data: {hub: facebook/xnli, name: "{language}", labels: {0: entailment, 1: neutral, 2: contradiction}}`.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, premises
 from xlgrid.synthetic.premises import LABELS, Example, Options, from_json, to_json
 
@@ -19,12 +20,12 @@ COLUMNS = ("premise", "hypothesis", "label")
 
 
 def speaks(code: str) -> bool:
-    """Natural languages have lexicons."""
+    """Whether the miniature is generated in a language: in every one that has a lexicon."""
     return code in natural.natural_codes()
 
 
 def group(options: Options) -> int:
-    """Consecutive examples that share a premise, which splits keep together: one of each label."""
+    """How many consecutive examples share a split: those of one premise, one for each label."""
     return len(LABELS)
 
 
@@ -34,15 +35,15 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:
-    """One line of data in a language (`fr`) or pair (`en-fr`: premise in English, hypothesis in French).
+    """One row of data in a language (`fr`) or pair (`en-fr`: premise in English, hypothesis in French).
 
-    The sentences of the premise have one shuffled order, the same in every language and for each of its hypotheses.
-    Besides COLUMNS there is `depth`, see `xlgrid.synthetic.premises.Example`, which data from the Hub lack.
+    The sentences of a premise have one shuffled order in all languages and for all its hypotheses. The row has a column
+    `depth` beside COLUMNS, see `xlgrid.synthetic.premises.Example`; data from the Hub lack it.
 
     Raises:
         ValueError: no such language.
     """
-    premise, hypothesis = natural.lexicons(language)
+    premise, hypothesis = natural.lexicons(Target(language).languages)
     sentences = [premise.statement(fact) for fact in example.facts] + [premise.rule(rule) for rule in example.rules]
     Random(json.dumps([example.facts, example.rules])).shuffle(sentences)
     return {

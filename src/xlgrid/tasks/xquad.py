@@ -1,9 +1,9 @@
-"""XQuAD: the span of a context that answers a question (Artetxe et al. 2020; SQuAD, Rajpurkar et al. 2016), here told by
-artificial languages: who, what or where was it in one of several facts?
+"""XQuAD: the span of a context that answers a question (Artetxe et al. 2020; SQuAD, Rajpurkar et al. 2016).
 
-Columns are those of the Hub's google/xquad and rajpurkar/squad, which XQuAD is trained on in English:
+The miniature is generated in artificial languages: a context states several facts, and the question asks who, what or
+where it was in one of them. Columns are those of the Hub's google/xquad and of rajpurkar/squad, the English training data:
 `data: {hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: &squad {hub: rajpurkar/squad,
-languages: [en]}, dev: *squad}`. In a pair (`qa1-qb1`) the context is in the first language and the question in the second.
+languages: [en]}, dev: *squad}`. A pair (`qa1-qb1`) has the context in the first language and the question in the second.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from xlgrid.languages import parts
+from xlgrid.languages.sources import Target
 from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.world import Fact, Phrase
@@ -25,21 +25,21 @@ __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "ro
 
 LABELS = ()
 COLUMNS = ("id", "context", "question", "answers")
-# What asks for a named entity, by its type.
-ASKS = {"PER": "who", "LOC": "where", "ORG": "what"}
-# Contexts of a split take their facts from so many for each of their sentences, and some more.
-_POOL, _MORE = 2, 60
+# Type of a named entity -> the question word that asks for it.
+QUESTION_WORDS = {"PER": "who", "LOC": "where", "ORG": "what"}
+# A split draws this many facts for each sentence of its contexts, and this many more.
+_FACTS_PER_SENTENCE, _MORE_FACTS = 2, 60
 
 
 class Options(wikiann.Options):
-    """What contexts of artificial languages are made of; the dials are explained at `xlgrid.synthetic.artificial`."""
+    """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: int = Field(10_000, gt=0, description="questions in all three splits, one for each context")
-    sentences: int = Field(3, ge=1, le=8, description="facts of a context, no two with one verb")
+    sentences: int = Field(3, ge=1, le=8, description="facts of a context, each with another verb")
 
 
 class Question(NamedTuple):
-    """Facts of a context, the number of the one asked about, and the named entity of it that is asked for."""
+    """The facts of a context, the index of the fact that the question is about, and the named entity that it asks for."""
 
     facts: tuple[Fact, ...]
     asked: int
@@ -50,75 +50,78 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
     """`sum(sizes)` questions, those of the training split first; no two splits share a fact.
 
     Raises:
-        ValueError: there are too few facts for so many.
+        ValueError: there are too few facts for this many questions.
     """
-    pools = [size * options.sentences * _POOL + _MORE if size else 0 for size in sizes]
+    pools = [size * options.sentences * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
     facts = wikiann.draw(options, pools, named=True)
     rng = Random(f"xquad {options.seed}")
-    found: list[Question] = []
-    for size, pool in zip(sizes, pools, strict=True):
-        told, facts = facts[:pool], facts[pool:]
-        asked = [(fact, name) for fact in told if (name := _asked_for(fact, rng))]
-        if len(asked) < size:
-            raise ValueError(f"only {len(asked)} of {pool} facts can be asked about, {size} are needed: lower n")
-        found += [_among(fact, name, told, options.sentences, rng) for fact, name in asked[:size]]
-    return found
+    questions: list[Question] = []
+    for size, n_facts in zip(sizes, pools, strict=True):
+        pool, facts = facts[:n_facts], facts[n_facts:]
+        askable = [(fact, name) for fact in pool if (name := _entity_to_ask_for(fact, rng))]
+        if len(askable) < size:
+            raise ValueError(f"only {len(askable)} of {len(pool)} facts can be asked about, {size} are needed: lower n")
+        questions += [_in_context(fact, name, pool, options.sentences, rng) for fact, name in askable[:size]]
+    return questions
 
 
-def _asked_for(fact: Fact, rng: Random) -> str | None:
-    """A named entity of a fact that a question can ask for: it is there once, and there is more to know it by."""
-    own = [phrase for phrase in (*fact.agents, fact.patient, *(phrase for _, phrase in fact.obliques)) if phrase]
-    named = world.mentions(fact)
-    known = world.entities()
-    names = [phrase.head for phrase in own if phrase.head in known and named.count(phrase.head) == 1]
-    return rng.choice(names) if names and len(own) > 1 and not fact.content else None
+def _entity_to_ask_for(fact: Fact, rng: Random) -> str | None:
+    """A named entity that a question about a fact can ask for.
+
+    The fact mentions the entity once, and has another argument, by which a reader can identify the fact.
+    """
+    arguments = [phrase for phrase in (*fact.agents, fact.patient, *(phrase for _, phrase in fact.obliques)) if phrase]
+    mentioned = world.mentions(fact)
+    entities = world.entities()
+    names = [phrase.head for phrase in arguments if phrase.head in entities and mentioned.count(phrase.head) == 1]
+    return rng.choice(names) if names and len(arguments) > 1 and not fact.content else None
 
 
-def _among(fact: Fact, name: str, told: Sequence[Fact], sentences: int, rng: Random) -> Question:
-    """A question about a fact, in a context with others that have other verbs, in random order."""
+def _in_context(fact: Fact, entity: str, pool: Sequence[Fact], sentences: int, rng: Random) -> Question:
+    """A question about a fact, in a context with other facts of the pool that have other verbs, in random order."""
     chosen = {fact.predicate: fact}
     while len(chosen) < sentences:
-        other = rng.choice(told)
+        other = rng.choice(pool)
         chosen.setdefault(other.predicate, other)
     facts = list(chosen.values())
     rng.shuffle(facts)
-    return Question(tuple(facts), facts.index(fact), name)
+    return Question(tuple(facts), facts.index(fact), entity)
 
 
 def row(question: Question, language: str, options: Options) -> dict[str, Any]:
-    """One question. The answer is the entity's name as the context has it, its ending included.
+    """One row of data. The answer is the entity's name as it stands in the context, with its ending.
 
     Raises:
         ValueError: `language` is no artificial language, or pair of them.
     """
-    told, asks = (
+    context_speaker, question_speaker = (
         artificial(code, options.overlap, options.loans, options.distance)
-        for code in (parts(language)[0], parts(language)[-1])
+        for code in (Target(language).languages[0], Target(language).languages[-1])
     )
     fact = question.facts[question.asked]
-    sentences = [told.sentence(each) for each in question.facts]
-    start, end = told.mention(fact, question.entity)
+    sentences = [context_speaker.sentence(each) for each in question.facts]
+    start, end = context_speaker.mention(fact, question.entity)
     before = sum(len(sentence) + 1 for sentence in sentences[: question.asked])
     answers = {"text": [sentences[question.asked][start:end]], "answer_start": [before + start]}
     return {
         "id": hashlib.sha256(to_json(question).encode()).hexdigest()[:16],
         "context": " ".join(sentences),
-        "question": asks.sentence(_with(fact, question.entity)),
+        "question": question_speaker.sentence(_with_question_word(fact, question.entity)),
         "answers": answers,
     }
 
 
-def _with(fact: Fact, entity: str) -> Fact:
-    """The fact with a question word in the place of an entity."""
-    word = ASKS[world.entities()[entity].type]
+def _with_question_word(fact: Fact, entity: str) -> Fact:
+    """The fact with a question word in place of an entity."""
+    word = QUESTION_WORDS[world.entities()[entity].type]
 
-    def put(phrase: Phrase) -> Phrase:
+    def replace(phrase: Phrase) -> Phrase:
         return Phrase(word) if phrase.head == entity else phrase
 
     return fact._replace(
-        agents=tuple(put(agent) for agent in fact.agents),
-        patient=fact.patient and put(fact.patient),
-        obliques=tuple((relation, put(phrase)) for relation, phrase in fact.obliques),
+        agents=tuple(replace(agent) for agent in fact.agents),
+        patient=fact.patient and replace(fact.patient),
+        obliques=tuple((relation, replace(phrase)) for relation, phrase in fact.obliques),
     )
 
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from xlgrid.data import lock as locks
+from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.methods.madx import MadX
-from xlgrid.models import load as heads
 from xlgrid.models import prediction
+from xlgrid.models.load import shapes
 from xlgrid.training import adapterhub
 from xlgrid.training.loop import fingerprint, write_results
 from xlgrid.training.recipe import Recipe
@@ -45,7 +46,7 @@ def import_adapter(
         raise ValueError(f"adapters go into methods of base madx, got {recipe.base}: name one in the recipe")
     if not (Path(encoder) / "config.json").is_file():
         raise FileNotFoundError(f"{encoder} has no config.json: make or fetch the encoder again")
-    model = heads.shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), "mlm")
+    model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), HEADS["mlm"])
     method.install(model)
     tensors = adapterhub.read(found, model, method)
     told = {

@@ -30,11 +30,9 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.base.files import whole, write_text
 from xlgrid.data import batches
-from xlgrid.heads import metrics
-from xlgrid.languages.sources import data_of
+from xlgrid.heads import HEADS
 from xlgrid.methods import make
-from xlgrid.models import deltas, prediction
-from xlgrid.models import load as heads
+from xlgrid.models import deltas, load, prediction
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Recipe, Training
 
@@ -89,7 +87,7 @@ class Loop:
         texts, first = deltas.start_folders(recipe), deltas.first_folders(recipe)
         begins = [path / deltas.DELTA for path in (*texts, *first)]
         self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begins])
-        codes = data_of(recipe.source).split("+")
+        codes = recipe.source.parts
         self.train, self.dev = (
             batches.mix(
                 [batches.read(path, code) for path, code in zip(paths, codes, strict=True)], self.settings.mix_seed
@@ -98,6 +96,8 @@ class Loop:
         )
         if not len(self.dev):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
+        self.head = HEADS[self.train.head]
+        self.metric, *_ = self.head.metrics(self.dev.label_names)
         self.device = prediction.default_device()
         if self.device.type == "cuda":
             torch.use_deterministic_algorithms(True, warn_only=True)
@@ -106,9 +106,11 @@ class Loop:
         random.seed(recipe.seed)
         np.random.seed(recipe.seed % 2**32)
         torch.manual_seed(recipe.seed)
-        self.model: PreTrainedModel = heads.load_model(encoder, self.train, self.settings.dropout)
+        self.model: PreTrainedModel = load.load_model(
+            encoder, self.head, len(self.train.label_names), self.settings.dropout
+        )
         if self.settings.head == "lm-head":
-            heads.head_of_lm(self.model, encoder)
+            load.head_of_lm(self.model, encoder)
         self.method.install(self.model)
         deltas.load_start(texts, self.model, self.method)
         deltas.load_first(first, self.model, self.method)
@@ -222,20 +224,17 @@ class Loop:
     def accumulate(self, parts: list[Ints]) -> float:
         """Add the gradients of a batch, part by part, to those of the weights; return its loss."""
         import torch
-        from torch.nn.functional import cross_entropy
 
         torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
-        segments = self.settings.segments and heads.has_segments(self.model)
-        inputs = [batches.collate(self.train, part, segments, self.device) for part in parts]
+        token_types = self.settings.segments and load.has_segments(self.model)
+        collated = [self.head.collate(self.train, part, token_types, self.device) for part in parts]
         extras = [prediction.extras(self.method, self.train, part, self.device, training=True) for part in parts]
-        # Over the whole batch, so that micro-batches change nothing but the order of sums.
-        labelled = max(1, sum(int((part["labels"] != -100).sum()) for part in inputs))
+        # The mean is over the whole batch, so that micro-batches change nothing but the order of sums.
+        terms = max(1, sum(map(self.head.terms, collated)))
         loss = 0.0
-        for part, extra in zip(inputs, extras, strict=True):
-            labels = part.pop("labels")
+        for batch, extra in zip(collated, extras, strict=True):
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-                logits, due = prediction.scores(self.model, part | extra, labels)
-            share = cross_entropy(logits.float(), due, reduction="sum") / labelled
+                share = self.head.loss(self.model, batch | extra) / terms
             share.backward()
             loss += float(share.detach())
         return loss
@@ -247,19 +246,20 @@ class Loop:
         # For methods whose evaluation has something random: the same whether it follows a step or an interruption.
         torch.manual_seed(self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
-        found = prediction.outcomes_on(
+        outcomes = prediction.outcomes_on(
             self.model, self.method, self.dev, budget, self.bf16, self.settings.segments, check
         )
         line = {
             "step": self.step,
             "loss": sum(self.losses) / max(1, len(self.losses)),
-            "score": metrics.metric(metrics.metric_of(self.dev.head, self.dev.names)).score(found),
+            "score": self.metric.score(outcomes),
             "lr": learning_rate(self.settings, self.step - 1, self.steps),
             "seconds": round(self.elapsed(), 3),
         }
         self.curve.append(line)
         self.losses = []
-        if line["score"] > self.best_score or self.settings.keep == "last":
+        first = self.best_step < 0
+        if first or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
             self.best_step, self.best_score = line["step"], line["score"]
             self.best = self.trained()
         _say(
@@ -344,11 +344,11 @@ class Loop:
         """Write the results and remove the state."""
         told = {
             "inputs": self.inputs,
-            "labels": list(self.train.names),
+            "labels": list(self.train.label_names),
             # Of the weights that are kept, be they the best or the last.
             "best_step": self.best_step,
             "dev_score": self.best_score,
-            "metric": metrics.metric_of(self.dev.head, self.dev.names),
+            "metric": self.metric.name,
             "steps": self.steps,
             # Less than the recipe asks for, where memory ran out.
             "micro_batch_tokens": self.limit,

@@ -4,11 +4,16 @@ With the files of its encoder and tokens, which it names only, it decides everyt
 """
 
 import hashlib
+import json
 from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
+from xlgrid.languages.sources import Source, Target
+
+# The settings of `Training` that change only how fast a run trains and how much of it is repeated after an interruption.
+PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 
 
 class Phase(Strict):
@@ -68,23 +73,26 @@ class Training(Strict):
 
 
 class Start(Strict):
-    """The run on text, of task `mlm`, whose weights a run begins with: one for all (`source`), one for each of some
+    """The run on text whose weights a run begins with: one for all (`source`), one for each of some
     languages or pairs (`pairs`) or, with neither, one for each language.
 
     Where there are several, `at` says whose it is. What Foroutan et al. 2023, section 4.2 leave open are `reverse` and
     `missing`, which go with `pairs`.
     """
 
+    task: str = Field(description="the task of the run on text, of kind `mlm`")
     method: str = Field(description="of the run on text")
-    source: str | None = Field(None, description="what it was trained on, where it is one for all")
-    pairs: tuple[str, ...] = Field((), description="languages or pairs that have one of their own, where not all have")
+    source: Source | None = Field(None, description="what it was trained on, where it is one for all")
+    pairs: tuple[Source, ...] = Field(
+        (), description="languages or pairs that have one of their own, where not all have"
+    )
     at: Literal["both", "source", "target"] = Field(
         "both",
         description="both: a run begins with its source's, and a cell speaks through its target's, of which it takes what "
         "`Method.swaps` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
         "begins with the target's",
     )
-    seed: int = Field(1, ge=0)
+    seed: Seed = 1
     reverse: Literal["same", "none"] = Field(
         "same", description="a target fr-en takes that of en-fr, or counts as missing"
     )
@@ -111,7 +119,7 @@ class Start(Strict):
             )
         return self
 
-    def of_source(self, source: str) -> str | None:
+    def of_source(self, source: Source) -> Source | None:
         """What the text run was trained on that runs on `source` begin with; None if `source` has no such pair.
 
         Raises:
@@ -119,20 +127,19 @@ class Start(Strict):
         """
         if self.source:
             return self.source
-        found = [part for part in source.split("+") if part in self.pairs or not self.pairs]
-        if len(found) > 1:
+        parts = [part for part in source.parts if part in self.pairs or not self.pairs]
+        if len(parts) > 1:
             raise ValueError(
-                f"source {source} has the runs on text of {' and '.join(found)}, of which a run can begin with one only"
+                f"source {source} has the runs on text of {' and '.join(parts)}, of which a run can begin with one only"
             )
-        return found[0] if found else None
+        return Source(parts[0]) if parts else None
 
-    def of_target(self, target: str, source: str) -> str | None:
+    def of_target(self, target: Target, source: Source) -> Source | None:
         """What the text run was trained on that cells of `target` speak through, for runs on `source`; None if none."""
-        turned = "-".join(reversed(target.split("-")))
         if not self.source and (target in self.pairs or not self.pairs):
-            return target
-        if not self.source and self.reverse == "same" and turned in self.pairs:
-            return turned
+            return Source(target)
+        if not self.source and self.reverse == "same" and target.reverse in self.pairs:
+            return Source(target.reverse)
         return self.of_source(source) if self.source or self.missing == "source" else None
 
 
@@ -146,7 +153,7 @@ class Recipe(Strict):
     method: str = Field(description="the study's name for it")
     base: str = Field(description="key of xlgrid.methods.METHODS")
     options: dict[str, float | int | str | bool] = {}
-    source: str
+    source: Source
     seed: int
     training: Training
     start: Start | None = None
@@ -154,6 +161,20 @@ class Recipe(Strict):
         None, description="task of the run with all of whose weights, after those of `start`, this one begins"
     )
 
+    @classmethod
+    def parse(cls, identity: str, pace: str = "{}") -> Self:
+        """The recipe of what `identity` and `pace` return."""
+        fields = json.loads(identity)
+        return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+
+    def identity(self) -> str:
+        """The recipe as JSON, without the defaults and without the settings that cannot change a result."""
+        return self.model_dump_json(exclude_defaults=True, exclude={"training": PACE})
+
+    def pace(self) -> str:
+        """The other settings as JSON: with `identity`, they are the whole recipe."""
+        return self.training.model_dump_json(exclude_defaults=True, include=PACE)
+
     def digest(self) -> str:
-        """Twelve hexadecimal digits that differ when anything in the recipe does."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
+        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE}).encode()).hexdigest()[:12]

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from xlgrid.base.arrays import Ints
-from xlgrid.data.batches import Tokens, cut
+from xlgrid.data.batches import cut
+from xlgrid.heads.tokens import Tokens
 from xlgrid.training.recipe import Phase, Training
 
 # Batches are cut from pools of so many batches' worth of examples, sorted by length: less than 3% of padding, and yet
@@ -25,9 +26,9 @@ def eligible(tokens: Tokens, phase: Phase) -> Ints:
     if phase.max_tokens is not None:
         keep &= tokens.longest <= phase.max_tokens
     if phase.max_depth is not None:
-        if tokens.depths is None:
+        if (depths := tokens.columns.get("depth")) is None:
             raise ValueError(f"the curriculum asks for max_depth {phase.max_depth}, but the data has no column `depth`")
-        keep &= tokens.depths <= phase.max_depth
+        keep &= depths <= phase.max_depth
     if not keep.any():
         raise ValueError(
             f"no example passes the curriculum's phase (max_tokens {phase.max_tokens}, max_depth {phase.max_depth}); "

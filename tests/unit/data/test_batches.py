@@ -11,8 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
-from xlgrid.data.values import Values
+from xlgrid.heads import HEADS
+from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.values import Values
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
 
@@ -43,7 +46,12 @@ def write(
     return path
 
 
-def taken(tokens: batches.Tokens, **settings: Any) -> list[batches.Ints]:
+def collate(tokens: Tokens, rows: Ints, token_types: bool = False) -> dict[str, torch.Tensor]:
+    """The batch that the tokens' head makes of some rows."""
+    return HEADS[tokens.head].collate(tokens, rows, token_types)
+
+
+def taken(tokens: Tokens, **settings: Any) -> list[Ints]:
     """The batches of a training with seed 1."""
     made = Training(**{"batch_tokens": 24, **settings})
     return list(schedule.stream(tokens, made, 1, schedule.plan(tokens, made, 1)))
@@ -53,7 +61,7 @@ def rows(count: int, start: int = 1) -> list[list[int]]:
     return [[start + i] * (2 + i * 7 % 11) for i in range(count)]
 
 
-def ids(tokens: batches.Tokens) -> list[list[int]]:
+def ids(tokens: Tokens) -> list[list[int]]:
     return [tokens.values[a:b].tolist() for a, b in zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)]
 
 
@@ -133,10 +141,10 @@ def test_a_phase_admits_only_what_it_says_for_its_share(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
     steps = taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0), Phase(share=0.25, max_tokens=6)))
     assert len(steps) == 40
-    assert tokens.depths is not None
-    assert {int(tokens.depths[i]) for b in steps[:20] for i in b} == {0}
+    depths = tokens.columns["depth"]
+    assert {int(depths[i]) for b in steps[:20] for i in b} == {0}
     assert max(int(tokens.lengths[i]) for b in steps[20:30] for i in b) <= 6
-    assert {int(tokens.depths[i]) for b in steps[30:] for i in b} == {0, 1, 2, 3}
+    assert {int(depths[i]) for b in steps[30:] for i in b} == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -188,7 +196,7 @@ def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
 
 def test_collate_pads_and_marks_segments(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7, 7]]))
-    made = {name: tensor.tolist() for name, tensor in batches.collate(tokens, np.arange(2), segments=True).items()}
+    made = {name: tensor.tolist() for name, tensor in collate(tokens, np.arange(2), True).items()}
     assert made == {
         "input_ids": [[5, 5, 0, 0], [7, 7, 7, 7]],
         "attention_mask": [[1, 1, 0, 0], [1, 1, 1, 1]],
@@ -199,7 +207,7 @@ def test_collate_pads_and_marks_segments(tmp_path: Path) -> None:
 
 def test_collate_ignores_the_labels_of_padding(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7]], "token"))
-    made = batches.collate(tokens, np.array([1, 0]), segments=False)
+    made = collate(tokens, np.array([1, 0]))
     assert made["labels"].tolist() == [[-100, 1, 1], [-100, 2, -100]]
     assert "token_type_ids" not in made
 
@@ -209,7 +217,7 @@ def test_text_is_masked_anew_at_each_draw_and_the_same_for_a_seed(tmp_path: Path
     drawn = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        drawn.append(batches.collate(tokens, np.arange(300), False))
+        drawn.append(collate(tokens, np.arange(300)))
     assert torch.equal(drawn[0]["input_ids"], drawn[1]["input_ids"])
     assert not torch.equal(drawn[0]["input_ids"], drawn[2]["input_ids"])
     ids, labels = drawn[0]["input_ids"], drawn[0]["labels"]
@@ -228,4 +236,9 @@ def test_a_mix_of_texts_has_all_of_each(tmp_path: Path) -> None:
     ]
     mixed = batches.mix(files, 1)
     assert ids(mixed) == [*rows(3), *rows(4, 11)]
-    assert mixed.switched.tolist() == [False] * 3 + [True] * 4
+    segments = mixed.segments(np.arange(7))
+    assert segments.switched.tolist() == [False] * 3 + [True] * 4
+    assert [tuple(segments.languages[at] for at in pair) for pair in segments.language_of] == [
+        *[("en", "en")] * 3,
+        *[("en", "fr")] * 4,
+    ]

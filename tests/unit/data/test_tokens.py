@@ -3,6 +3,7 @@
 import itertools
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +14,8 @@ from xlgrid.data import batches
 from xlgrid.data.formats import read_table
 from xlgrid.data.sources import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
-from xlgrid.data.tokenize import tokenize, tokenize_text
+from xlgrid.data.tokenize import tokenize
+from xlgrid.data.tokenize_text import tokenize_text
 from xlgrid.training.mini import MiniEncoder, make_mini
 
 TINY = {"vocab": 400, "hidden": 8, "layers": 1, "heads": 1, "intermediate": 8, "steps": 1, "batch": 2}
@@ -135,7 +137,9 @@ def test_one_text_is_one_segment(world):
     out = [world / f"one-{split}.arrow" for split in ("train", "dev")]
     tokenize_text([world / "qa1.parquet"], world / "encoder", *out)
     train = batches.read(out[0], "qa1")
-    assert train.contexts.tolist() == train.lengths.tolist() and not train.switched.any()
+    assert (
+        train.contexts.tolist() == train.lengths.tolist() and not train.segments(np.arange(len(train))).switched.any()
+    )
 
 
 def test_texts_without_a_common_id_are_refused(world):

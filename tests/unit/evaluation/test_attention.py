@@ -16,6 +16,7 @@ from transformers import BertConfig, BertModel
 from xlgrid.data import batches
 from xlgrid.evaluation import attention
 from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads.sequence import SequenceHead
 from xlgrid.methods import make
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -126,7 +127,7 @@ def test_the_last_layer_is_what_the_model_itself_tells(folder: Path) -> None:
     chosen = np.arange(len(data))
     found = attention.last_layer(model, make("full-ft", {}), data, chosen, True)
     model.set_attn_implementation("eager")
-    inputs = batches.collate(data, chosen, True)
+    inputs = SequenceHead().collate(data, chosen, True)
     inputs.pop("labels")
     with torch.no_grad():
         expected = model(**inputs, output_attentions=True).attentions[-1]

@@ -18,7 +18,8 @@ from transformers import ElectraConfig, XLMRobertaConfig, XLMRobertaModel
 from xlgrid.data import batches
 from xlgrid.evaluation import cell as module
 from xlgrid.evaluation.cell import evaluate
-from xlgrid.models import load as heads
+from xlgrid.heads import HEADS
+from xlgrid.models import load
 from xlgrid.results import records
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -55,13 +56,13 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], 
 
 
 @pytest.mark.parametrize("kind", [XLMRobertaConfig, ElectraConfig])
-@pytest.mark.parametrize("head", heads.HEADS)
+@pytest.mark.parametrize("head", HEADS)
 def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
     """Of a family whose class is known by its name, and of one that is not."""
     config = kind(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
-    maker = getattr(transformers, f"AutoModelFor{heads.HEADS[head]}")
+    maker = getattr(transformers, f"AutoModelFor{HEADS[head].model_suffix}")
     expected = {name: p.shape for name, p in maker.from_config(config).named_parameters()}
-    found = dict(heads.shapes(config, head).named_parameters())
+    found = dict(load.shapes(config, HEADS[head]).named_parameters())
     assert {name: p.shape for name, p in found.items()} == expected
     assert {p.device.type for p in found.values()} == {"meta"}
 
@@ -70,8 +71,8 @@ def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none
     made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads = []
-    load = heads.load_model
-    monkeypatch.setattr(heads, "load_model", lambda *args: loads.append(args) or load(*args))
+    load_model = load.load_model
+    monkeypatch.setattr(load, "load_model", lambda *args: loads.append(args) or load_model(*args))
     module.preload(made["encoder"], batches.read(made["tokens"]))
     outcomes = []
     for name in ("first", "second"):
@@ -87,8 +88,8 @@ def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
     module.preload(made["encoder"], batches.read(made["tokens"]))
     (made["encoder"] / "model.safetensors").touch()
     loads = []
-    load = heads.load_model
-    monkeypatch.setattr(heads, "load_model", lambda *args: loads.append(args) or load(*args))
+    load_model = load.load_model
+    monkeypatch.setattr(load, "load_model", lambda *args: loads.append(args) or load_model(*args))
     evaluate(**made, out=tmp_path / "cell.json")
     assert len(loads) == 1
 
@@ -171,7 +172,7 @@ def spoken(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "qcross", "start": {"method": "query"}, "training": training})
+    recipe = Recipe.model_validate({**names, "base": "qcross", "start": {"task": "mlm", "method": "query"}, "training": training})
     shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
     for place, number in {"en/seed1/delta": 1, "fr/seed1/delta": 2, "fr/seed1/step10": 3, "en/seed1/step10": 4}.items():
         path = tmp_path / f"results/s/runs/mlm/e/query/{place}.safetensors"
@@ -215,7 +216,7 @@ def test_what_a_method_does_not_swap_stays_that_of_the_source(
         save_file({name: torch.full((16, 16), float(number))}, folder / "delta.safetensors", {"digest": "d"})
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": {"method": "mlm"}, "training": training})
+    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": {"task": "mlm", "method": "mlm"}, "training": training})
     train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
     model = module.speaking(tmp_path / "run", made["encoder"], batches.read(made["tokens"]), "fr")
     assert (dict(model.named_parameters())[name] == 0).all()

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from test_batches import collate
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
@@ -17,11 +18,12 @@ from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import attention
 from xlgrid.evaluation import cell as evaluate
-from xlgrid.heads import metrics
+from xlgrid.heads import HEADS, metrics
+from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
-from xlgrid.models import load as heads
 from xlgrid.models import prediction
+from xlgrid.models.load import has_segments, load_model
 from xlgrid.results import records
 from xlgrid.tasks import task
 from xlgrid.training import loop as training
@@ -57,8 +59,12 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder
 
 
-def tokens(world: Path, kind: str, code: str = "qa1", split: str = "train") -> batches.Tokens:
+def tokens(world: Path, kind: str, code: str = "qa1", split: str = "train") -> Tokens:
     return batches.read(world / f"{kind}-{code}-{split}.arrow", code)
+
+
+def labels(found: Tokens) -> np.ndarray:
+    return collate(found, np.arange(len(found)), False)["labels"].numpy()
 
 
 def data(world: Path, kind: str, code: str = "qa1", split: str = "train") -> list[dict[str, Any]]:
@@ -71,9 +77,9 @@ def tokenizer(world: Path) -> Any:
     return AutoTokenizer.from_pretrained(world / "encoder")
 
 
-def model(world: Path, made: batches.Tokens) -> Any:
+def model(world: Path, made: Tokens) -> Any:
     torch.manual_seed(3)
-    found = heads.load_model(world / "encoder", made, 0.0)
+    found = load_model(world / "encoder", HEADS[made.head], len(made.label_names), 0.0)
     # Fresh heads are nearly the same for all inputs.
     for name, parameter in found.named_parameters():
         if is_head(name):
@@ -93,13 +99,13 @@ def test_windows_are_those_of_the_tokenizer_s_own_overflow(world: Path) -> None:
     )
     ours = [found.values[a:b].tolist() for a, b in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
     assert ours == theirs["input_ids"]
-    assert found.numbers.tolist() == theirs["overflow_to_sample_mapping"]
+    assert found.example_of.tolist() == theirs["overflow_to_sample_mapping"]
     assert len(found) > found.examples == len(rows)
 
 
 def test_the_first_segment_of_a_window_is_the_question(world: Path) -> None:
     found, rows, reader = tokens(world, "xquad"), data(world, "xquad"), tokenizer(world)
-    for window, example in enumerate(found.numbers):
+    for window, example in enumerate(found.example_of):
         start = found.offsets[window]
         question = found.values[start : start + found.contexts[window]].tolist()
         assert question == reader(rows[example]["question"])["input_ids"]
@@ -110,12 +116,11 @@ def test_the_label_of_a_window_reads_back_as_the_answer(world: Path) -> None:
     for code in CODES:
         found, rows = tokens(world, "xquad", code), data(world, "xquad", code)
         answered = set()
-        assert found.spans
-        for window, example in enumerate(found.numbers.tolist()):
-            start, end = found.labels[window]
+        for window, example in enumerate(found.example_of.tolist()):
+            start, end = labels(found)[window]
             if (start, end) != (0, 0):
-                first, last = (side[found.offsets[window] :] for side in (found.spans.first, found.spans.last))
-                text = found.spans.texts[window].as_py()
+                first, last = (found.token_columns[name][found.offsets[window] :] for name in ("first", "last"))
+                text = found.columns["text"][window].as_py()
                 # XLM-R's tokens begin with the space before them.
                 assert text[first[start] : last[end]].strip() == rows[example]["answers"]["text"][0]
                 answered.add(example)
@@ -126,10 +131,10 @@ def test_right_logits_give_full_marks_and_wrong_ones_none(world: Path) -> None:
     """The way from a batch of logits to outcomes, over several windows."""
 
     class Oracle(torch.nn.Module):
-        def __init__(self, found: batches.Tokens, off: int) -> None:
+        def __init__(self, found: Tokens, off: int) -> None:
             super().__init__()
             self.config, self.device = type("Config", (), {"type_vocab_size": 1}), torch.device("cpu")
-            self.labels = {tuple(row(found, at)): found.labels[at] + off for at in range(len(found))}
+            self.labels = {tuple(row(found, at)): labels(found)[at] + off for at in range(len(found))}
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> dict[str, torch.Tensor]:
             logits = torch.zeros(2, *input_ids.shape)
@@ -140,7 +145,7 @@ def test_right_logits_give_full_marks_and_wrong_ones_none(world: Path) -> None:
                 start_logits=logits[0], end_logits=logits[1]
             )
 
-    def row(found: batches.Tokens, at: int) -> list[int]:
+    def row(found: Tokens, at: int) -> list[int]:
         return found.values[found.offsets[at] : found.offsets[at + 1]].tolist()
 
     found = tokens(world, "xquad")
@@ -153,15 +158,15 @@ def test_right_logits_give_full_marks_and_wrong_ones_none(world: Path) -> None:
 @pytest.mark.parametrize("kind", ["copa", "siqa"])
 def test_choices_are_the_notebook_s_inputs(world: Path, kind: str) -> None:
     found, rows, reader, made = tokens(world, kind), data(world, kind), tokenizer(world), task(kind)
-    assert len(found) == len(rows) and found.choices == len(made.choices)
+    assert len(found) == len(rows) and found.inputs_per_row == len(made.choices)
     for at, row in enumerate(rows):
         for number, choice in enumerate(made.choices):
-            one = at * found.choices + number
+            one = at * found.inputs_per_row + number
             ids = found.values[found.offsets[one] : found.offsets[one + 1]].tolist()
             told = f"{row['premise' if kind == 'copa' else 'context']} {row['question']}"
             assert ids == reader(told, row[choice])["input_ids"]
             assert ids[: found.contexts[one]] == reader(told)["input_ids"]
-        assert made.labels[found.labels[at]] == str(row["label"])
+        assert made.labels[found.columns["label"][at]] == str(row["label"])
 
 
 def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
@@ -174,9 +179,10 @@ def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
             ids = found.values[start:end].tolist()
             assert ids.count(reader.sep_token_id) == 2
             assert ids[context - 1] == reader.sep_token_id != ids[context]
-        if found.spans:
-            assert all((found.spans.first[start] < 0) for start in found.offsets[:-1])
-            assert {len(found.spans.first), len(found.spans.last)} == {len(found.values)}
+        if kind == "xquad":
+            first, last = (found.token_columns[name] for name in ("first", "last"))
+            assert all((first[start] < 0) for start in found.offsets[:-1])
+            assert {len(first), len(last)} == {len(found.values)}
 
 
 def test_no_room_for_a_context_names_the_stride(world: Path, tmp_path: Path) -> None:
@@ -197,9 +203,9 @@ def test_a_batch_keeps_to_its_budget_with_all_choices(world: Path, kind: str) ->
     cut = batches.cut(found.lengths, np.argsort(found.lengths), 600)
     assert sorted(np.concatenate(cut).tolist()) == list(range(len(found)))
     for chosen in cut:
-        shape = batches.collate(found, chosen, False)["input_ids"].shape
+        shape = collate(found, chosen, False)["input_ids"].shape
         assert shape.numel() <= 600
-        assert shape[:-1] == ((len(chosen), found.choices) if found.choices > 1 else (len(chosen),))
+        assert shape[:-1] == ((len(chosen), found.inputs_per_row) if found.inputs_per_row > 1 else (len(chosen),))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -207,10 +213,10 @@ def test_taking_rows_takes_all_that_is_theirs(world: Path, kind: str) -> None:
     found = tokens(world, kind)
     chosen = np.array([5, 0, 5, 2])
     taken = found.take(chosen)
-    whole, part = (batches.collate(one, rows, True) for one, rows in ((found, chosen), (taken, np.arange(len(chosen)))))
+    whole, part = (collate(one, rows, True) for one, rows in ((found, chosen), (taken, np.arange(len(chosen)))))
     assert whole.keys() == part.keys()
     assert all(torch.equal(whole[name], part[name]) for name in whole)
-    assert taken.numbers.tolist() == (found.numbers[chosen].tolist() if kind == "xquad" else [0, 1, 2, 3])
+    assert taken.example_of.tolist() == (found.example_of[chosen].tolist() if kind == "xquad" else [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -218,16 +224,16 @@ def test_each_example_of_a_mix_is_whole_and_of_one_part(world: Path, kind: str) 
     parts = [tokens(world, kind, code) for code in CODES]
     mixed = batches.mix(parts, 65)
     assert mixed.examples == parts[0].examples and mixed.parts is not None
-    assert mixed.numbers.tolist() == sorted(mixed.numbers.tolist())
+    assert mixed.example_of.tolist() == sorted(mixed.example_of.tolist())
     for example in range(mixed.examples):
-        rows = np.flatnonzero(mixed.numbers == example)
+        rows = np.flatnonzero(mixed.example_of == example)
         [part] = set(mixed.parts[rows].tolist())
-        theirs = parts[part].take(np.flatnonzero(parts[part].numbers == example))
+        theirs = parts[part].take(np.flatnonzero(parts[part].example_of == example))
         ours = mixed.take(rows)
-        assert np.array_equal(ours.values, theirs.values) and np.array_equal(ours.labels, theirs.labels)
-        if ours.spans and theirs.spans:
-            assert ours.spans.texts == theirs.spans.texts and ours.spans.answers == theirs.spans.answers
-    assert np.bincount(mixed.parts[np.unique(mixed.numbers, return_index=True)[1]]).tolist() == [14, 14]
+        assert np.array_equal(ours.values, theirs.values) and np.array_equal(labels(ours), labels(theirs))
+        for name in ("text", "answers") if kind == "xquad" else ():
+            assert ours.columns[name] == theirs.columns[name]
+    assert np.bincount(mixed.parts[np.unique(mixed.example_of, return_index=True)[1]]).tolist() == [14, 14]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -236,15 +242,14 @@ def test_the_loss_is_that_of_transformers(world: Path, kind: str) -> None:
     found = tokens(world, kind)
     made = model(world, found)
     same = np.flatnonzero(found.lengths == np.bincount(found.lengths).argmax())
-    batch = batches.collate(found, same, heads.has_segments(made))
+    batch = collate(found, same, has_segments(made))
+    head, inputs = HEADS[found.head], {name: tensor for name, tensor in batch.items() if name != "labels"}
     if kind != "xquad":
-        labels = batch.pop("labels")
-        theirs = made(**batch, labels=labels).loss
+        theirs = made(**batch).loss
     else:
-        labels = batch.pop("labels")
-        theirs = made(**batch, start_positions=labels[:, 0], end_positions=labels[:, 1]).loss
-    logits, due = prediction.scores(made, batch, labels)
-    torch.testing.assert_close(torch.nn.functional.cross_entropy(logits, due), theirs)
+        places = batch["labels"]
+        theirs = made(**inputs, start_positions=places[:, 0], end_positions=places[:, 1]).loss
+    torch.testing.assert_close(head.loss(made, batch) / head.terms(batch), theirs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -255,8 +260,8 @@ def test_padding_changes_no_score(world: Path, kind: str) -> None:
     short, both = order[:1], order[[0, -1]]
     with torch.inference_mode():
         alone, beside = (
-            prediction.scores(made, batch, batch.pop("labels"))[0]
-            for batch in (batches.collate(found, chosen, heads.has_segments(made)) for chosen in (short, both))
+            HEADS[found.head].scores(made, batch)[0]
+            for batch in (collate(found, chosen, has_segments(made)) for chosen in (short, both))
         )
     torch.testing.assert_close(beside[:: 2 if kind == "xquad" else 3][:, : alone.shape[1]], alone, atol=1e-5, rtol=1e-4)
 
@@ -302,7 +307,7 @@ def test_a_cell_has_every_metric_of_its_task(world: Path, kind: str, tmp_path: P
 @pytest.mark.parametrize("kind", ["xquad", "copa"])
 def test_attention_is_not_compared_over_several_inputs(world: Path, kind: str) -> None:
     found = tokens(world, kind)
-    with pytest.raises(ValueError, match=f"one input an example, which one with the head '{found.head}' has not"):
+    with pytest.raises(ValueError, match=f"one input per example, but here .*{found.head}.* can have several"):
         attention.same_contexts(found, found)
 
 
@@ -310,4 +315,4 @@ def test_numbers_are_labels_of_choices_as_they_are(tmp_path: Path, world: Path) 
     rows = [row | {"label": int(row["label"])} for row in data(world, "siqa")]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
     tokenize(tmp_path / "t.parquet", world / "encoder", "siqa", LENGTHS["siqa"], tmp_path / "t.arrow")
-    assert np.array_equal(batches.read(tmp_path / "t.arrow").labels, tokens(world, "siqa").labels)
+    assert np.array_equal(labels(batches.read(tmp_path / "t.arrow")), labels(tokens(world, "siqa")))

@@ -13,9 +13,10 @@ from drawing import draw
 
 from xlgrid.exhibits import Table
 from xlgrid.plan import grid
+from xlgrid.plan.load import load_study
 from xlgrid.report import page as report
 from xlgrid.results.identity import Cell
-from xlgrid.study.schema import Study, load_study
+from xlgrid.study.schema import Study
 
 NAN = float("nan")
 HEAD = "exhibit,model,dataset,method,source,target,metric,value"

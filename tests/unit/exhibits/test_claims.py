@@ -12,9 +12,10 @@ from xlgrid.evaluation.cell import pack
 from xlgrid.exhibits import claims
 from xlgrid.heads import metrics
 from xlgrid.plan.grid import cells
+from xlgrid.plan.load import load_study
 from xlgrid.results import verdicts
 from xlgrid.results.identity import Cell
-from xlgrid.study.schema import Study, load_study
+from xlgrid.study.schema import Study
 
 STUDY = """\
 title: a <study>

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
+from xlgrid.base.arrays import Segments
 from xlgrid.exhibits import Masks
 from xlgrid.methods import MASKS, METHODS, make
 from xlgrid.study.schema import MethodEntry
@@ -25,6 +26,11 @@ def exhibit(*methods: str, seed: int = 1) -> Masks:
     return Masks(title="Masks", methods=methods, context=CONTEXT, question=QUESTION, seed=seed)
 
 
+def switched(context: int, length: int) -> Segments:
+    """The segments of one input in two languages."""
+    return Segments(np.array([context]), ("en", "fr"), np.array([[0, 1]], np.int16), length)
+
+
 def matrices(found: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
     length = CONTEXT + QUESTION
     return {keys: one["kept"].to_numpy().reshape(length, length) for keys, one in found.groupby(["method", "mask"])}
@@ -34,7 +40,7 @@ def matrices(found: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
 def test_the_cells_are_those_of_a_step_of_training(name: str) -> None:
     found = matrices(exhibit(name, seed=7).weights(STUDY))
     torch.manual_seed(7)
-    given = np.array([CONTEXT]), np.array([True]), CONTEXT + QUESTION, torch.device("cpu")
+    given = switched(CONTEXT, CONTEXT + QUESTION), torch.device("cpu")
     drawn = make(STUDY[name].base or name, STUDY[name].options).arrange(*given, training=True)["layout"].masks(10)
     assert [mask for _, mask in found] == ["M1", "M2"][: len(found)]
     for ours, expected in zip(found.values(), drawn, strict=False):
@@ -77,7 +83,7 @@ def test_the_table_counts_the_cells_of_each_part() -> None:
 
 
 def test_every_method_that_draws_masks_is_known() -> None:
-    given = np.array([4]), np.array([True]), 8, torch.device("cpu")
+    given = switched(4, 8), torch.device("cpu")
     drawing = {made for base, made in METHODS.items() if make(base, {}).arrange(*given, training=True)}
     assert drawing == MASKS.keys()
 

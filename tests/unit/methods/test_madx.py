@@ -24,12 +24,13 @@ from transformers import (
 )
 
 from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads import HEADS
+from xlgrid.heads.mlm import language_head
 from xlgrid.methods import make
 from xlgrid.methods.adapter_modules import Invertible
-from xlgrid.models import deltas, parameters, prediction
-from xlgrid.models import load as heads
+from xlgrid.models import deltas, parameters
 from xlgrid.models.parameters import HUB
-from xlgrid.study.schema import load_study
+from xlgrid.plan.load import load_study
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
@@ -157,8 +158,8 @@ def test_embeddings_go_through_the_invertible_adapter_after_their_norm(kind: str
 @pytest.mark.parametrize("inverse", [True, False])
 def test_the_inverse_comes_right_before_the_decoder(kind: str, inverse: bool) -> None:
     model = adapted(kind, tune="language", inverse=inverse)
-    ((states,), _) = seen(model, heads.language_head(model))[0]
-    found, bert = weights(heads.language_head(model)), kind.startswith("bert")
+    ((states,), _) = seen(model, language_head(model))[0]
+    found, bert = weights(language_head(model)), kind.startswith("bert")
     at = "predictions.transform." if bert else ""
     hidden = gelu(dense(states, found, f"{at}dense"))
     hidden = normed(hidden, found, f"{at}{'LayerNorm' if bert else 'layer_norm'}", model.config.layer_norm_eps)
@@ -177,7 +178,7 @@ def test_training_and_evaluation_see_the_inverse_too(kind: str) -> None:
     for inverse in (True, False):
         model = adapted(kind, tune="language", inverse=inverse)
         with torch.no_grad():
-            some, _ = prediction.scores(model, {"input_ids": IDS}, labels)
+            some, _ = HEADS["mlm"].scores(model, {"input_ids": IDS, "labels": labels})
         torch.testing.assert_close(some, logits(model)[labels != -100], atol=1e-5, rtol=0)
         found.append(some)
     assert (found[0] - found[1]).abs().max() > 0.1
@@ -204,7 +205,7 @@ def test_a_copy_of_a_model_has_an_inverse_of_its_own(kind: str) -> None:
             if "invertible" in name:
                 parameter.zero_()
     assert torch.equal(logits(model), before)
-    head = heads.language_head(twin)
+    head = language_head(twin)
     states = torch.randn(2, SIZE["hidden_size"])
     plain = getattr(head, "predictions", head).decoder
     torch.testing.assert_close(plain(states), states @ plain.weight.T + plain.bias)
@@ -384,13 +385,13 @@ grids: {main: {task: [rt], encoder: [mini], method: [tested], source: [en], targ
     [
         ("{base: madx}", r"methods.tested: its language and invertible adapters would stay as they are drawn"),
         ("{base: madx, options: {language: false}}", r"its invertible adapters would stay as they are drawn"),
-        ("{base: madx, start: {method: whole, pairs: [en, qu]}}", r"give it a `start` whose method is of base madx"),
+        ("{base: madx, start: {task: mlm, method: whole, pairs: [en, qu]}}", r"give it a `start` whose method is of base madx"),
         (
-            "{base: madx, options: {invertible: false}, start: {method: adapter, pairs: [en, qu]}}",
+            "{base: madx, options: {invertible: false}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
             r"option invertible is False here and True in the method that it starts with",
         ),
         (
-            "{base: madx, options: {activation: gelu}, start: {method: adapter, pairs: [en, qu]}}",
+            "{base: madx, options: {activation: gelu}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
             r"option activation is 'gelu' here and 'relu' in the method",
         ),
     ],
@@ -404,7 +405,7 @@ def test_a_study_whose_adapters_nothing_trains_is_refused(method: str, message: 
 @pytest.mark.parametrize(
     "method",
     [
-        "{base: madx, start: {method: adapter, pairs: [en, qu]}}",
+        "{base: madx, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
         "{base: madx, options: {language: false, invertible: false}}",
     ],
 )
@@ -428,7 +429,7 @@ TRANSFER = STUDY.replace("qu]", "fr]").replace("target: [en]", "target: [en, fr]
     ],
 )
 def test_a_language_whose_adapters_nothing_trains_is_refused(start: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text(TRANSFER % f"{{base: madx, start: {{method: adapter, {start}}}}}")
+    (tmp_path / "s.yaml").write_text(TRANSFER % f"{{base: madx, start: {{task: mlm, method: adapter, {start}}}}}")
     with pytest.raises(ValueError, match=message):
         load_study(tmp_path / "s.yaml")
 
@@ -436,14 +437,14 @@ def test_a_language_whose_adapters_nothing_trains_is_refused(start: str, message
 @pytest.mark.parametrize(
     "method",
     [
-        "{base: madx, start: {method: adapter}}",
-        "{base: madx, start: {method: adapter, source: fr}}",
-        "{base: madx, start: {method: adapter, at: target}}",
+        "{base: madx, start: {task: mlm, method: adapter}}",
+        "{base: madx, start: {task: mlm, method: adapter, source: fr}}",
+        "{base: madx, start: {task: mlm, method: adapter, at: target}}",
         # What a target without adapters of its own speaks through is trained.
-        "{base: madx, start: {method: adapter, pairs: [en]}}",
-        "{base: madx, start: {method: adapter, pairs: [en], missing: none, at: source}}",
+        "{base: madx, start: {task: mlm, method: adapter, pairs: [en]}}",
+        "{base: madx, start: {task: mlm, method: adapter, pairs: [en], missing: none, at: source}}",
         # Without text, its query is a copy of the encoder's.
-        "{base: qcross, start: {method: whole, pairs: [fr], missing: none}}",
+        "{base: qcross, start: {task: mlm, method: whole, pairs: [fr], missing: none}}",
     ],
 )
 def test_a_language_without_adapters_of_its_own_is_read_where_nothing_stays_as_drawn(

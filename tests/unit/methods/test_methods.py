@@ -22,6 +22,7 @@ from transformers import (
     XLMRobertaForTokenClassification,
 )
 
+from xlgrid.base.arrays import Segments
 from xlgrid.methods import METHODS, Method, make
 from xlgrid.models.deltas import kept, load_start
 
@@ -79,7 +80,9 @@ def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:
 
 def switched(method: Method, length: int, training: bool = False) -> dict[str, Any]:
     """What the model gets besides IDS if their segments, of three tokens each, are in two languages."""
-    return method.arrange(np.array([3, 3]), np.array([True, True]), length, torch.device("cpu"), training)
+    languages = np.array([[0, 1], [0, 1]], np.int16)
+    segments = Segments(np.array([3, 3]), ("en", "fr"), languages, length)
+    return method.arrange(segments, torch.device("cpu"), training)
 
 
 def answered(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import BertConfig, BertModel, XLMRobertaConfig, XLMRobertaModel
 
+from xlgrid.base.arrays import Segments
 from xlgrid.methods import make
 from xlgrid.methods import structured_attention as structured
 from xlgrid.methods.structured_attention import Layout
@@ -44,6 +45,12 @@ def model_of(kind: str, cross: bool = True) -> Any:
 def inputs() -> dict[str, torch.Tensor]:
     ids = torch.randint(2, 50, (len(LENGTHS), LENGTH), generator=torch.Generator().manual_seed(2))
     return {"input_ids": ids.masked_fill(~REAL, 1), "attention_mask": REAL.long()}
+
+
+def segments(contexts: list[int], switched: list[bool], length: int = 12) -> Segments:
+    """The segments of inputs, of which some are in two languages."""
+    languages = np.array([[0, int(both)] for both in switched], np.int16)
+    return Segments(np.array(contexts), ("en", "fr"), languages, length)
 
 
 def layout(share: float = 0.0, **options: Any) -> Layout:
@@ -257,14 +264,14 @@ def test_masks_are_drawn_anew_at_each_step_and_the_same_for_a_seed(base: str) ->
     method, drawn = make(base, {"p_mask": 0.7}), []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        given = np.array([4] * 200), np.array([True] * 200), 12, torch.device("cpu")
+        given = segments([4] * 200, [True] * 200), torch.device("cpu")
         drawn.append(method.arrange(*given, training=True)["layout"].also)
     assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
     assert abs(drawn[0].float().mean() - 0.3) < 0.02, "a cell is kept with probability 1 - p_mask"
 
 
 def test_evaluation_is_strict_and_dropout_is_for_training() -> None:
-    given = np.array([4, 5]), np.array([True, False]), 12, torch.device("cpu"), False
+    given = segments([4, 5], [True, False]), torch.device("cpu"), False
     assert make("qcross", {}).arrange(*given)["layout"].also is None
     assert make("qcross", {"evaluate": "sampled"}).arrange(*given)["layout"].also is not None
     assert make("structured-dropout", {}).arrange(*given) == {}
@@ -281,7 +288,7 @@ def test_a_target_brings_its_own_cross_query_with_its_bias_where_asked(kind: str
 
 def test_batches_in_one_language_get_nothing_extra() -> None:
     for base in ("structured-dropout", "qcross"):
-        given = np.array([4, 5]), np.array([False, False]), 12, torch.device("cpu"), True
+        given = segments([4, 5], [False, False]), torch.device("cpu"), True
         assert make(base, {}).arrange(*given) == {}
 
 

@@ -11,6 +11,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.data import batches
 from xlgrid.evaluation import cell as evaluate
+from xlgrid.heads import HEADS
 from xlgrid.methods import METHODS, Method, make
 from xlgrid.models import prediction
 from xlgrid.training.loop import train
@@ -54,7 +55,7 @@ def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         train(Recipe.model_validate(asked), "encoder", tokens, tokens, f"results/s/runs/mlm/e/text/{pair}/seed1")
     tokens = [write(Path("task.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "token")]
     asked = names | {"task": "t", "kind": "wikiann", "method": "m", "source": "en-fr", "options": options}
-    train(Recipe.model_validate(asked | {"start": {"method": "text"}}), "encoder", tokens, tokens, RUN)
+    train(Recipe.model_validate(asked | {"start": {"task": "mlm", "method": "text"}}), "encoder", tokens, tokens, RUN)
     return make(base, options)
 
 
@@ -63,11 +64,11 @@ def heard(method: Method, target: str) -> torch.Tensor:
     data = batches.read("task.arrow", target)
     model = evaluate.speaking(RUN, "encoder", data, target).eval()
     chosen = np.arange(len(data))
-    inputs = batches.collate(data, chosen, True, model.device)
-    labels = inputs.pop("labels")
-    inputs |= prediction.extras(method, data, chosen, model.device, training=False)
+    head = HEADS[data.head]
+    batch = head.collate(data, chosen, True, model.device)
+    batch |= prediction.extras(method, data, chosen, model.device, training=False)
     with torch.no_grad():
-        return prediction.scores(model, inputs, labels)[0]
+        return head.scores(model, batch)[0]
 
 
 def test_another_language_computes_something_else_and_the_first_again_the_same(method: Method) -> None:

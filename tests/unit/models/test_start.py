@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xlgrid.languages.sources import Source, Target
 from xlgrid.plan.grid import started_from
 from xlgrid.results.identity import Cell, Run
 from xlgrid.training.recipe import Start
@@ -12,7 +13,7 @@ PAIRS = ("en-fr", "en-de", "en-zh")
 
 
 def pairs(**options: str) -> Start:
-    return Start(method="query", pairs=PAIRS, **options)  # type: ignore[arg-type]
+    return Start(task="mlm", method="query", pairs=PAIRS, **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -31,37 +32,37 @@ def pairs(**options: str) -> Start:
 def test_a_target_has_its_own_or_what_the_switches_say(
     options: dict[str, str], target: str, expected: str | None
 ) -> None:
-    assert pairs(**options).of_target(target, "en+en-fr") == expected
+    assert pairs(**options).of_target(Target(target), Source("en+en-fr")) == expected
 
 
 @given(st.sampled_from(["en", "en+en-de", "fr", "en-zh"]), st.sampled_from(["en", "en-fr", "it-en"]))
 def test_one_for_all_is_the_same_for_every_source_and_target(source: str, target: str) -> None:
-    start = Start(method="cs", source="en-fr+en-de")
+    start = Start(task="mlm", method="cs", source="en-fr+en-de")
     assert start.of_source(source) == start.of_target(target, source) == "en-fr+en-de"
 
 
 def test_a_source_without_a_pair_begins_with_none_and_one_with_several_is_refused() -> None:
-    assert pairs().of_source("en") is None
+    assert pairs().of_source(Source("en")) is None
     with pytest.raises(ValueError, match="en-fr and en-de"):
-        pairs().of_source("en-fr+en-de")
+        pairs().of_source(Source("en-fr+en-de"))
 
 
 def test_without_source_and_pairs_every_language_has_one_of_its_own() -> None:
-    every = Start(method="adapter")
-    assert (every.of_source("en"), every.of_target("qu", "en")) == ("en", "qu")
+    every = Start(task="mlm", method="adapter")
+    assert (every.of_source(Source("en")), every.of_target(Target("qu"), Source("en"))) == ("en", "qu")
     with pytest.raises(ValueError, match="en and qu, of which a run can begin with one only"):
-        every.of_source("en+qu")
+        every.of_source(Source("en+qu"))
 
 
 def test_a_start_is_one_for_all_or_one_for_each() -> None:
     with pytest.raises(ValueError, match="give one, or neither"):
-        Start(method="query", source="en-fr", pairs=PAIRS)
+        Start(task="mlm", method="query", source="en-fr", pairs=PAIRS)
 
 
 @pytest.mark.parametrize(("key", "value"), [("source", "en"), ("pairs", PAIRS)])
 def test_a_run_for_each_target_cannot_begin_with_one_for_all(key: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"leave out `{key}`"):
-        Start(method="mlm", at="target", **{key: value})  # type: ignore[arg-type]
+        Start(task="mlm", method="mlm", at="target", **{key: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -73,10 +74,10 @@ def test_a_run_for_each_target_cannot_begin_with_one_for_all(key: str, value: ob
     ],
 )
 def test_at_says_whose_text_a_run_and_a_cell_have(at: str, source: str, run: str, cell: str) -> None:
-    start = Start(method="mlm", at=at)  # type: ignore[arg-type]
+    start = Start(task="mlm", method="mlm", at=at)  # type: ignore[arg-type]
     made = Run("s", "ner", "e", "m", source, 5)
     spoken = Cell(*made[:-1], "qu", made.seed)
     assert started_from(start, made) == [Run("s", "mlm", "e", "mlm", run, 1)]
     assert started_from(start, spoken) == [Run("s", "mlm", "e", "mlm", cell, 1)]
-    early = spoken._replace(target="qu@1000")
+    early = spoken._replace(target=Target("qu@1000"))
     assert started_from(start, early) == started_from(start, spoken), "a snapshot is of the same run"

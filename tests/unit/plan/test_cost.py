@@ -15,12 +15,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from xlgrid.cli import app
-from xlgrid.data import batches
+from xlgrid.heads import HEADS
+from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Source
 from xlgrid.models import parameters
-from xlgrid.plan import cost
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
+from xlgrid.plan.load import load_plan
+from xlgrid.report import cost
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry, load_study
+from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
 
@@ -30,12 +33,14 @@ languages: [en, fr, de]
 text: {sentences: 1000}
 encoders:
   tiny: {mini: {kind: bert, languages: [en], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
-tasks: {rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}}
+tasks:
+  rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}
+  mlm: {kind: mlm}
 methods:
   full-ft: {}
   bitfit: {}
   query: {base: qcross, options: {tune: query, p_mask: 1}}
-  pair: {base: qcross, start: {method: query, pairs: [en-fr, en-de]}}
+  pair: {base: qcross, start: {task: mlm, method: query, pairs: [en-fr, en-de]}}
 training:
   - set: {epochs: 2, batch_size: 32, evaluations: 4}
   - {when: {method: bitfit}, set: {epochs: 3, curriculum: [{epochs: 1, max_depth: 0}]}}
@@ -50,7 +55,7 @@ exhibits:
   masks: {kind: masks, title: Masks, methods: [pair]}
   look: {kind: attention, title: Look, select: {method: pair}, targets: [en-fr, en-de]}
 """
-FROM_FILES = "tasks: {nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}, "
+FROM_FILES = "tasks:\n  nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}\n"
 # Of 1,000 examples in groups of two; of 1,000 texts every 50th is for the dev set.
 TRAIN, DEV, TEST, TEXT_DEV = 700, 100, 200, 20
 HIDDEN, INTERMEDIATE, LAYERS, VOCABULARY, POSITIONS = 8, 16, 2, 100, 512
@@ -60,11 +65,11 @@ RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
 
 
 @pytest.fixture(autouse=True)
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
     Path("studies/tiny.yaml").write_text(STUDY)
-    return load_study("studies/tiny.yaml")
+    return load_plan("studies/tiny.yaml")
 
 
 @pytest.mark.parametrize(
@@ -83,11 +88,11 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
         (WHOLE, Cost(4 + 4 + 3, 2, 12 + 12 + 3 + 1, 4 * 44 + 4 * 77 + 244, 9 * 4 * DEV + 10 * TEXT_DEV + 29 * TEST)),
     ],
 )
-def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Study, exhibit: str, expected: Cost) -> None:
+def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Plan, exhibit: str, expected: Cost) -> None:
     assert dict(Estimate(study, Assumed()).exhibits())[exhibit][:5] == expected[:5]
 
 
-def test_parameters_are_those_of_the_formulas(study: Study) -> None:
+def test_parameters_are_those_of_the_formulas(study: Plan) -> None:
     """Of BERT's shape: four projections, two layers in between, two norms; embeddings of words, positions, segments."""
     square, norm = HIDDEN * HIDDEN + HIDDEN, 2 * HIDDEN
     layer = 4 * square + 2 * norm + 2 * HIDDEN * INTERMEDIATE + INTERMEDIATE + HIDDEN
@@ -101,7 +106,7 @@ def test_parameters_are_those_of_the_formulas(study: Study) -> None:
             RUN,
             RUN._replace(method="bitfit"),
             RUN._replace(method="pair"),
-            RUN._replace(task="mlm", method="query", source="en-fr"),
+            RUN._replace(task="mlm", method="query", source=Source("en-fr")),
         )
     )
     assert full == (total, total, total, LAYERS * layer, LAYERS * layer)
@@ -119,38 +124,38 @@ def test_parameters_are_those_of_the_formulas(study: Study) -> None:
 def test_encoders_of_the_hub_have_their_real_sizes(hub: str, expected: int) -> None:
     from transformers import AutoConfig
 
-    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), "sequence", 3, "full-ft", {})
+    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), HEADS["sequence"], 3, "full-ft", {})
     assert counted.total == expected + 3 * 768 + 3
     assert counted.passed == 12 * (12 * 768**2 + 13 * 768), "the layers, without embeddings"
 
 
-def test_an_encoder_that_is_made_counts_as_it_is(study: Study) -> None:
+def test_an_encoder_that_is_made_counts_as_it_is(study: Plan) -> None:
     from transformers import BertConfig
 
     BertConfig(vocab_size=77).save_pretrained("results/tiny/encoders/tiny")
     assert parameters.configuration(study, "tiny").vocab_size == 77
 
 
-def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Study) -> None:
+def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Plan) -> None:
     Path("studies/tiny.yaml").write_text(STUDY.replace("{mini: {kind: bert,", "{hub: a/b} #"))
     with pytest.raises(ValueError, match=r"snakemake --cores 1 results/tiny/encoders/tiny/model\.safetensors"):
-        Estimate(load_study("studies/tiny.yaml"), Assumed()).run(RUN)
+        Estimate(load_plan("studies/tiny.yaml"), Assumed()).run(RUN)
 
 
-def test_hours_are_work_over_speed(study: Study) -> None:
+def test_hours_are_work_over_speed(study: Plan) -> None:
     found = Estimate(study, Assumed(tokens={"ruletaker": 100}, training=2.0, evaluation=4.0, step_ms=0)).run(RUN)
     passed = Estimate(study, Assumed()).count(RUN).passed
     seconds = 6 * passed * 2 * TRAIN * 100 / 2e12 + 2 * passed * 4 * DEV * 100 / 4e12
     assert found.training_hours == pytest.approx(seconds / 3600)
 
 
-def test_a_step_takes_time_whatever_its_size(study: Study) -> None:
+def test_a_step_takes_time_whatever_its_size(study: Plan) -> None:
     found = Estimate(study, Assumed(tokens={"rt": 64}, training=1e9, evaluation=1e9, step_ms=36)).run(RUN)
     # Batches of evaluation have 4,096 tokens.
     assert found.training_hours * 3600 == pytest.approx(44 * 0.036 + 4 * DEV * 64 / 4096 * 0.012)
 
 
-def test_cells_are_evaluation_and_dev_sets_training(study: Study) -> None:
+def test_cells_are_evaluation_and_dev_sets_training(study: Plan) -> None:
     one = Estimate(study, Assumed())
     whole = dict(one.exhibits())["full"]
     assert whole.training_hours == pytest.approx(4 * one.run(RUN).hours)
@@ -169,16 +174,15 @@ def settings(**given: Any) -> Training:
 )
 def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
     given = settings(epochs=epochs, batch_size=batch, curriculum=curriculum)
-    tokens = batches.Tokens(
+    tokens = Tokens(
+        head="sequence",
+        label_names=("no", "yes"),
+        pad_id=0,
         values=np.zeros(5 * n, np.int32),
         offsets=5 * np.arange(n + 1),
         contexts=np.full(n, 5),
-        labels=np.zeros(n, np.int64),
-        depths=None,
-        head="sequence",
-        names=("no", "yes"),
-        pad_id=0,
-        switched=np.zeros(n, bool),
+        languages=("en",),
+        language_of=np.zeros((n, 2), np.int16),
     )
     steps = length(given, n, 5, {})[0]
     try:
@@ -204,7 +208,7 @@ def test_length_of_a_training_of_100_examples_of_100_tokens(given: dict[str, Any
     assert length(settings(**given), 100, 100, {"max_depth": 3}) == expected
 
 
-def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Study) -> None:
+def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Plan) -> None:
     def tokens(**given: int) -> int:
         return Estimate(study, Assumed(tokens=given)).tokens("rt")
 
@@ -217,11 +221,11 @@ def record(**changes: Any) -> Path:
     return path
 
 
-def test_a_measured_run_takes_what_it_took(study: Study) -> None:
+def test_a_measured_run_takes_what_it_took(study: Plan) -> None:
     estimate = Estimate(study, Assumed())
     measured = replace(estimate, assumed=estimate.measured(record()))
     assert measured.run(RUN).hours * 3600 == pytest.approx(90)
-    assert measured.run(RUN._replace(source="en+en-fr")).hours * 3600 == pytest.approx(90)
+    assert measured.run(RUN._replace(source=Source("en+en-fr"))).hours * 3600 == pytest.approx(90)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +236,7 @@ def test_a_measured_run_takes_what_it_took(study: Study) -> None:
         ({"recipe": 1}, "is no run.json"),
     ],
 )
-def test_another_run_is_no_measure(study: Study, changes: dict[str, Any], message: str) -> None:
+def test_another_run_is_no_measure(study: Plan, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Estimate(study, Assumed()).measured(record(**changes))
 
@@ -257,7 +261,7 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
 
 @pytest.mark.parametrize("fetched", ["{data: {hub: a/b}, column: c}", "{files: {en: my.txt}}"])
 def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
-    text = STUDY.replace("tasks: {", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
+    text = STUDY.replace("tasks:\n", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
     Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", f"text: {fetched}"))
     result = run()
     assert result.exit_code == 1
@@ -273,11 +277,14 @@ def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
     assert run("--examples", "mlm:en-de=98,2").exit_code == 0
 
 
-def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
+def test_a_language_may_have_a_size_of_its_own(study: Plan) -> None:
     one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
     all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
-    assert 10 * one.run(RUN._replace(source="fr")).evaluated == all_alike.run(RUN._replace(source="fr")).evaluated
-    assert one.run(RUN._replace(source="en")) == all_alike.run(RUN._replace(source="en"))
+    assert (
+        10 * one.run(RUN._replace(source=Source("fr"))).evaluated
+        == all_alike.run(RUN._replace(source=Source("fr"))).evaluated
+    )
+    assert one.run(RUN._replace(source=Source("en"))) == all_alike.run(RUN._replace(source=Source("en")))
     cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
     assert cells[0] < cells[1]
 
@@ -312,6 +319,7 @@ def printed(study: str) -> str:
     return result.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020"])
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
     told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
@@ -324,23 +332,23 @@ def test_the_default_of_the_command_is_that_of_the_module() -> None:
     assert f"{TFLOPS:g} TFLOP/s in training" in run().output
 
 
-def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+def test_imported_adapters_are_stored_and_not_trained(study: Plan) -> None:
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
     read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
     trained = Estimate(study, Assumed()).run(query)
     assert read == Cost(1, 1, gigabytes=trained.gigabytes) and trained.hours > 0
 
 
-def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
-    query = RUN._replace(task="mlm", method="query", source="en-fr")
+def test_snapshots_are_stored_and_cost_no_training(study: Plan) -> None:
+    query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
     kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
     plain = Estimate(study, Assumed()).run(query)
     assert (kept.gigabytes, kept.hours) == (3 * plain.gigabytes, plain.hours)
 
 
-def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> None:
+def test_a_first_stage_and_runs_for_each_target_are_counted(study: Plan) -> None:
     text = STUDY.replace("tasks: {rt: ", "tasks: {first: {kind: ruletaker, options: {n: 1000}}, rt: ").replace(
         "2}}}", "2}, start: first}}"
     )
@@ -348,7 +356,7 @@ def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> Non
     text = text.replace("source: [en+en-fr], target: [en-X, de-en]", "source: [en], target: [fr, de]")
     text = text.partition("exhibits:")[0]
     Path("studies/tiny.yaml").write_text(text)
-    found = dict(Estimate(load_study("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
+    found = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
     assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2, 2)
 
 
@@ -361,7 +369,7 @@ def test_a_head_has_its_parameters_whatever_the_labels(family: str, head: str, e
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     config = AutoConfig.for_model(family, vocab_size=50, **size)
     pooler = 8 * 8 + 8 if head == "choice" else 0
-    assert parameters.count(config, head, 3, "full-ft", {}).total - _encoder(config) == expected + pooler
+    assert parameters.count(config, HEADS[head], 3, "full-ft", {}).total - _encoder(config) == expected + pooler
 
 
 def _encoder(config: Any) -> int:
@@ -391,7 +399,7 @@ grids:
 """
     path = tmp_path / "s.yaml"
     path.write_text(text)
-    made = Estimate(load_study(path), Assumed())
+    made = Estimate(load_plan(path), Assumed())
     cost = made.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
     # 700 training examples, two epochs of batches of 32; four dev sets of 100.
     assert (cost.steps, cost.evaluated) == (44, 400)

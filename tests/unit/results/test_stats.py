@@ -81,6 +81,7 @@ def test_a_cell_that_occurs_twice_is_refused() -> None:
 TARGETS, SEEDS = ("fr", "de", "ru"), (0, 1, 2)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.one_of(st.none(), st.integers(0, 100)), min_size=9, max_size=9))
 def test_any_pattern_of_missing_cells_is_counted_right(scores: Sequence[int | None]) -> None:

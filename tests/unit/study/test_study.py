@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
-from xlgrid.exhibits.schema import names_metric
-from xlgrid.report.render import render_exhibit
 
-from xlgrid.study.schema import ImportedAdapters, TaskEntry, load_study
+from xlgrid.plan.grid import cells
+from xlgrid.plan.load import load_study
+from xlgrid.study.schema import ImportedAdapters, TaskEntry
 
 TEXT = """\
 title: a study
@@ -64,6 +64,7 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("source: [en]", "source: [de]", 14, "en"),
         ("source: [en]", "source: [en-fr-en]", 14, "neither a language nor a pair"),
         ("seed: [1]", "seed: [-1]", 14, "greater than or equal to 0"),
+        ("seed: [1]", "seed: [10000000000000000000000]", 14, "less than 4294967296"),
         ("seed: [1]", "seed: []", 14, "at least 1 item"),
         ("seed: [1]", "seed: [1], languages: [en, frr]", 14, "did you mean 'fr'"),
         ("target: [mono, en-X]", "target: ['family:Romanc']", 14, "did you mean 'Romance'"),
@@ -87,13 +88,14 @@ def write(folder: Path, text: str, name: str = "s.yaml") -> Path:
         ("romance: [fr]", "romance: [frr]", 16, "did you mean 'fr'"),
         ("romance: [fr]", "en: [fr]", 16, "a language of this study has this name"),
         ("select: {task: rt}", "select: {task: rtt}", 18, "did you mean 'rt'"),
+        ("[full-ft, bitfit]", "[full-ft]", 12, "no grid uses method 'bitfit', which the study defines"),
         ("method: full-ft, select", "method: full-tf, select", 18, "did you mean 'full-ft'"),
         ("title: t, rows", "titel: t, rows", 19, "did you mean 'title'"),
         ("columns: group", "columns: [taks, group]", 19, "unknown axis 'taks', did you mean 'task'?"),
         ("columns: group", "columns: [method, group]", 19, "rows and columns name 'method' twice"),
         ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
         ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
-        ("languages: [en, fr]", "languages: [en, fr, pt]", 14, "task rt cannot be generated in pt"),
+        ("languages: [en, fr]", "languages: [en, fr, cdo]", 14, "task rt cannot be generated in cdo"),
         ("options: {n: 100}", "data: {local: x, labels: {0: entailmnt}}", 6, "did you mean 'entailment'"),
         ("kind: ruletaker, options: {n: 100}", "kind: udpos, data: {local: x}", 14, "has no pairs such as en-fr"),
         ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),
@@ -221,7 +223,7 @@ def test_an_unknown_study_names_its_neighbour(tmp_path: Path) -> None:
 
 STARTED = TEXT.replace(
     "methods:\n",
-    "methods:\n  query: {base: qcross, options: {tune: query}}\n  pair: {base: qcross, start: {method: query, pairs: [en-fr]}}\n",
+    "  mlm: {kind: mlm}\nmethods:\n  query: {base: qcross, options: {tune: query}}\n  pair: {base: qcross, start: {task: mlm, method: query, pairs: [en-fr]}}\n",
 ).replace("method: [full-ft, bitfit], source: [en]", "method: [full-ft, bitfit, pair], source: [en+en-fr]")
 
 
@@ -248,7 +250,11 @@ def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) ->
         ("full-ft: {}", "full-ft: {imported: {path: 'x/{lang}'}}", "methods.full-ft.imported: .*'lang' in braces"),
         ("full-ft: {}", "full-ft: {imported: {path: x, hub: y/z}}", "exactly one"),
         ("full-ft: {}", "full-ft: {imported: {path: x}}", "'x' is the same for every language"),
-        ("tasks:\n", "tasks:\n  mlm: {kind: ruletaker}\n", "tasks.mlm: the name is taken"),
+        ("task: mlm,", "task: rt,", "methods.pair.start.task: unknown task of kind `mlm` 'rt' .there are: mlm."),
+        ("  mlm: {kind: mlm}\n", "", "add `mlm: {kind: mlm}` to `tasks`"),
+        ("{kind: mlm}", "{kind: mlm, start: rt}", "takes the texts of the study, .* leave out `start`"),
+        ("task: [rt]", "task: [rt, mlm]", "grids.main.task: mlm is of kind mlm, whose runs are on text"),
+        ("bitfit: {}", "bitfit: {start: {task: mlm, method: bitfit}}", "in a circle, bitfit -> bitfit"),
     ],
 )
 def test_a_start_that_cannot_be_is_told_before_any_job(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -275,9 +281,10 @@ encoders:
 tasks:
   rt: {kind: ruletaker, options: {n: 100}}
   ner: {kind: wikiann, data: {local: x}}
+  mlm: {kind: mlm}
 methods:
   query: {base: qcross, options: {tune: query}}
-  own: {base: qcross, start: {method: query}}
+  own: {base: qcross, start: {task: mlm, method: query}}
 training:
   - {set: {steps: 100}}
   - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}
@@ -293,17 +300,17 @@ grids:
         (
             "seed: [1], snapshots: [50, 100]",
             "seed: [1], snapshots: [50, 60]",
-            "s.yaml:16: .*query in en keeps 50, 100, not 60",
+            "s.yaml:17: .*query in en keeps 50, 100, not 60",
         ),
-        ("seed: [1], snapshots: [50, 100]", "seed: [1], snapshots: [50, 50]", "s.yaml:16: .*a step stands twice"),
+        ("seed: [1], snapshots: [50, 100]", "seed: [1], snapshots: [50, 50]", "s.yaml:17: .*a step stands twice"),
         ("source: fr}, set: {snapshots: [50, 100]}", "source: fr}, set: {}", "query in fr keeps none, not 50, 100"),
         (
             "source: en}, set: {snapshots: [50, 100]}",
             "source: en}, set: {snapshots: [50, 200]}",
-            "s.yaml:14: .*step 200, .* 100 steps",
+            "s.yaml:15: .*step 200, .* 100 steps",
         ),
-        ("{method: query}", "{method: query, source: en}", "grids.main.snapshots: cells of method own do not speak"),
-        ("{method: query}", "{method: query, at: source}", "grids.main.snapshots: cells of method own do not speak"),
+        ("method: query}}", "method: query, source: en}}", "grids.main.snapshots: cells of method own do not speak"),
+        ("method: query}}", "method: query, at: source}}", "grids.main.snapshots: cells of method own do not speak"),
         ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* its head is token, and sequence here"),
     ],
 )
@@ -372,15 +379,15 @@ def test_a_task_can_be_trained_on_another_of_the_same_head(tmp_path: Path) -> No
 def test_metrics_follow_from_the_tasks_and_a_table_shows_the_main_ones(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, QA.replace("rows: [task]", "rows: [task, metric]")))
     assert study.metrics == {"xquad": ("squad-f1", "squad-em"), "copa": ("accuracy",), "siqa": ("accuracy",)}
-    assert names_metric(study.exhibits["table"])
-    assert not names_metric(load_study(write(tmp_path, QA)).exhibits["table"])
+    assert study.exhibits["table"].names_metric
+    assert not load_study(write(tmp_path, QA)).exhibits["table"].names_metric
 
 
 def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, axes in (("main", "rows: [task]"), ("both", "rows: [task, metric]")):
         study = load_study(write(tmp_path, QA.replace("rows: [task]", axes)))
-        render_exhibit(study, "table", name)
+        study.exhibit("table").render("table", study, cells(study), name)
         lines = Path(name, "table.csv").read_text().splitlines()
         # Two targets each.
         assert len(lines) - 1 == 2 * (2 if name == "main" else 3)

@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +11,10 @@ from safetensors.torch import load_file
 from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.data import lock
+from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas
-from xlgrid.models import load as heads
+from xlgrid.models.load import load_model
 from xlgrid.results import records
 from xlgrid.training.imported import fetch, import_adapter
 from xlgrid.training.recipe import Recipe
@@ -44,7 +44,7 @@ def adapter(tmp_path: Path) -> Path:
 def test_what_is_read_is_what_others_begin_with(encoder: Path, adapter: Path, tmp_path: Path) -> None:
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
     method = make("madx", {})
-    model = heads.load_model(encoder, SimpleNamespace(head="sequence", names=("a", "b")))
+    model = load_model(encoder, HEADS["sequence"], 2)
     method.install(model)
     deltas.load_start([tmp_path / "run"], model, method)
     there = torch.load(adapter / "pytorch_adapter.bin", weights_only=True)

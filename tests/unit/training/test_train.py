@@ -28,9 +28,10 @@ from transformers import (
 )
 
 from xlgrid.data import batches
+from xlgrid.heads import HEADS
 from xlgrid.methods import Method
 from xlgrid.models import deltas, prediction
-from xlgrid.models import load as heads
+from xlgrid.models.load import load_model
 from xlgrid.training.loop import Loop, Stopped, learning_rate, train
 from xlgrid.training.recipe import Recipe, Training
 
@@ -322,7 +323,7 @@ def test_the_first_stage_comes_after_the_text(
     texts = tmp_path / "results/s/runs/mlm/e/mlm/en/seed1"
     texts.mkdir(parents=True)
     save_file(spoken, texts / "delta.safetensors")
-    biases = {"base": "bitfit", "start": {"method": "mlm"}}
+    biases = {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}}
     one, folder = staged(tmp_path, "siqa", None)
     train(Recipe.model_validate(one.model_dump() | biases), encoder, [tokens], [tokens], folder)
     two, second = staged(tmp_path, "copa", "siqa")
@@ -503,8 +504,9 @@ def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
 ) -> None:
     read = batches.read(tokens)
     # Wrong labels here and there, so that an outcome in another's place shows.
-    data = replace(read, labels=read.labels ^ (np.random.default_rng(1).random(len(read)) < 0.3))
-    model = heads.load_model(encoder, data)
+    labels = read.columns["label"] ^ (np.random.default_rng(1).random(len(read)) < 0.3)
+    data = replace(read, columns={"label": labels})
+    model = load_model(encoder, HEADS[data.head], len(data.label_names))
     model.load_state_dict(load_file(plain / "delta.safetensors"))
     expected = prediction.outcomes_on(model, Method(), data, 128)
     assert 10 < sum(expected) < 50, "outcomes all alike would show nothing"

@@ -1,9 +1,10 @@
-"""Snakemake executor that makes many short jobs cheap on Slurm, and treats long ones well, by way of submitit.
+"""Snakemake executor that runs many short jobs cheaply on Slurm, and long jobs safely, through submitit.
 
-Jobs that are ready go out in bundles, each one task of an array, run by a worker that starts each job's command in a
-fork: a console script that is named by `--submitit-scripts` without starting Python and importing its libraries anew.
-What a fork cannot run faithfully (conda, containers, scripts, notebooks, shadow, ...) runs in a nested Snakemake, as
-with other executors, in the same bundles. `--submitit-cluster local` runs the same way on one machine.
+Jobs that are ready are submitted in bundles. A bundle is one task of an array, and its worker starts each job's command in
+a fork. If `--submitit-scripts` names the console script of a command, the fork runs the script without a new Python, whose
+libraries the worker has imported. Jobs that need more than a shell (conda, containers, scripts, notebooks, shadow, ...)
+run in a nested Snakemake, as with other executors, in the same bundles. `--submitit-cluster local` runs the same way on
+one machine.
 """
 
 import os
@@ -27,13 +28,14 @@ from snakemake_interface_executor_plugins.utils import format_cli_arg
 
 if TYPE_CHECKING:
     from snakemake_executor_plugin_submitit.bundles import Job
-    from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Verdict
+    from snakemake_executor_plugin_submitit.dispatch import Dispatcher
+    from snakemake_executor_plugin_submitit.verdicts import Verdict
 
 common_settings = CommonSettings(
     non_local_exec=True,
     implies_no_shared_fs=False,
     job_deploy_sources=False,
-    # The worker sets them; Snakemake's own declaration is not quoted for the shell.
+    # The worker sets the variables, because Snakemake does not quote their declaration for the shell.
     pass_envvar_declarations_to_cmd=False,
     auto_deploy_default_storage_provider=False,
 )
@@ -75,6 +77,9 @@ class ExecutorSettings(ExecutorSettingsBase):
     max_requeues: int = _setting(
         3, "How often a job that saves its state may be cut short by its time limit, or lose its node, and go on."
     )
+    unreachable_minutes: int = _setting(
+        120, "Minutes after which the run ends if Slurm does not answer; its tasks go on, and the next run finds them."
+    )
     grace: int = _setting(90, "Seconds before the time limit at which jobs are asked (SIGUSR2) to save their state.")
 
 
@@ -90,24 +95,40 @@ class Executor(RemoteExecutor):
         self.descriptions: dict[int, Job] = {}
         # Outputs that were there before a job that updates them, by the key of the job.
         self.updated: dict[str, list[Path]] = {}
+        # Keys of jobs whose command has succeeded, and whose outputs Snakemake checks.
+        self.succeeded: set[str] = set()
         self.progress = time.monotonic()
         super().__init__(*args, **kwargs)
 
     def __post_init__(self) -> None:
         from snakemake_executor_plugin_submitit import clusters
         from snakemake_executor_plugin_submitit.bundles import Bundle
-        from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
+        from snakemake_executor_plugin_submitit.dispatch import Dispatcher
         from snakemake_executor_plugin_submitit.forked import script
-        from snakemake_executor_plugin_submitit.resources import Request
+        from snakemake_executor_plugin_submitit.resources import Request, check_names
+        from snakemake_executor_plugin_submitit.submission import Settings
 
-        given = self.executor_settings
-        for name in ("bundle_size", "bundle_seconds", "workers", "array_parallelism", "array_size"):
-            if getattr(given, name) < 1:
+        settings = self.executor_settings
+        for name in (
+            "bundle_size",
+            "bundle_seconds",
+            "workers",
+            "array_parallelism",
+            "array_size",
+            "unreachable_minutes",
+        ):
+            if getattr(settings, name) < 1:
                 raise WorkflowError(
-                    f"--submitit-{name.replace('_', '-')} must be at least 1, got {getattr(given, name)}"
+                    f"--submitit-{name.replace('_', '-')} must be at least 1, got {getattr(settings, name)}"
                 )
+        rules = {rule.name: rule.resources for rule in self.workflow.rules if not self.workflow.is_local(rule)}
+        try:
+            for warning in check_names(rules, self.workflow.global_resources.keys()):
+                self.logger.warning(f"submitit executor: {warning}")
+        except ValueError as error:
+            raise WorkflowError(f"submitit executor: {error}") from None
         clusters.clean_environment()
-        scripts = tuple(name.strip() for name in given.scripts.split(",") if name.strip())
+        scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
         for name in scripts:
             if script(name) is None:
                 folder = Path(sys.executable).parent
@@ -116,32 +137,34 @@ class Executor(RemoteExecutor):
                     "its commands will start a Python each"
                 )
         self.defaults = Request(
-            partition=given.partition,
-            account=given.account,
-            qos=given.qos,
-            constraint=given.constraint,
-            gres=given.gres,
-            bundle=given.bundle_size,
+            partition=settings.partition,
+            account=settings.account,
+            qos=settings.qos,
+            constraint=settings.constraint,
+            gres=settings.gres,
+            bundle=settings.bundle_size,
         )
-        kind = clusters.Slurm if given.cluster == "slurm" else clusters.Local
+        cluster = clusters.Slurm if settings.cluster == "slurm" else clusters.Local
+        shared = Bundle(
+            jobs=(),
+            directory=os.getcwd(),
+            slots=settings.workers,
+            scripts=scripts,
+            environment=dict(self.envvars()),
+            grace=settings.grace,
+            latency_wait=self.workflow.execution_settings.latency_wait,
+            max_requeues=settings.max_requeues,
+            origin=self.workflow.workdir_init,
+        )
         try:
             self.dispatcher = Dispatcher(
-                kind(given.setup.splitlines(), given.array_parallelism, given.workers, given.grace),
+                cluster(settings.setup.splitlines(), settings.array_parallelism, settings.workers, settings.grace),
                 Settings(
-                    Path(given.folder),
-                    given.array_size,
-                    given.bundle_seconds,
-                    Bundle(
-                        jobs=(),
-                        directory=os.getcwd(),
-                        slots=given.workers,
-                        scripts=scripts,
-                        environment=dict(self.envvars()),
-                        grace=given.grace,
-                        latency_wait=self.workflow.execution_settings.latency_wait,
-                        max_requeues=given.max_requeues,
-                        origin=self.workflow.workdir_init,
-                    ),
+                    Path(settings.folder),
+                    settings.array_size,
+                    settings.bundle_seconds,
+                    shared,
+                    settings.unreachable_minutes,
                 ),
                 submitted=self.note_submission,
                 say=self.logger.info,
@@ -153,31 +176,32 @@ class Executor(RemoteExecutor):
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         from snakemake.exceptions import ProtectedOutputException
 
-        from snakemake_executor_plugin_submitit.jobs import describe, members_of, protected, updated
+        from snakemake_executor_plugin_submitit.failures import REJECTED
+        from snakemake_executor_plugin_submitit.jobs import describe, identify, members_of, protected, updated
         from snakemake_executor_plugin_submitit.resources import request
 
         for member in (member for job in jobs for member in members_of(job)):
-            # As with Snakemake's own executor, nothing starts. After a failed job Snakemake would delete these.
+            # As with Snakemake's own executor, no job starts. A failed job's outputs would be deleted.
             if files := protected(member):
                 raise ProtectedOutputException(member, files)
-        constraints = self.workflow.global_resources.keys()
+        assert self.dispatcher
         described = []
         for job in jobs:
             self.run_job_pre(job)
             info = SubmittedJobInfo(job)
             try:
-                asked = request(job.resources, job.threads, self.defaults, constraints)
-                description, tmpdir = describe(job, self.format_job_exec, asked.minutes)
+                job_request = request(job.resources, job.threads, self.defaults)
+                description, tmpdir = describe(job, self.format_job_exec, job_request.minutes)
             except (ValueError, WorkflowError) as error:
+                self.dispatcher.fail(identify(job), REJECTED, str(error))
                 self.report_job_error(info, msg=f"{error}\n")
                 continue
             self.infos[description.key] = info
             self.descriptions[id(job)] = description
             if description.kind == "snakemake" and (before := updated(job)):
                 self.updated[description.key] = before
-            described.append((description, asked, tmpdir))
-        # All at once, so that no bundle leaves half empty.
-        assert self.dispatcher
+            described.append((description, job_request, tmpdir))
+        # All at once, so that no bundle is submitted half empty.
         self.dispatcher.add(described)
         self.wake.set()
 
@@ -185,24 +209,33 @@ class Executor(RemoteExecutor):
         self.run_jobs([job])
 
     def note_submission(self, job: "Job", task: str) -> None:
-        """Tell Snakemake that a job is on its way; again, when it got another place."""
+        """Tell Snakemake that a job has a task. A job that is submitted again gets another task."""
         info = self.infos[job.key]
-        again = info.external_jobid is not None
+        is_first = info.external_jobid is None
         info.external_jobid = task
-        if not again:
+        if is_first:
             self.report_job_submission(info)
 
     def recorded(self, job: "Job") -> bool:
-        """Whether Snakemake has taken away its mark of a job under way; a nested one's is no proof."""
+        """Whether Snakemake has recorded the end of a job, and so has removed its mark of a job under way.
+
+        A nested Snakemake removes that mark as well, so it proves nothing for its jobs.
+        """
         return job.kind == "shell" and not self.workflow.persistence.external_jobids(self.infos[job.key].job)
 
     async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncIterator[SubmittedJobInfo]:
-        try:
-            verdicts = self.dispatcher.poll() if self.dispatcher else []
-        except Exception as error:
-            # Snakemake would go home and leave the jobs alone.
-            self.logger.error(f"submitit executor: {type(error).__name__}: {error}")
-            verdicts = []
+        from snakemake_executor_plugin_submitit.dispatch import Unreachable
+
+        verdicts: list[Verdict] = []
+        if self.dispatcher:
+            try:
+                verdicts = self.dispatcher.poll()
+            except Unreachable as error:
+                raise WorkflowError(f"submitit executor: {error}") from None
+            except Exception as error:
+                # Snakemake would end, and leave the jobs alone.
+                self.logger.error(f"submitit executor: {type(error).__name__}: {error}")
+                verdicts = self.dispatcher.fetch()
         over = {id(self.infos[verdict.job.key]) for verdict in verdicts}
         for verdict in verdicts:
             self.report(verdict)
@@ -217,22 +250,23 @@ class Executor(RemoteExecutor):
         info = self.infos[verdict.job.key]
         info.external_jobid = verdict.task
         for path in self.updated.pop(verdict.job.key, []):
-            # The nested Snakemake has put the old file back already. Without a copy, this one would delete it.
+            # The nested Snakemake has restored the old file. This Snakemake deletes the file unless it has a backup.
             if verdict.cause and path.exists() and not self.workflow.persistence._get_backup_path(path).exists():
                 self.workflow.persistence.backup_output(path)
         if verdict.cause is None:
+            self.succeeded.add(verdict.job.key)
             self.report_job_success(info)
         else:
             lines = [f"{verdict.cause}: {verdict.message}", f"again: {self.again(verdict.job)}", ""]
-            # Further in than Snakemake's own lines, which other programs read.
+            # Indented more than Snakemake's own lines, which other programs parse.
             message = textwrap.indent("\n".join(lines), " " * 8).lstrip()
             if info.job.is_group():
-                # Of a group Snakemake tells but the names of its jobs.
+                # Snakemake prints only the names of a group's jobs, without this message.
                 self.logger.error(f"{verdict.job.rule}: {message}")
             self.report_job_error(info, msg=message + " " * 4)
 
     def again(self, job: "Job") -> str:
-        """The command that makes a job again: this one, for its output alone."""
+        """The command that runs a job again: the present one, with an output of the job as its only target."""
         targets = {*map(str, self.workflow.dag_settings.targets), "--"}
         words = [word for word in sys.argv[1:] if word not in ("--forceall", "-F", "--force", "-f")]
         while words and words[-1] in targets:
@@ -240,16 +274,24 @@ class Executor(RemoteExecutor):
         return shlex.join(["snakemake", *words, "--", job.outputs[0] if job.outputs else job.rule])
 
     def handle_job_success(self, job: JobExecutorInterface) -> None:
-        self.told(job)
+        self.close(job)
 
     def handle_job_error(self, job: JobExecutorInterface) -> None:
-        self.told(job)
+        from snakemake_executor_plugin_submitit.failures import REJECTED
 
-    def told(self, job: JobExecutorInterface) -> None:
-        """Snakemake has dealt with the end of a job."""
+        description = self.descriptions.get(id(job))
+        if description and self.dispatcher and description.key in self.succeeded:
+            # Its command has succeeded, but Snakemake has not accepted the outputs, and is handling the exception now.
+            error = sys.exception()
+            self.dispatcher.fail(description, REJECTED, str(error) if error else "see the log of Snakemake")
+        self.close(job)
+
+    def close(self, job: JobExecutorInterface) -> None:
+        """Snakemake has taken note of the end of a job."""
         description = self.descriptions.pop(id(job), None)
         if description and self.dispatcher:
-            self.dispatcher.told(description)
+            self.succeeded.discard(description.key)
+            self.dispatcher.close(description)
             del self.infos[description.key]
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
@@ -257,20 +299,20 @@ class Executor(RemoteExecutor):
             self.dispatcher.cancel()
 
     def get_job_args(self, job: JobExecutorInterface, **kwargs: Any) -> str:
-        # Not the head's temporary folder, as RemoteExecutor has it: a job may outlive its head.
-        waited = format_cli_arg("--wait-for-files", job.get_wait_for_files())
-        return f"{RealExecutor.get_job_args(self, job, **kwargs)} {waited}"
+        # RemoteExecutor adds the head's temporary folder, which a job may outlive.
+        wait_for_files = format_cli_arg("--wait-for-files", job.get_wait_for_files())
+        return f"{RealExecutor.get_job_args(self, job, **kwargs)} {wait_for_files}"
 
     def additional_general_args(self) -> str:
-        # By default each nested Snakemake lingers for a second at its end. The interface documents a list, but joins
-        # this with strings.
+        # Without this option each nested Snakemake waits for a second at its end. The interface documents a list, but
+        # expects a string.
         return "--max-jobs-per-timespan 100000/0s"
 
     async def sleep(self) -> None:
-        most = float(self.workflow.remote_execution_settings.seconds_between_status_checks)
+        longest = float(self.workflow.remote_execution_settings.seconds_between_status_checks)
         if self.executor_settings.cluster == "local":
-            most = min(most, 0.3)
-        self.wake.wait(min(most, max(0.1, 0.2 * (time.monotonic() - self.progress))))
+            longest = min(longest, 0.3)
+        self.wake.wait(min(longest, max(0.1, 0.2 * (time.monotonic() - self.progress))))
         self.wake.clear()
 
     def shutdown(self) -> None:

@@ -1,13 +1,13 @@
-"""Bundles on disk: what a worker runs, what became of it, and all that a restarted head needs to know.
+"""The ledger: what a worker runs, how each job ended, and all that a restarted head needs to know.
 
-The folder (`--submitit-folder`) is the ledger; every file in it appears by renaming:
+The ledger is a folder (`--submitit-folder`). Every file in it but `failures.jsonl` and `lock` appears whole, by renaming:
 
     lock                              held by the head that uses the folder
-    {chunk}/array.json                {"cluster", "host", "tasks", "submitted"}, once the chunk has been submitted as one array
-    {chunk}/{bundle}/bundle.json      a `Bundle`: the jobs of one array task
-    {chunk}/{bundle}/status/{i}.json  a `Status` of job i; {i}.told once Snakemake has taken note of the end
-    {chunk}/{bundle}/revoked          the worker starts no job any more
-    failures.jsonl                    one line per failed job, for whoever wants to know later
+    {array}/array.json                {"cluster", "host", "tasks", "submitted"}, once the cluster has accepted the array
+    {array}/{bundle}/bundle.json      a `Bundle`: the jobs of one array task
+    {array}/{bundle}/status/{i}.json  the `Status` of job i; renamed to {i}.closed once Snakemake has taken note of the end
+    {array}/{bundle}/revoked          tells the worker to start no further job
+    failures.jsonl                    one line per failed job
 """
 
 import json
@@ -25,14 +25,14 @@ State = Literal["running", "stopped", "done", "failed"]
 
 @dataclass(frozen=True)
 class Job:
-    """One job of Snakemake, as a worker needs it.
+    """A job of Snakemake, as a worker needs it.
 
     Attributes:
-        key: digest of rule, command and files; the same job after a restart of the head has the same.
-        kind: `shell` is a rule's shell command; `snakemake` is the command line of a nested Snakemake.
-        directories: outputs that are directories.
-        benchmark: where Snakemake's benchmark table goes, if anywhere.
-        limit: seconds after which it is stopped, or None.
+        key: digest of rule, command and files. After a restart of the head the same job has the same key.
+        kind: `shell` for a rule's shell command, `snakemake` for the command line of a nested Snakemake.
+        directories: those outputs that are directories.
+        benchmark: file for Snakemake's benchmark table, or None.
+        limit: seconds after which the job is stopped, or None.
     """
 
     key: str
@@ -49,21 +49,21 @@ class Job:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The jobs of one array task and what they share.
+    """The jobs of one array task, and the settings that they share.
 
     Attributes:
-        directory: where the commands run.
-        threads: of each job.
-        slots: jobs at a time.
-        scripts: console scripts that run without a new Python.
-        environment: variables to set for the jobs, beside those of threads and TMPDIR.
-        tmpdir: None for the node's own.
-        seconds: after so many, no further job is started, and the head finds another place for what is left.
+        directory: working directory of the commands.
+        threads: CPU cores of each job.
+        slots: how many jobs run at a time.
+        scripts: console scripts that run in a fork instead of a new Python.
+        environment: variables to set for the jobs, beside those for threads and TMPDIR.
+        tmpdir: folder for temporary files, None for the node's own.
+        seconds: after so many the worker starts no further job, and the head submits the remaining jobs again.
         limit: seconds that the cluster gives the task, or None.
-        grace: seconds between the cluster's warning and the end.
+        grace: seconds between the cluster's warning and the end of the task.
         latency_wait: seconds to wait for inputs that another node wrote.
-        max_requeues: how often a job may be cut short by its limit and go on, or lose its node.
-        origin: where a nested Snakemake starts, if elsewhere: before the workflow's `workdir:`.
+        max_requeues: how often a job may reach its limit and go on, or lose its node.
+        origin: working directory of a nested Snakemake if it differs: the one before the workflow's `workdir:`.
     """
 
     jobs: tuple[Job, ...]
@@ -81,23 +81,27 @@ class Bundle:
     origin: str | None = None
 
     def write(self, folder: Path) -> None:
-        """Make the folder of this bundle."""
+        """Create the bundle's folder.
+
+        Raises:
+            OSError: the disk is full, or the folder exists.
+        """
         (folder / "status").mkdir(parents=True)
         write_json(folder / "bundle.json", asdict(self))
 
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a job.
+    """The state of a job.
 
     Attributes:
-        state: `stopped` jobs have been asked to make room, and go on in the task's next life.
-        attempt: how often it was started in its bundle.
-        requeues: how often a time limit cut it short.
-        lost: how often its worker died without a word.
-        cause: why it failed, one of `snakemake_executor_plugin_submitit.failures`.
-        message: what to tell a person: exit code or signal, and the end of the log.
-        stamps: modification times (ns) of the outputs at the end, by which a restarted head knows them again.
+        state: a `stopped` job was asked to make room; it goes on when the task is requeued.
+        attempt: how often the job was started in its bundle.
+        requeues: how often a time limit cut the job short.
+        lost: how often the worker died while the job ran.
+        cause: why the job failed, one of `snakemake_executor_plugin_submitit.failures`.
+        message: for a person: exit code or signal, and the end of the log.
+        stamps: modification times (ns) of the outputs at the end, by which a restarted head recognises them.
     """
 
     state: State
@@ -127,28 +131,36 @@ def write_json(path: Path, data: Any) -> None:
     Raises:
         OSError: the disk is full, or the folder is gone.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        # For the owner alone: a bundle has the values of a workflow's `envvars`.
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        # Only the owner may read it, because a bundle holds the values of a workflow's `envvars`.
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             json.dump(data, file, ensure_ascii=False)
-        aside.replace(path)
+        temporary.replace(path)
     except OSError:
         with suppress(OSError):
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise
 
 
 def read_json(path: Path) -> Any:
-    """The contents of a file, or None if it is missing or damaged (a node that dies may leave an empty one)."""
+    """Read a file; None if it is missing or damaged (a node that crashes may leave an empty file).
+
+    Raises:
+        OSError: the file is there, but cannot be read.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (FileNotFoundError, ValueError):
         return None
 
 
 def read_bundle(folder: Path) -> Bundle | None:
-    """The bundle in `folder`, or None if there is none, or none of this version."""
+    """Read the bundle in `folder`; None if it is missing, damaged or of another version.
+
+    Raises:
+        OSError: the file is there, but cannot be read.
+    """
     data = read_json(folder / "bundle.json")
     try:
         jobs = tuple(Job(**{name: _frozen(value) for name, value in job.items()}) for job in data["jobs"])
@@ -162,64 +174,67 @@ def _frozen(value: Any) -> Any:
 
 
 def read_statuses(folder: Path, known: Callable[[int], bool] = lambda _: False) -> Iterator[tuple[int, Status, bool]]:
-    """Number, status and whether it was told, of each job that has one and is not `known`; damaged ones have none.
+    """Yield number, status and whether it is closed, for each job of a bundle that has a status and is not `known`.
 
-    What was told has ended, whatever became of the file.
+    A damaged status is skipped, but a closed job has ended even if its file is damaged.
+
+    Raises:
+        OSError: the folder or a file is there, but cannot be read.
     """
     status = folder / "status"
     try:
         names = [name.partition(".") for name in os.listdir(status)]
     except FileNotFoundError:
         return
-    # While one is renamed, a listing may have both names.
-    told = {int(name) for name, _, ending in names if ending == "told" and name.isdigit()}
-    listed = told | {int(name) for name, _, ending in names if ending == "json" and name.isdigit()}
+    # While a file is being renamed, a listing may have both names.
+    closed = {int(name) for name, _, ending in names if ending == "closed" and name.isdigit()}
+    listed = closed | {int(name) for name, _, ending in names if ending == "json" and name.isdigit()}
     for number in listed:
         if known(number):
             continue
-        data: Any = None if number in told else read_json(status / f"{number}.json")
-        if data is None and (status / f"{number}.told").exists():
-            # At the latest since the listing.
-            told.add(number)
-            data = read_json(status / f"{number}.told") or asdict(Status("done", 0.0, ""))
+        data: Any = None if number in closed else read_json(status / f"{number}.json")
+        if data is None and (status / f"{number}.closed").exists():
+            # It may have been renamed since the listing.
+            closed.add(number)
+            data = read_json(status / f"{number}.closed") or asdict(Status("done", 0.0, ""))
         with suppress(TypeError):
-            yield number, Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), number in told
+            yield number, Status(**{**data, "stamps": tuple(data.get("stamps", ()))}), number in closed
 
 
 def refresh(folder: Path) -> None:
-    """Have a network file system list the statuses anew: it asks the server once this side has changed the folder."""
+    """Make a network file system list the statuses anew: it asks its server after a change of the folder by this host."""
     probe = folder / "status" / f".probe.{os.getpid()}"
     with suppress(OSError):
         probe.touch()
         probe.unlink()
 
 
-def tell(folder: Path, number: int) -> None:
-    """Note that Snakemake knows how a job ended, so that no later head takes it for news."""
+def close_job(folder: Path, number: int) -> None:
+    """Note that Snakemake knows how a job ended, so that a later head does not report the end again."""
     status = folder / "status"
     with suppress(OSError):
-        (status / f"{number}.json").rename(status / f"{number}.told")
+        (status / f"{number}.json").rename(status / f"{number}.closed")
 
 
 def revoke(folder: Path) -> None:
-    """Have the worker of a bundle start no further job; on a full disk the cluster has to stop it."""
+    """Tell the worker of a bundle to start no further job. On a full disk only the cluster can stop the worker."""
     with suppress(OSError):
         (folder / "revoked").touch()
 
 
-def stamps(paths: tuple[str, ...], directory: str = ".") -> tuple[int, ...]:
-    """Modification times (ns) of files, -1 for what is missing."""
-    found = []
+def modification_times(paths: tuple[str, ...], directory: str = ".") -> tuple[int, ...]:
+    """Modification times (ns) of files, -1 for a missing file."""
+    times = []
     for path in paths:
         try:
-            found.append(os.stat(os.path.join(directory, path)).st_mtime_ns)
+            times.append(os.stat(os.path.join(directory, path)).st_mtime_ns)
         except OSError:
-            found.append(-1)
-    return tuple(found)
+            times.append(-1)
+    return tuple(times)
 
 
 def note_failure(folder: Path, cluster: str, job: Job, cause: str, message: str) -> None:
-    """Append a line to `failures.jsonl`; a full disk keeps nobody from going on."""
+    """Append a line to `failures.jsonl`. An error, such as a full disk, is ignored: the line is for people only."""
     line = {
         "outputs": job.outputs,
         "rule": job.rule,
@@ -229,10 +244,13 @@ def note_failure(folder: Path, cluster: str, job: Job, cause: str, message: str)
         "logs": job.logs,
         "time": time.time(),
     }
-    with suppress(OSError), (folder / "failures.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    with suppress(OSError):
+        # Logs may be cited in it, so a group may read it where the umask allows, but never write.
+        file = os.open(folder / "failures.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        with open(file, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder; what cannot be deleted now is left for the next head."""
+    """Delete a folder. What cannot be deleted now is left for the next head."""
     shutil.rmtree(folder, ignore_errors=True)

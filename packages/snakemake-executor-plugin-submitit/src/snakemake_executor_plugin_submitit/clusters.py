@@ -1,4 +1,4 @@
-"""Where array tasks run: Slurm, or this machine; both through submitit."""
+"""Where array tasks run: on Slurm or on this machine, in both cases through submitit."""
 
 import contextlib
 import os
@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from snakemake_executor_plugin_submitit.process import threads
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.worker import Worker
 
-# Slurm's words for a task that is still to run or running, in squeue.
+# The states in squeue of a task that is queued or running.
 ALIVE = {
     "PENDING",
     "CONFIGURING",
@@ -33,10 +34,13 @@ ALIVE = {
     "STOPPED",
     "SUSPENDED",
 }
+# The state of a task that Slurm does not know any more.
 GONE = "GONE"
+# Seconds that a command of the cluster may take: usually, and once the head is ending.
+COMMAND_LIMIT, LAST_LIMIT = 60.0, 5.0
 # The worker counts its requeues itself, so submitit's count must not end them.
 TIMEOUTS = 1_000_000
-# What sbatch says when the cluster will never take such a task, and when it may later.
+# Messages of sbatch when the cluster will never accept such a task, and when it may accept it later.
 HOPELESS = re.compile(
     r"invalid (?!.*credential)|unrecognized|not permitted|denied|not supported|specification|no partition|node configuration|"
     r"more processors|more tasks|not in this partition|required, but not provided",
@@ -55,56 +59,125 @@ STUCK = re.compile(
 
 
 class Refused(RuntimeError):
-    """A cluster will never take such a task."""
+    """The cluster will never accept such a task."""
 
 
 class Cluster(Protocol):
-    """What the dispatcher needs of a cluster. Tasks are named by strings, which hold across restarts of the head."""
+    """What the dispatcher needs of a cluster. A task is named by a string, which holds across restarts of the head.
+
+    `submit`, `states`, `cancel` and `stray` may run commands: they are called without a lock, in any thread, and return
+    after a minute at most.
+    """
 
     name: str
-    # Why tasks wait in the queue that may wait for ever: task -> the cluster's word.
+    # Tasks that may wait in the queue for ever: name of the task -> Slurm's reason.
     stuck: dict[str, str]
 
     def room(self, request: Request) -> tuple[int, int] | None:
-        """Tasks that could start now, and that run at a time at most; None if the cluster keeps a queue of its own.
+        """How many tasks could start now, and how many run at a time at most; None if the cluster keeps a queue itself.
 
         Raises:
-            Refused: it will never have room for one.
+            Refused: the cluster will never have room for such a task.
         """
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
-        """Submit one task per bundle as one array; their tasks, in order.
+        """Submit one task per bundle, together as one array; returns the names of the tasks in order.
 
         Args:
             folder: for submitit's files.
             name: of the array, by which `stray` finds it again.
 
         Raises:
-            OSError: the cluster takes no tasks just now.
-            Refused: it will never take this one.
-            RuntimeError: it refused for a reason that may or may not go away.
+            OSError: the cluster accepts no tasks just now (TimeoutError: it did not answer in time).
+            Refused: the cluster will never accept this array.
+            RuntimeError: the cluster refused for a reason that may or may not go away.
         """
 
     def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        """For each task None while it is queued or running, else the cluster's word for how it ended.
+        """For each task None while it is queued or running, else the cluster's word for its end.
 
         Raises:
-            OSError: the cluster does not answer just now.
+            OSError: the cluster does not answer (TimeoutError: not in time).
         """
 
     def cancel(self, tasks: Collection[str]) -> None:
-        """Take tasks out of the queue, and stop those that run."""
-
-    def stray(self, folder: Path, name: str) -> dict[int, str]:
-        """The tasks, by their place in it, of an array whose submission was not answered, as far as they are known.
+        """Remove tasks from the queue, and stop those that run.
 
         Raises:
-            OSError: the cluster does not answer just now.
+            TimeoutError: the cluster does not answer in time.
         """
+
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        """The tasks of an array, by their place in it, whose submission was not answered; those that the cluster knows.
+
+        Raises:
+            OSError: the cluster does not answer (TimeoutError: not in time).
+        """
+
+    def hurry(self) -> None:
+        """The head is ending: stop the commands under way, and give later ones a few seconds only."""
+
+
+class Commands:
+    """External commands, each with a time limit. `hurry` stops those under way."""
+
+    def __init__(self) -> None:
+        self.limit = COMMAND_LIMIT
+        self.processes: set[subprocess.Popen[str]] = set()
+        self.lock = threading.Lock()
+
+    def run(self, *command: str) -> str:
+        """Run a command and return its standard output.
+
+        Raises:
+            TimeoutError: it took longer than the limit, or was stopped by `hurry`.
+            OSError: it is missing, or it failed: the message is its standard error.
+        """
+        # In a process group of its own, so that whatever it has started is killed with it, and Ctrl-C is for the head.
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            process_group=0,
+        )
+        with self.lock:
+            self.processes.add(process)
+        try:
+            out, err = process.communicate(timeout=self.limit)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"{command[0]} did not answer within {self.limit:g} s") from None
+        finally:
+            with self.lock:
+                stopped = process not in self.processes
+                self.processes.discard(process)
+            _kill_group(process)
+        if stopped:
+            raise TimeoutError(f"{command[0]} was stopped, because the head is ending")
+        if process.returncode:
+            raise OSError(f"{command[0]}: {' '.join(err.split()) or f'exit code {process.returncode}'}")
+        return out
+
+    def hurry(self) -> None:
+        """Stop the commands under way, and give later ones a few seconds only."""
+        self.limit = LAST_LIMIT
+        with self.lock:
+            while self.processes:
+                _kill_group(self.processes.pop())
+
+
+def _kill_group(process: "subprocess.Popen[str]") -> None:
+    """Kill a process that leads its group, and what it has started, if it has not been waited for."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 class Slurm:
-    """Slurm by way of sbatch (submitit's), squeue, sacct and scancel."""
+    """Slurm through sbatch (with submitit's script), squeue, sacct and scancel."""
 
     name = "slurm"
 
@@ -120,6 +193,10 @@ class Slurm:
         self.parallelism = parallelism
         self.slots = slots
         self.grace = grace
+        self.commands = Commands()
+
+    def hurry(self) -> None:
+        self.commands.hurry()
 
     def room(self, request: Request) -> None:
         return None
@@ -129,75 +206,104 @@ class Slurm:
 
         # Without srun a task is one process and one message to the controller less, but then Slurm must be told to
         # signal the batch shell, which `exec` makes the worker.
-        executor = submitit.AutoExecutor(
+        settings = submitit.AutoExecutor(
             folder=folder, cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=TIMEOUTS
         )
-        executor.update_parameters(
+        settings.update_parameters(
             **request.slurm(self.slots, minutes),
             name=name,
             stderr_to_stdout=True,
             slurm_array_parallelism=self.parallelism,
             slurm_use_srun=False,
             slurm_setup=[*self.setup, *(f"export {name}={value}" for name, value in threads(request.cpus).items())],
-            # Some sites requeue only what asks for it.
+            # Some sites requeue only tasks that ask for it.
             slurm_additional_parameters={"signal": f"B:USR2@{self.grace}", "requeue": True, **request.options()},
         )
+        # submitit writes the script; its own submission would wait for sbatch without limit.
+        executor: Any = settings._executor
+        if len(bundles) > 1:
+            executor.parameters["map_count"] = len(bundles)
+        folder.mkdir(parents=True)
+        for number, bundle in enumerate(bundles):
+            _write_pickle(folder / f"{number}.pkl", bundle, minutes)
+        script = folder / "submission.sh"
+        script.write_text(executor._make_submission_file_text(executor._submitit_command_str, ""), encoding="utf-8")
         try:
-            return [task.job_id for task in executor.submit_array([Worker(str(bundle)) for bundle in bundles])]
-        except OSError:
-            # The disk, not the cluster.
+            answer = self.commands.run("sbatch", str(script))
+        except TimeoutError:
             raise
-        except Exception as error:
-            words = " ".join(str(error).split()) or "failed without a word"
-            kind = Refused if HOPELESS.search(words) else OSError if BUSY.search(words) else RuntimeError
-            size = "array" in words or "policy" in words
-            advice = " (would a smaller --submitit-array-size, or a shorter runtime, do?)" if size else ""
-            raise kind(f"sbatch: {words}{advice}") from error
+        except OSError as error:
+            raise _refusal(str(error)) from None
+        array = executor._get_job_id_from_submission_command(answer)
+        names = [f"{array}_{number}" for number in range(len(bundles))] if len(bundles) > 1 else [array]
+        for number, task in enumerate(names):
+            # A task waits for a minute for its pickle of this name.
+            (folder / f"{number}.pkl").rename(folder / f"{task}_submitted.pkl")
+        return names
 
     def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        listed = run("squeue", "--noheader", "--array", "--states=all", f"--user={os.getuid()}", "--format=%i|%T|%r")
-        rows = [line.strip().split("|", 2) for line in listed.splitlines() if line.count("|") >= 2]
+        user = f"--user={os.getuid()}"
+        listing = self.commands.run("squeue", "--noheader", "--array", "--states=all", user, "--format=%i|%T|%r")
+        rows = [line.strip().split("|", 2) for line in listing.splitlines() if line.count("|") >= 2]
         known = {task: state for task, state, _ in rows}
         self.stuck = {
-            task: why for task, state, why in rows if task in tasks and state == "PENDING" and STUCK.search(why)
+            task: reason
+            for task, state, reason in rows
+            if task in tasks and state == "PENDING" and STUCK.search(reason)
         }
-        found = {task: None if (known.get(task, GONE)) in ALIVE else known.get(task, GONE) for task in tasks}
-        gone = [task for task, state in found.items() if state == GONE]
+        states = {task: None if known.get(task, GONE) in ALIVE else known.get(task, GONE) for task in tasks}
+        gone = [task for task, state in states.items() if state == GONE]
         # The queue forgets a task some minutes after its end; the accounting, where there is one, does not.
         with contextlib.suppress(OSError):
-            parents = sorted({task.split("_")[0] for task in gone})
-            if parents:
-                listed = run("sacct", "-X", "-n", "-P", "-o", "JobID,State", "-j", ",".join(parents))
-                known = dict(line.strip().split("|", 1) for line in listed.splitlines() if "|" in line)
-                # The queue decides about life: the accounting may never have heard of an end.
-                found |= {task: known[task] for task in gone if known.get(task, GONE) not in ALIVE and task in known}
-        return found
+            arrays = sorted({task.split("_")[0] for task in gone})
+            if arrays:
+                listing = self.commands.run("sacct", "-X", "-n", "-P", "-o", "JobID,State", "-j", ",".join(arrays))
+                known = dict(line.strip().split("|", 1) for line in listing.splitlines() if "|" in line)
+                # Whether a task is alive, the queue decides: the accounting may never have heard of its end.
+                states |= {task: known[task] for task in gone if known.get(task, GONE) not in ALIVE and task in known}
+        return states
 
     def cancel(self, tasks: Collection[str]) -> None:
         for start in range(0, len(tasks), 500):
-            with contextlib.suppress(OSError):
-                run("scancel", *list(tasks)[start : start + 500])
+            try:
+                self.commands.run("scancel", *list(tasks)[start : start + 500])
+            except TimeoutError:
+                raise
+            except OSError:
+                # scancel fails if one of the tasks has ended meanwhile.
+                continue
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
-        from submitit.core.utils import DelayedSubmission
-
-        # What those that are over did stands in their statuses; Slurm also keeps a record of what it refused.
-        listed = run("squeue", "--noheader", "--array", f"--name={name}", "--format=%i").split()
-        found = {int(task.partition("_")[2] or 0): task for task in listed}
-        for number, task in found.items():
-            # A task waits for a minute for what submitit has put there only after sbatch's answer.
+        # The statuses tell what tasks that are over did. Slurm also keeps a record of tasks that it refused.
+        listing = self.commands.run("squeue", "--noheader", "--array", f"--name={name}", "--format=%i").split()
+        tasks = {int(task.partition("_")[2] or 0): task for task in listing}
+        for number, task in tasks.items():
             pickled = folder / f"{task}_submitted.pkl"
             if not pickled.exists():
-                delayed = DelayedSubmission(Worker(str(folder.parent / str(number))))
-                delayed.set_timeout(0, TIMEOUTS)
-                aside = pickled.with_name(f".{pickled.name}.{os.getpid()}")
-                delayed.dump(aside)
-                aside.replace(pickled)
-        return found
+                temporary = pickled.with_name(f".{pickled.name}.{os.getpid()}")
+                _write_pickle(temporary, folder.parent / str(number), 0)
+                temporary.replace(pickled)
+        return tasks
+
+
+def _write_pickle(path: Path, bundle: Path, minutes: int) -> None:
+    """Write the file by which submitit's process in the task finds its worker."""
+    from submitit.core.utils import DelayedSubmission
+
+    delayed = DelayedSubmission(Worker(str(bundle)))
+    delayed.set_timeout(minutes, TIMEOUTS)
+    delayed.dump(path)
+
+
+def _refusal(message: str) -> Exception:
+    """The exception for an error message of sbatch."""
+    kind = Refused if HOPELESS.search(message) else OSError if BUSY.search(message) else RuntimeError
+    size = "array" in message or "policy" in message
+    return kind(message + (" (would a smaller --submitit-array-size, or a shorter runtime, do?)" if size else ""))
 
 
 class Local:
-    """This machine: submitit's local executor, with the queue and the sharing of cores and GPUs that it lacks."""
+    """This machine, through submitit's local executor; adds a queue, and shares out cores and GPUs."""
 
     name = "local"
 
@@ -208,27 +314,29 @@ class Local:
         self.grace = grace
         self.cores = min(parallelism, len(os.sched_getaffinity(0)))
         self.devices = devices()
-        # What the tasks hold: cores, GPUs.
+        # By name of a task: the number of cores and the GPUs that it holds.
         self.held: dict[str, tuple[int, list[str]]] = {}
-        self.tasks: dict[str, Any] = {}
+        # Those that this head has started, by name.
+        self.children: dict[str, Any] = {}
+
+    def hurry(self) -> None:
+        pass
 
     def room(self, request: Request) -> tuple[int, int]:
         cores = max(1, request.cpus * self.slots)
         free = self.cores - sum(held for held, _ in self.held.values())
-        now, most = free // cores, self.cores // cores
+        now, at_most = free // cores, self.cores // cores
         if request.gpus:
             if request.gpus > len(self.devices):
                 raise Refused(f"{request.gpus} GPUs are asked for, but this machine has {len(self.devices)}")
-            now, most = (
-                min(now, len(self.free()) // request.gpus),
-                min(most, len(self.devices) // request.gpus),
-            )
+            now = min(now, len(self.free_devices()) // request.gpus)
+            at_most = min(at_most, len(self.devices) // request.gpus)
         # A task that wants more cores than there are runs alone.
-        return max(now, int(not self.held)), max(most, 1)
+        return max(now, int(not self.held)), max(at_most, 1)
 
-    def free(self) -> list[str]:
+    def free_devices(self) -> list[str]:
         """GPUs that no task holds."""
-        held = {device for _, theirs in self.held.values() for device in theirs}
+        held = {device for _, devices in self.held.values() for device in devices}
         return [device for device in self.devices if device not in held]
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
@@ -236,10 +344,10 @@ class Local:
 
         tasks = []
         for bundle in bundles:
-            chosen = self.free()[: request.gpus]
-            # submitit hides all GPUs from a task that asked for none; a laptop's rules need not ask for its one.
+            chosen = self.free_devices()[: request.gpus]
+            # submitit hides all GPUs from a task that asks for none, but on a laptop a rule need not ask for the only one.
             visible = ",".join(chosen) if request.gpus else os.environ.get("CUDA_VISIBLE_DEVICES")
-            # The libraries read them when they are imported, which is before the worker knows its bundle.
+            # Libraries read these variables when they are imported, which is before the worker knows its bundle.
             variables = [f"{name}={value}" for name, value in threads(request.cpus).items()]
             variables += [] if visible is None else [f"CUDA_VISIBLE_DEVICES={visible}"]
             command = ["env", *(["-u", "CUDA_VISIBLE_DEVICES"] if visible is None else []), *variables]
@@ -251,53 +359,53 @@ class Local:
             executor = LocalExecutor(folder, max_num_timeout=TIMEOUTS, python=launch)
             executor._throttling = 0
             executor.update_parameters(timeout_min=minutes, signal_delay_s=self.grace, stderr_to_stdout=True)
-            # Ctrl-C is for the head, which then ends its tasks; whoever it starts here inherits the mask.
+            # Ctrl-C is for the head, which then ends its tasks; the task's processes inherit the mask.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
                 submitted = executor.submit(Worker(str(bundle)))
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
             task = f"{submitted.job_id}.{birth(int(submitted.job_id))}"
-            self.tasks[task] = submitted
+            self.children[task] = submitted
             self.held[task] = (request.cpus * self.slots, chosen)
             tasks.append(task)
         return tasks
 
     def states(self, tasks: Collection[str]) -> dict[str, str | None]:
-        found: dict[str, str | None] = {}
+        states: dict[str, str | None] = {}
         for task in tasks:
             number, began = task.split(".")
-            # A child of this process has to be waited for.
-            known = self.tasks.get(task)
-            ended = known._process.poll() is not None if known else birth(int(number)) != began
-            found[task] = "ENDED" if ended else None
+            child = self.children.get(task)
+            # A child of this process is a zombie until it is waited for.
+            ended = child._process.poll() is not None if child else birth(int(number)) != began
+            states[task] = "ENDED" if ended else None
             if ended:
                 self.held.pop(task, None)
-                self.tasks.pop(task, None)
-        return found
+                self.children.pop(task, None)
+        return states
 
     def cancel(self, tasks: Collection[str]) -> None:
-        alive = [task for task, state in self.states(tasks).items() if state is None]
-        for task in alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(task.split(".")[0]), signal.SIGTERM)
+        for task, state in self.states(tasks).items():
+            if state is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(task.split(".")[0]), signal.SIGTERM)
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         from submitit.core.utils import DelayedSubmission
 
-        found = {}
+        tasks = {}
         # A task that still waits for its pickle ends by itself.
         for path in folder.glob("*_submitted.pkl"):
             number = path.name.partition("_")[0]
             with contextlib.suppress(OSError):
                 if str(folder) in Path(f"/proc/{number}/cmdline").read_text():
                     worker: Any = DelayedSubmission.load(path).function
-                    found[int(Path(worker.folder).name)] = f"{number}.{birth(int(number))}"
-        return found
+                    tasks[int(Path(worker.folder).name)] = f"{number}.{birth(int(number))}"
+        return tasks
 
 
 def python() -> str:
-    """This Python, without the current directory on its path, as a console script has it."""
+    """The command of this Python, without the current directory on its path, like in a console script."""
     return f"{shlex.quote(sys.executable)} -P"
 
 
@@ -307,13 +415,13 @@ def devices() -> list[str]:
     if visible is not None:
         return [name for name in visible.split(",") if name]
     try:
-        return run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").split()
+        return Commands().run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").split()
     except OSError:
         return []
 
 
 def birth(number: int) -> str:
-    """When a process began, in the kernel's ticks: with its number, its name for all times. Empty if there is none."""
+    """When a process began, in the kernel's ticks, which tells apart processes of the same number; empty if it has ended."""
     try:
         fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -322,22 +430,8 @@ def birth(number: int) -> str:
     return "" if fields[0] == "Z" else fields[19]
 
 
-def run(*command: str) -> str:
-    """What a command prints.
-
-    Raises:
-        OSError: it is not there, takes over a minute, or fails.
-    """
-    try:
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
-    except subprocess.CalledProcessError as error:
-        raise OSError(f"{command[0]}: {error.stderr.strip() or f'exit code {error.returncode}'}") from None
-    except subprocess.TimeoutExpired:
-        raise OSError(f"{command[0]} did not answer within a minute") from None
-
-
 def clean_environment() -> None:
-    """Forget the Slurm job that this process runs in, if any: sbatch would give its options to the tasks."""
+    """Forget the Slurm job that this process runs in, if any, because sbatch would pass its options on to the tasks."""
     for name in list(os.environ):
         if name.startswith("SLURM_") and name != "SLURM_CONF":
             del os.environ[name]

@@ -1,135 +1,43 @@
-"""The head's side: jobs wait in a buffer, go out in bundles, and come back as verdicts.
+"""The head's side: takes jobs from Snakemake, has them submitted, watches their tasks, and returns verdicts.
 
 Nothing here knows Snakemake; `snakemake_executor_plugin_submitit.Executor` does. All state that matters lies in the
 ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was killed finds its jobs again.
 """
 
 import contextlib
-import fcntl
-import math
-import os
-import re
-import secrets
-import socket
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from threading import Lock
-from typing import IO, NamedTuple
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from threading import Lock, Thread
+from typing import Any
 
-from snakemake_executor_plugin_submitit import failures
-from snakemake_executor_plugin_submitit.bundles import (
-    Bundle,
-    Job,
-    Status,
-    note_failure,
-    read_bundle,
-    read_json,
-    read_statuses,
-    refresh,
-    remove,
-    revoke,
-    stamps,
-    tell,
-    write_json,
-)
-from snakemake_executor_plugin_submitit.clusters import GONE, Cluster, Refused
-from snakemake_executor_plugin_submitit.resources import MINUTES, Request
-from snakemake_executor_plugin_submitit.worker import tail
+from snakemake_executor_plugin_submitit.bundles import Job, note_failure, refresh, revoke
+from snakemake_executor_plugin_submitit.clusters import Cluster
+from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty
+from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
+from snakemake_executor_plugin_submitit.tasks import Task, Tasks, TaskState, Waiting
+from snakemake_executor_plugin_submitit.verdicts import Judge, Verdict
+
+__all__ = ["Dispatcher", "Settings", "Unreachable", "Verdict"]
 
 # Seconds between questions to the cluster: the first after a submission or a change, and the longest.
 ASK, ASK_MOST = 5.0, 60.0
-# Seconds that a small bundle waits for company while other jobs run, which may make more jobs ready.
-GATHER = 5.0
-# Seconds of work that are worth a task of this machine, which imports for some seconds before it begins.
-START = 10.0
-# Attempts at a submission that fails for a reason of which nothing is known; the last comes after a minute.
-TRIES = 5
-YEAR = 525_600
+# Seconds that `poll` waits for an answer of the cluster, and that `cancel` waits for one that is under way.
+PATIENCE = 1.0
+# Seconds after which a trouble that lasts is reported again.
+REMIND = 60.0
 
 
-class Verdict(NamedTuple):
-    """How a job ended.
-
-    Attributes:
-        cause: None if all is well.
-        task: the cluster's name of its task, if it came that far.
-    """
-
-    job: Job
-    cause: str | None
-    message: str
-    task: str | None
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How jobs are bundled.
-
-    Attributes:
-        folder: the ledger.
-        array_size: bundles in one array at most.
-        bundle_seconds: after so many a bundle of several jobs starts no further one.
-        bundle: what all bundles share; one without jobs.
-    """
-
-    folder: Path
-    array_size: int
-    bundle_seconds: float
-    bundle: Bundle
-
-
-@dataclass
-class Waiting:
-    """A job in the buffer."""
-
-    job: Job
-    request: Request
-    tmpdir: str | None
-    since: float
-
-
-@dataclass
-class Open:
-    """A bundle that was submitted.
-
-    Attributes:
-        claimed: numbers of the jobs that this head was asked for.
-        seen: final statuses by number.
-        told: numbers of the jobs whose end Snakemake knows.
-        ended: how often in a row the cluster said that the task is over.
-    """
-
-    folder: Path
-    bundle: Bundle
-    task: str
-    claimed: dict[int, Waiting] = field(default_factory=dict)
-    seen: dict[int, Status] = field(default_factory=dict)
-    told: set[int] = field(default_factory=set)
-    over: bool = False
-    ended: int = 0
-    cancelled: bool = False
-
-    @property
-    def unreadable(self) -> bool:
-        """Whether its file is damaged, so that nobody knows its jobs."""
-        return not self.bundle.jobs
-
-
-class Submission(NamedTuple):
-    """An array: its folder in the ledger, the folder and contents of each bundle, and the jobs that these are for."""
-
-    chunk: Path
-    made: Sequence[tuple[Path, Bundle]]
-    bundles: Sequence[Sequence[Waiting]]
+class Unreachable(RuntimeError):
+    """The cluster has not answered for so long that the run has to end."""
 
 
 class Dispatcher:
     """Bundles jobs, submits them, and finds out how they ended.
 
-    `add` and `told` may be called from one thread while another calls `poll`.
+    `add`, `close`, `fail` and `cancel` may be called from one thread while another calls `poll`. No method holds the lock
+    while the cluster is asked.
     """
 
     def __init__(
@@ -140,12 +48,12 @@ class Dispatcher:
         say: Callable[[str], None] = print,
         recorded: Callable[[Job], bool] = lambda job: False,
     ) -> None:
-        """Find what earlier heads left.
+        """Find the tasks that earlier heads left.
 
         Args:
-            submitted: is told of each job and its task.
-            say: is told what a person should know.
-            recorded: whether Snakemake has noted the end of a job, so that it asks for another run of it.
+            submitted: called with each job that has got a task, and the name of the task.
+            say: called with messages for a person.
+            recorded: whether Snakemake has recorded the end of a job, so that it asks for another run of it.
 
         Raises:
             RuntimeError: another head uses the folder, or the cluster does not tell what became of earlier tasks.
@@ -154,544 +62,318 @@ class Dispatcher:
         self.cluster, self.settings = cluster, settings
         self.submitted, self.say, self.recorded = submitted, say, recorded
         self.lock = Lock()
-        self.buffer: list[Waiting] = []
-        self.open: list[Open] = []
-        # Where a job of a living or finished bundle is to be found again, by key and by output.
-        self.places: dict[str, tuple[Open, int]] = {}
-        self.outputs: dict[str, tuple[Open, int]] = {}
-        self.ready: list[Verdict] = []
-        self.resubmitted: dict[str, int] = defaultdict(int)
-        # Seconds that jobs of a rule took: how many, how long in all.
-        self.durations: dict[str, tuple[int, float]] = {}
+        self.folder = settings.folder.resolve()
+        # For the owner alone: whoever may write here could replace what the tasks run.
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.hold = hold(self.folder / "lock")
+        self.tasks = Tasks()
+        self.judge = Judge(self.folder, cluster.name, settings.bundle.max_requeues, self.tasks)
+        self.submitter = Submitter(cluster, settings, self.folder, self.tasks, self.judge, submitted, self.report)
+        # The round of questions to the cluster that is under way, the question, and when the last round was.
+        self.round: Calls | None = None
+        self.answer: Future[Any] | None = None
+        self.driver = Lock()
         self.asked = 0.0
         self.pause = ASK
-        self.trouble = ""
-        # Why tasks wait in the queue, as far as it has been said.
+        # Tasks of earlier heads that have to be cancelled.
+        self.unwanted: list[str] = []
+        # Troubles that last: by kind, the message and when it was reported.
+        self.troubles: dict[str, tuple[str, float]] = {}
+        self.silent_since: float | None = None
+        # Whether the cluster did not answer in time when the head was ending.
+        self.is_deaf = False
+        # Reasons to wait in the queue that have been reported.
         self.reasons: set[str] = set()
-        self.refused = 0
-        self.retry_at = 0.0
-        self.doubtful: Submission | None = None
-        self.closing = False
-        self.folder = settings.folder.resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # Released by the kernel with the end of this process, however it ends.
-        self.hold = hold(self.folder / "lock")
         self.reattach()
 
-    # What Snakemake hands over and asks.
+    def reattach(self) -> None:
+        """Follow the tasks of earlier heads, and forget those that are of no interest."""
+        tasks, arrays = find_tasks(self.folder, self.cluster, self.say)
+        for task in tasks:
+            # What cannot be read now is read when the task is polled.
+            with contextlib.suppress(OSError):
+                self.judge.read(task)
+            self.tasks.add(task)
+            if task.is_damaged and task.state is TaskState.ALIVE:
+                self.stop(task)
+        for task in tasks:
+            self.tasks.forget(task)
+        remove_empty(arrays, self.tasks.all)
+        if self.tasks.all:
+            done = sum(job.has_ended for task in self.tasks.all for job in task.jobs)
+            self.say(
+                f"submitit: an earlier run left {len(self.tasks.alive())} tasks in the queue and {done} jobs that nobody "
+                "has seen"
+            )
+
+    # What Snakemake hands over and fetches.
 
     def add(self, jobs: Iterable[tuple[Job, Request, str | None]]) -> None:
         """Take jobs, each with its request and its folder for temporary files (None for the node's own).
 
-        One that an earlier head submitted is found again; the others go into the buffer.
+        A job that an earlier head submitted is found again; the others go into the buffer.
         """
         with self.lock:
             for job, request, tmpdir in jobs:
                 waiting = Waiting(job, request, tmpdir, time.time())
-                place = self.places.get(job.key)
-                if place and self.claim(*place, waiting):
+                if self.claim(waiting):
                     continue
-                for path in job.outputs:
-                    # An old bundle that makes the same file in another way has to give up.
-                    other = self.outputs.get(path)
-                    # One in which it has ended already has not: its other jobs go on.
-                    if other and not other[0].over and not other[0].cancelled and other[1] not in other[0].seen:
-                        self.stop(other[0])
-                self.buffer.append(waiting)
+                # A task of an earlier head that makes the same file in another way has to give up.
+                for task in list(self.tasks.rivals(job)):
+                    self.stop(task)
+                self.submitter.buffer.append(waiting)
 
-    def claim(self, bundle: Open, number: int, waiting: Waiting) -> bool:
-        """Whether a job that an earlier head submitted serves for the one that is asked for now."""
-        if number in bundle.claimed or number in bundle.told:
-            return False
-        status = bundle.seen.get(number)
-        if status is None:
-            if bundle.over or bundle.cancelled:
-                return False
-        elif status.state != "done" or not self.intact(bundle, number, status):
-            return False
-        elif self.recorded(waiting.job):
-            # The head died before it could say so here.
-            bundle.told.add(number)
-            tell(bundle.folder, number)
-            self.close(bundle)
-            return False
-        bundle.claimed[number] = waiting
-        self.submitted(waiting.job, bundle.task)
-        if status:
-            self.ready.append(Verdict(waiting.job, None, "", bundle.task))
-        return True
+    def claim(self, waiting: Waiting, task: Task | None = None) -> bool:
+        """Whether a job that an earlier head submitted serves for this one.
 
-    def intact(self, bundle: Open, number: int, status: Status) -> bool:
-        """Whether the outputs are those that the job left, and no input is newer."""
-        job, here = bundle.bundle.jobs[number], bundle.bundle.directory
-        now = stamps(job.outputs, here)
-        return (
-            now == status.stamps and -1 not in now and max(stamps(job.inputs, here), default=0) <= min(now, default=0)
-        )
+        Args:
+            task: where to look; None for all tasks.
+        """
+        task_job = self.tasks.by_key.get(waiting.job.key)
+        if task_job is None or (task and task_job.task is not task):
+            return False
+        return self.judge.claim(task_job, waiting, self.recorded, self.submitted)
 
-    def told(self, job: Job) -> None:
-        """Snakemake has taken note of a job's end."""
+    def close(self, job: Job) -> None:
+        """Snakemake has taken note of the end of a job."""
         with self.lock:
-            place = self.places.pop(job.key, None)
-            for path in job.outputs:
-                self.outputs.pop(path, None)
-            if place:
-                bundle, number = place
-                bundle.told.add(number)
-                tell(bundle.folder, number)
-                self.close(bundle)
+            self.tasks.close(job)
+
+    def fail(self, job: Job, cause: str, message: str) -> None:
+        """Note that Snakemake itself has failed a job: before its submission, or after its command's success."""
+        note_failure(self.folder, self.cluster.name, job, cause, message)
 
     def poll(self) -> list[Verdict]:
-        """Look after everything once: verdicts that are new, jobs that need another place, bundles to submit."""
+        """Read new statuses, go on asking the cluster, and submit what is due. Returns the verdicts that are new.
+
+        Raises:
+            Unreachable: the cluster has not answered for too long.
+        """
         with self.lock:
-            for bundle in self.open:
-                if not bundle.over:
-                    self.look(bundle)
-            self.ask()
-            self.flush()
-            verdicts, self.ready = self.ready, []
+            for task in self.tasks.alive():
+                self.read(task)
+        self.drive(PATIENCE)
+        self.remind()
+        if self.silent_since is not None:
+            minutes = (time.monotonic() - self.silent_since) / 60
+            if minutes > self.settings.unreachable_minutes:
+                raise Unreachable(
+                    f"the cluster has not answered for {minutes:.0f} minutes (--submitit-unreachable-minutes). Tasks that "
+                    "are in its queue go on: run the same command again when it answers, and they are found"
+                )
+        return self.fetch()
+
+    def fetch(self) -> list[Verdict]:
+        """The verdicts that have not been fetched yet."""
+        with self.lock:
+            verdicts, self.judge.verdicts = self.judge.verdicts, []
         return verdicts
 
-    def cancel(self) -> None:
-        """Take everything out of the queue; what has ended stays in the ledger for the next head."""
-        with self.lock:
-            self.closing = True
-            self.buffer.clear()
-            alive = [bundle for bundle in self.open if not bundle.over]
-            for bundle in alive:
-                bundle.cancelled = True
-                revoke(bundle.folder)
-            self.cluster.cancel([bundle.task for bundle in alive])
-            if self.doubtful:
-                with contextlib.suppress(OSError):
-                    stray = self.cluster.stray(self.doubtful.chunk / "submitit", array_name(self.doubtful.chunk))
-                    self.cluster.cancel(list(stray.values()))
+    # Questions to the cluster: a round is a generator, which yields calls and is sent their answers.
 
-    def rest(self, seconds: float = 30) -> None:
-        """Wait for tasks that are ending anyway, so that nothing is left in the queue, nor files that nobody needs."""
-        deadline = time.time() + seconds
-        again = time.time() + ASK
-        while time.time() < deadline:
-            with self.lock:
-                ending = [b for b in self.open if not b.over and (b.cancelled or len(b.seen) == len(b.bundle.jobs))]
-                if not ending:
+    def drive(self, seconds: float) -> None:
+        """Go on with the round until it is over, or an answer takes longer than so many seconds."""
+        deadline = time.monotonic() + seconds
+        with self.driver:
+            while True:
+                if self.answer and wait([self.answer], max(0.0, deadline - time.monotonic())).not_done:
                     return
-                with contextlib.suppress(OSError):
-                    for bundle, state in zip(
-                        ending, self.cluster.states([b.task for b in ending]).values(), strict=True
-                    ):
-                        if state is not None:
-                            bundle.over = True
-                            self.close(bundle)
-                if time.time() > again:
-                    again += ASK
-                    self.cluster.cancel([bundle.task for bundle in ending if bundle.cancelled and not bundle.over])
-            time.sleep(0.2 if self.cluster.name == "local" else 1)
-        left = [bundle.task for bundle in self.open if bundle.cancelled and not bundle.over]
-        if left:
-            self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
+                with self.lock:
+                    if not self.advance():
+                        return
 
-    # Bundles that were submitted.
+    def advance(self) -> bool:
+        """Take the answer to the last call, and make the next one; False if the round is over."""
+        answer, self.answer = self.answer, None
+        try:
+            if self.round is None:
+                if self.submitter.closing:
+                    return False
+                self.round = self.questions()
+            if answer is None:
+                call = next(self.round)
+            elif (error := answer.exception()) is not None:
+                call = self.round.throw(error)
+            else:
+                call = self.round.send(answer.result())
+        except BaseException as error:
+            self.round = None
+            if isinstance(error, StopIteration):
+                return False
+            raise
+        self.answer = in_thread(call)
+        return True
 
-    def look(self, bundle: Open) -> None:
-        """Read the statuses that are new."""
-        for number, status, told in list(read_statuses(bundle.folder, bundle.seen.__contains__)):
-            if not status.final or bundle.unreadable:
-                continue
-            bundle.seen[number] = status
-            if told:
-                bundle.told.add(number)
-            self.learn(bundle.bundle.jobs[number], status)
-            if number in bundle.claimed and not told:
-                self.judge(bundle, number, status)
+    def questions(self) -> Calls:
+        """A round: cancel, ask, submit."""
+        if self.unwanted:
+            unwanted, self.unwanted = self.unwanted, []
+            with contextlib.suppress(OSError):
+                yield lambda: self.cluster.cancel(unwanted)
+        yield from self.ask()
+        yield from self.submitter.flush()
 
-    def judge(self, bundle: Open, number: int, status: Status) -> None:
-        """Pass a verdict on a job that has ended."""
-        job = bundle.bundle.jobs[number]
-        self.ready.append(Verdict(job, status.cause, status.message, bundle.task))
-        if status.cause:
-            note_failure(self.folder, self.cluster.name, job, status.cause, status.message)
-
-    def learn(self, job: Job, status: Status) -> None:
-        """Remember how long jobs of a rule take."""
-        if status.state == "done" and status.ended:
-            count, seconds = self.durations.get(job.rule, (0, 0.0))
-            self.durations[job.rule] = (count + 1, seconds + status.ended - status.started)
-
-    def ask(self) -> None:
-        """Ask the cluster about its tasks, when it is time, and settle the bundles whose task is over."""
-        alive = [bundle for bundle in self.open if not bundle.over]
-        finished = [bundle for bundle in alive if len(bundle.seen) == len(bundle.bundle.jobs)]
-        # Verdicts come from files: the more tasks, the less does the end of one matter to the queue.
+    def ask(self) -> Calls:
+        """Ask the cluster about its tasks, when it is time, and settle the tasks that are over."""
+        alive = self.tasks.alive()
+        if self.submitter.booked_at > self.asked:
+            self.asked, self.pause = self.submitter.booked_at, ASK
+        # Verdicts come from files, so the more tasks there are, the less matters the end of a single one.
         least = min(ASK + len(alive) / 20, ASK_MOST)
-        self.pause = max(least, min(self.pause, least) if finished else self.pause)
+        self.pause = max(least, min(self.pause, least) if any(task.is_finished for task in alive) else self.pause)
         # A question to this machine costs nothing.
         if not alive or (self.cluster.name != "local" and time.time() < self.asked + self.pause):
             return
         self.asked = time.time()
         try:
-            states = self.cluster.states([bundle.task for bundle in alive])
+            states = yield lambda: self.cluster.states([task.name for task in alive])
         except OSError as error:
             self.pause = min(self.pause * 2, ASK_MOST)
-            self.complain(f"the cluster does not answer ({error}): asking again in {self.pause:.0f} s")
+            self.report("queue", f"the cluster does not answer ({error}): asking again")
             return
-        self.trouble = ""
+        self.report("queue", "")
         self.pause = min(self.pause * 1.3, ASK_MOST)
-        for task, why in self.cluster.stuck.items():
-            if why not in self.reasons:
-                self.reasons.add(why)
-                self.say(f"submitit: job {task} waits in the queue: {why} (see `scontrol show job {task}`)")
-        for bundle in alive:
-            state = states[bundle.task]
-            bundle.ended = 0 if state is None else bundle.ended + 1
-            if state is None:
-                continue
-            refresh(bundle.folder)
-            self.look(bundle)
-            # Told twice, since a file system may show what the task wrote last only after the end of the task.
-            if bundle.ended < 2 and self.cluster.name != "local" and len(bundle.seen) < len(bundle.bundle.jobs):
+        for name, reason in self.cluster.stuck.items():
+            if reason not in self.reasons:
+                self.reasons.add(reason)
+                self.say(f"submitit: job {name} waits in the queue: {reason} (see `scontrol show job {name}`)")
+        for task in alive:
+            state = states[task.name]
+            task.reported_over = 0 if state is None else task.reported_over + 1
+            if state is not None:
+                self.end(task, state)
                 self.pause = ASK
-                continue
-            self.settle(bundle, state)
-            self.pause = ASK
 
-    def settle(self, bundle: Open, state: str) -> None:
-        """A task is over: what it did not finish has failed, or gets another place."""
-        bundle.over = True
-        left = {n: w for n, w in bundle.claimed.items() if n not in bundle.seen}
-        statuses = {number: status for number, status, _ in read_statuses(bundle.folder)}
-        cause = failures.of_state(state)
-        if state == GONE and log_path(bundle.folder.parent, bundle.task) is None:
-            # Slurm keeps no record of a task that is cancelled before it starts; one that started has a log.
-            cause, state = failures.CANCELLED, "before it started"
-        progress = any(status.final for status in statuses.values())
-        for number, waiting in left.items():
-            status = statuses.get(number)
-            started = status is not None and status.state == "running"
-            key = waiting.job.key
-            # A job that saved its state, and lost its place through no fault of its own, may do so for ever.
-            self.resubmitted[key] += not (status and status.state == "stopped" and cause in failures.OTHERS_FAULT)
-            if cause == failures.CANCELLED and not bundle.cancelled:
-                self.fail(bundle, waiting.job, cause, f"its array task was cancelled ({state})")
-            elif started and cause not in failures.OTHERS_FAULT and not bundle.cancelled:
-                self.fail(bundle, waiting.job, cause, f"its worker died ({state})\n{self.log_of(bundle)}")
-            elif self.resubmitted[key] > self.settings.bundle.max_requeues and (started or not progress):
-                why = f"its array task ended {self.resubmitted[key]} times without it (last: {state})"
-                self.fail(bundle, waiting.job, cause, f"{why}\n{self.log_of(bundle)}")
-            else:
-                del bundle.claimed[number]
-                self.places.pop(key, None)
-                self.buffer.append(waiting)
-        if bundle.cancelled:
-            # What it finished all the same, while the same job waited for its end, need not run again.
-            self.buffer = [waiting for waiting in self.buffer if not self.found_in(bundle, waiting)]
-        self.close(bundle)
-
-    def found_in(self, bundle: Open, waiting: Waiting) -> bool:
-        """Whether a job is to be found in a bundle of an earlier head, and was claimed."""
-        place = self.places.get(waiting.job.key)
-        return place is not None and place[0] is bundle and self.claim(*place, waiting)
-
-    def fail(self, bundle: Open, job: Job, cause: str, message: str) -> None:
-        """A verdict on a job whose worker cannot give one."""
-        number = self.places[job.key][1]
-        bundle.seen[number] = Status("failed", time.time(), "", cause=cause, message=message)
-        self.judge(bundle, number, bundle.seen[number])
-
-    def log_of(self, bundle: Open) -> str:
-        """The end of what the task itself printed, its name first."""
-        path = log_path(bundle.folder.parent, bundle.task)
-        return f"{path}:\n{tail(path)}" if path else ""
-
-    def stop(self, bundle: Open) -> None:
-        """Stop a bundle of an earlier head."""
-        bundle.cancelled = True
-        revoke(bundle.folder)
-        self.cluster.cancel([bundle.task])
-
-    def close(self, bundle: Open) -> None:
-        """Forget a bundle whose task is over and which has no news left to tell; keep the logs of failures."""
-        if not bundle.over or bundle.claimed.keys() - bundle.told or bundle not in self.open:
+    def end(self, task: Task, state: str) -> None:
+        """A task is over, the cluster says: read its last statuses, and settle it."""
+        refresh(task.folder)
+        if not self.read(task):
+            lasted = time.monotonic() - (task.unreadable_since or 0)
+            if lasted > 60 * self.settings.unreachable_minutes:
+                self.judge.give_up(task, OSError(self.troubles.get(str(task.folder), ("", 0))[0]))
+                self.report(str(task.folder), "")
             return
-        if any(status.state == "done" and number not in bundle.told for number, status in bundle.seen.items()):
+        # A file system may show what the task wrote last only after the end of the task, so the cluster is asked twice.
+        if task.reported_over < 2 and self.cluster.name != "local" and not task.is_finished:
             return
-        self.open.remove(bundle)
-        for job in bundle.bundle.jobs:
-            if self.places.get(job.key, (None,))[0] is bundle:
-                del self.places[job.key]
-        chunk = bundle.folder.parent
-        if any(status.state == "failed" for status in bundle.seen.values()):
-            return
-        remove(bundle.folder)
-        if not any(other.folder.parent == chunk for other in self.open) and not list(chunk.glob("*/bundle.json")):
-            remove(chunk)
-
-    # Bundles to submit.
-
-    def flush(self) -> None:
-        """Submit what is in the buffer, if it is worth it or nothing else goes on."""
-        if self.closing or time.time() < self.retry_at or not self.clear_doubt():
-            return
-        if any(bundle.unreadable and bundle.cancelled and not bundle.over for bundle in self.open):
-            # Still being stopped, and nobody knows what it makes.
-            return
-        busy = any(bundle.claimed.keys() - bundle.seen.keys() for bundle in self.open)
-        groups: dict[tuple[float, str, Request, str | None, str], list[Waiting]] = defaultdict(list)
-        for waiting in self.buffer:
-            if not self.blocked(waiting.job):
-                # A machine without a queue runs first what takes longest, or may, since nobody knows, a rule at a time: in
-                # one task with others it would keep them waiting while a core is free. What is short gathers for one task.
-                job, seconds = waiting.job, self.mean([waiting]) or math.inf
-                first = (-seconds, job.rule) if self.cluster.name == "local" and seconds >= START else (0.0, "")
-                groups[*first, waiting.request, waiting.tmpdir, job.kind].append(waiting)
-        for (_, _, request, _, _), jobs in sorted(groups.items(), key=lambda group: group[0][0]):
-            try:
-                room = self.cluster.room(request)
-            except Refused as error:
-                self.refuse(jobs, str(error))
-                continue
-            size = self.size(request, jobs)
-            if room is None:
-                if busy and len(jobs) < size and time.time() - jobs[0].since < GATHER:
-                    continue
-                bundles = [jobs[start : start + size] for start in range(0, len(jobs), size)]
-                for start in range(0, len(bundles), self.settings.array_size):
-                    if not self.submit(request, bundles[start : start + self.settings.array_size]):
-                        return
-            elif room[0]:
-                # Shared out evenly among the tasks that this machine runs at a time, unless starting one takes longer.
-                size = min(size, max(math.ceil(len(jobs) / room[1]), math.ceil(START / (self.mean(jobs) or START))))
-                bundles = [jobs[start : start + size] for start in range(0, len(jobs), size)][: room[0]]
-                if not self.submit(request, bundles):
-                    return
-
-    def blocked(self, job: Job) -> bool:
-        """Whether an old bundle that makes the same file is still being stopped."""
-        others = [self.outputs[path][0] for path in job.outputs if path in self.outputs]
-        return any(other.cancelled and not other.over for other in others)
-
-    def size(self, request: Request, jobs: Sequence[Waiting]) -> int:
-        """Jobs in a bundle: as many as were asked for, and fill the bundle's seconds by what is known of the rules."""
-        mean = self.mean(jobs)
-        if mean is None:
-            return request.bundle
-        return max(1, min(request.bundle, int(self.settings.bundle_seconds * self.settings.bundle.slots / mean)))
-
-    def mean(self, jobs: Sequence[Waiting]) -> float | None:
-        """Seconds that one of the jobs takes, by what is known of their rules; None if nothing is."""
-        known = [self.durations[w.job.rule] for w in jobs if w.job.rule in self.durations]
-        return max(1e-3, sum(seconds / count for count, seconds in known) / len(known)) if known else None
-
-    def submit(self, request: Request, bundles: Sequence[Sequence[Waiting]]) -> bool:
-        """Write and submit bundles as one array; on failure everything stays in the buffer, for later."""
-        # In the order of submission, as what is found last prevails after a restart.
-        now = time.time()
-        stamp = f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{int(now % 1 * 1e6):06}-{secrets.token_hex(3)}"
-        chunk = self.folder / f"{stamp}-{re.sub(r'[^0-9A-Za-z_]', '_', bundles[0][0].job.rule)}"
-        made: list[tuple[Path, Bundle]] = []
-        most = max(len(jobs) for jobs in bundles)
-        minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
-        # In a bundle each job has its minutes, and the task those of its last one on top of its own.
-        whole = minutes if most == 1 else minutes + math.ceil(self.settings.bundle_seconds / 60) + 1
+        was_stopped = task.state is TaskState.STOPPING
         try:
-            for number, jobs in enumerate(bundles):
-                folder = chunk / str(number)
-                bundle = replace(
-                    self.settings.bundle,
-                    jobs=tuple(waiting.job for waiting in jobs),
-                    threads=request.cpus,
-                    tmpdir=jobs[0].tmpdir,
-                    seconds=self.settings.bundle_seconds if most > 1 else None,
-                    limit=whole * 60 if whole < YEAR else None,
-                )
-                bundle.write(folder)
-                made.append((folder, bundle))
-            tasks = self.cluster.submit(
-                chunk / "submitit", array_name(chunk), [folder for folder, _ in made], request, whole
-            )
-        except (OSError, RuntimeError) as error:
-            self.refused += 1
-            wait = min(2**self.refused, 300)
-            self.retry_at = time.time() + wait
-            if not isinstance(error, Refused):
-                self.complain(f"cannot submit ({error}): trying again in {wait} s")
-            if len(made) < len(bundles):
-                # It did not come so far.
-                remove(chunk)
-                return False
-            self.doubtful = Submission(chunk, made, bundles)
-            if not self.clear_doubt() or not (
-                isinstance(error, Refused) or (isinstance(error, RuntimeError) and self.refused > TRIES)
-            ):
-                return False
-            self.refused = 0
-            waiting_still = {id(waiting) for waiting in self.buffer}
-            jobs = [waiting for jobs in bundles for waiting in jobs if id(waiting) in waiting_still]
-            self.refuse(jobs, str(error))
-            return True
-        self.refused, self.trouble = 0, ""
-        self.book(Submission(chunk, made, bundles), dict(enumerate(tasks)))
-        return True
-
-    def clear_doubt(self) -> bool:
-        """Whether it is known what came of a failed submission: it may have been accepted before the answer was lost."""
-        failed = self.doubtful
-        if failed:
-            try:
-                tasks = self.cluster.stray(failed.chunk / "submitit", array_name(failed.chunk))
-            except OSError as error:
-                self.complain(
-                    f"the cluster does not tell whether it has a task named {array_name(failed.chunk)} ({error})"
-                )
-                return False
-            self.doubtful = None
-            self.book(failed, tasks)
-        return True
-
-    def book(self, submission: Submission, tasks: Mapping[int, str]) -> None:
-        """Note the bundles of an array that have a task; the jobs of the others stay in the buffer."""
-        chunk, made, bundles = submission
-        # After a long silence the queue may have forgotten a task that has ended already.
-        ran = [n for n, (folder, _) in enumerate(made) if n not in tasks and any(True for _ in read_statuses(folder))]
-        if not tasks and not ran:
-            remove(chunk)
+            self.submitter.buffer += self.judge.settle(task, state)
+        except OSError:
             return
-        listed = [tasks.get(number) for number in range(len(made))]
-        # If the disk is full, the next head has to find the tasks by the name of their array.
-        with contextlib.suppress(OSError):
-            write_json(
-                chunk / "array.json",
-                {"cluster": self.cluster.name, "host": socket.gethostname(), "tasks": listed, "submitted": time.time()},
-            )
-        self.asked, self.pause = time.time(), ASK
-        self.leave(waiting for number in (*tasks, *ran) for waiting in bundles[number])
-        for number, (folder, contents) in enumerate(made):
-            if number not in tasks and number not in ran:
-                remove(folder)
-                continue
-            bundle = Open(folder, contents, tasks.get(number, chunk.name), dict(enumerate(bundles[number])))
-            self.enter(bundle)
-            for waiting in bundles[number]:
-                self.submitted(waiting.job, bundle.task)
-            if number in ran:
-                bundle.cancelled = True
-                self.look(bundle)
-                self.settle(bundle, GONE)
+        if was_stopped:
+            # A job that ended all the same, while the same job waited in the buffer for the end of the task, need not run
+            # again.
+            self.submitter.buffer = [entry for entry in self.submitter.buffer if not self.claim(entry, task)]
 
-    def leave(self, jobs: Iterable[Waiting]) -> None:
-        """Take jobs out of the buffer."""
-        gone = {id(waiting) for waiting in jobs}
-        self.buffer = [waiting for waiting in self.buffer if id(waiting) not in gone]
-
-    def refuse(self, jobs: Sequence[Waiting], message: str) -> None:
-        """Fail jobs for which the cluster has no task."""
-        self.leave(jobs)
-        for waiting in jobs:
-            self.ready.append(Verdict(waiting.job, failures.REFUSED, message, None))
-            note_failure(self.folder, self.cluster.name, waiting.job, failures.REFUSED, message)
-
-    def complain(self, trouble: str) -> None:
-        """Say what is wrong, once."""
-        if trouble != self.trouble:
-            self.say(f"submitit: {trouble}")
-        self.trouble = trouble
-
-    # Across restarts.
-
-    def enter(self, bundle: Open) -> None:
-        """Take a bundle into the books."""
-        self.open.append(bundle)
-        for number, job in enumerate(bundle.bundle.jobs):
-            status = bundle.seen.get(number)
-            if number in bundle.told or (bundle.over if status is None else status.state == "failed"):
-                # It is to be found elsewhere, or to be run again.
-                continue
-            self.places[job.key] = (bundle, number)
-            for path in job.outputs:
-                self.outputs[path] = (bundle, number)
-
-    def reattach(self) -> None:
-        """Find the bundles of earlier heads; drop those that have nothing to tell."""
-        found: list[Open] = []
-        chunks: list[Path] = []
+    def read(self, task: Task) -> bool:
+        """Read the new statuses of a task; False if they cannot be read, which holds up no other task."""
         try:
-            for chunk in sorted(path for path in self.folder.iterdir() if path.is_dir()):
-                about = read_json(chunk / "array.json")
-                elsewhere = self.cluster.name == "local" and about and about["host"] != socket.gethostname()
-                if about and (about["cluster"] != self.cluster.name or elsewhere):
-                    where = about["host"] if elsewhere else f"the cluster {about['cluster']!r}"
-                    self.say(f"submitit: {chunk} belongs to {where} and is left alone")
-                    continue
-                chunks.append(chunk)
-                if about:
-                    found += self.bundles_of(chunk, dict(enumerate(about["tasks"])))
-                else:
-                    # The head died while submitting, or the node on which it wrote this.
-                    found += self.bundles_of(chunk, self.cluster.stray(chunk / "submitit", array_name(chunk)))
-            states = self.cluster.states([bundle.task for bundle in found if bundle.task]) if found else {}
+            self.judge.read(task)
         except OSError as error:
-            raise RuntimeError(
-                f"the cluster does not answer ({error}). An earlier run left tasks in {self.folder}, so nothing is "
-                "submitted until it does: try again later"
-            ) from error
-        for bundle in found:
-            self.look(bundle)
-            bundle.over = states.get(bundle.task, GONE) is not None
-            # By a head that was interrupted, perhaps; its tasks may still be ending.
-            bundle.cancelled = (bundle.folder / "revoked").exists()
-            self.enter(bundle)
-            if bundle.unreadable and not bundle.over:
-                self.stop(bundle)
-        for bundle in found:
-            self.close(bundle)
-        for chunk in chunks:
-            if not any(bundle.folder.parent == chunk for bundle in self.open):
-                remove(chunk)
-        alive = sum(not bundle.over for bundle in self.open)
-        done = sum(len(bundle.seen) for bundle in self.open)
-        if self.open:
-            self.say(f"submitit: an earlier run left {alive} tasks in the queue and {done} jobs that nobody has seen")
+            task.unreadable_since = task.unreadable_since or time.monotonic()
+            self.report(str(task.folder), f"cannot read the status files of {task.folder} ({error}): trying again")
+            return False
+        if task.unreadable_since is not None:
+            task.unreadable_since = None
+            self.report(str(task.folder), "")
+        return True
 
-    def bundles_of(self, chunk: Path, tasks: Mapping[int, str | None]) -> Iterator[Open]:
-        """The bundles of a chunk that are still there; one without a task never had any, or it is over and forgotten."""
-        for folder in sorted(path for path in chunk.iterdir() if path.name.isdigit()):
-            bundle = read_bundle(folder) or Bundle(jobs=(), directory="")
-            yield Open(folder, bundle, tasks.get(int(folder.name)) or "")
+    def report(self, kind: str, trouble: str) -> None:
+        """Say what is wrong if that is new. An empty message ends a trouble."""
+        if kind == "queue":
+            self.silent_since = (self.silent_since or time.monotonic()) if trouble else None
+        if not trouble:
+            self.troubles.pop(kind, None)
+        elif self.troubles.get(kind, ("", 0.0))[0] != trouble:
+            self.say(f"submitit: {trouble}")
+            self.troubles[kind] = (trouble, time.monotonic())
+
+    def remind(self) -> None:
+        """Say again what is still wrong, once a minute."""
+        with self.lock:
+            for kind, (trouble, reported) in self.troubles.items():
+                if time.monotonic() > reported + REMIND:
+                    self.say(f"submitit: {trouble}")
+                    self.troubles[kind] = (trouble, time.monotonic())
+
+    # The end of the head.
+
+    def stop(self, task: Task) -> None:
+        """Stop a task of an earlier head; the cluster is told in the next round."""
+        task.state = TaskState.STOPPING
+        revoke(task.folder)
+        self.unwanted.append(task.name)
+
+    def cancel(self) -> None:
+        """Cancel all tasks, within a few seconds even if the cluster does not answer. Ended jobs stay in the ledger."""
+        with self.lock:
+            self.submitter.closing = True
+            self.submitter.buffer.clear()
+            if self.submitter.pending:
+                for folder in self.submitter.pending.folders:
+                    revoke(folder)
+        # The answer to a submission may be on its way. If it does not come, the command is stopped.
+        self.drive(PATIENCE)
+        self.cluster.hurry()
+        self.drive(PATIENCE)
+        with self.lock:
+            alive, pending = self.tasks.alive(), self.submitter.pending
+            for task in alive:
+                task.state = TaskState.STOPPING
+                revoke(task.folder)
+        try:
+            self.cluster.cancel([task.name for task in alive])
+            if pending:
+                self.cluster.cancel(list(self.cluster.stray(pending.folder / "submitit", pending.name).values()))
+        except OSError as error:
+            self.is_deaf = isinstance(error, TimeoutError)
+            names = [task.name for task in alive] + ([f"--name={pending.name}"] if pending else [])
+            self.say(f"submitit: cannot cancel tasks ({error}), please cancel: {' '.join(names)}")
+
+    def rest(self, seconds: float = 30) -> None:
+        """Wait for tasks that are about to end, so that neither they nor their files are left behind."""
+        deadline = time.time() + seconds
+        self.cluster.hurry()
+        again = time.time() + ASK
+        while time.time() < deadline and not self.is_deaf:
+            with self.lock:
+                ending = [t for t in self.tasks.alive() if t.state is TaskState.STOPPING or t.is_finished]
+                unwanted, self.unwanted = self.unwanted, []
+            if not ending:
+                return
+            try:
+                if time.time() > again:
+                    again += ASK
+                    unwanted = [task.name for task in ending if task.state is TaskState.STOPPING]
+                if unwanted:
+                    self.cluster.cancel(unwanted)
+                states = self.cluster.states([task.name for task in ending])
+            except TimeoutError:
+                self.is_deaf = True
+                break
+            except OSError:
+                states = {}
+            with self.lock:
+                for task in ending:
+                    if states.get(task.name) is not None:
+                        task.state = TaskState.OVER
+                        self.tasks.forget(task)
+            time.sleep(0.2 if self.cluster.name == "local" else 1)
+        left = [task.name for task in self.tasks.alive() if task.state is TaskState.STOPPING]
+        if left:
+            self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
 
 
-def hold(path: Path) -> IO[str]:
-    """Hold a file for this process alone.
+def in_thread(call: Callable[[], Any]) -> Future[Any]:
+    """Call a function in a thread that does not keep this process from ending."""
+    future: Future[Any] = Future()
 
-    Raises:
-        RuntimeError: another process holds it.
-    """
-    file = path.open("a+")
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        file.seek(0)
-        holder = file.read().strip() or "somewhere"
-        file.close()
-        raise RuntimeError(
-            f"another Snakemake ({holder}) uses {path.parent}: wait for its end, or give this one a folder of its own "
-            "with --submitit-folder"
-        ) from None
-    except OSError:
-        # A file system without locks; Snakemake's own have to do.
-        return file
-    file.truncate(0)
-    file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-    file.flush()
-    return file
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
 
-
-def array_name(chunk: Path) -> str:
-    """The name of an array: the rule first, since a queue's listing shows but the first letters."""
-    stamp, _, rule = chunk.name.rpartition("-")
-    return f"{rule}-{stamp}"
-
-
-def log_path(chunk: Path, task: str) -> Path | None:
-    """What a task printed, if it came so far."""
-    found = sorted((chunk / "submitit").glob(f"**/{task.partition('.')[0]}_*log.out"))
-    return found[0] if found else None
+    Thread(target=run, daemon=True).start()
+    return future

@@ -1,7 +1,7 @@
-"""A console script's command in a fork of a process that has imported it already.
+"""Runs the command of a console script in a fork of a process that has imported the script's libraries.
 
-Starting Python and importing torch takes seconds, an evaluation of a small model less. Whatever this cannot run as a
-shell would, exactly, is left to the shell.
+To start Python and import torch takes seconds; a short job takes less. A command that cannot run here exactly as a shell
+would run it is left to the shell.
 """
 
 import atexit
@@ -19,12 +19,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-# Where the shell expands, joins or runs in the background, it is the shell's business.
+# Characters by which a shell expands, combines commands, or runs them in the background.
 _SHELL = set("$`*?[]{}~;&|()!#")
 
 
 class Plain(NamedTuple):
-    """A shell command of words and redirections alone.
+    """A shell command that consists of words and redirections only.
 
     Attributes:
         redirections: (file descriptor, operator, path or descriptor) in order.
@@ -35,10 +35,9 @@ class Plain(NamedTuple):
 
 
 def plain(command: str) -> Plain | None:
-    """Split a command as a POSIX shell would, or None if it takes a shell to know what it means."""
+    """Split a command as a POSIX shell would; None if only a shell can interpret it."""
     words: list[str] = []
     redirections: list[tuple[int, str, str]] = []
-    # The open redirection waits for its word.
     word: str | None = None
     quoted = False
     waiting: tuple[int, str] | None = None
@@ -105,7 +104,7 @@ def plain(command: str) -> Plain | None:
             word = (word or "") + char
             at += 1
     end()
-    # `A=1 command` sets a variable; `>&word` with a word that is no descriptor means another thing in every shell.
+    # `A=1 command` sets a variable, and shells differ about `>&word` if the word is no descriptor.
     if (
         waiting
         or not words
@@ -118,30 +117,30 @@ def plain(command: str) -> Plain | None:
 
 @cache
 def script(name: str) -> tuple[str, Any] | None:
-    """Path and entry point of a console script of this very environment, or None."""
+    """Path and entry point of a console script of this Python's own environment, or None."""
     path = shutil.which(name)
     if path is None or Path(path).parent.resolve() != Path(sys.executable).parent.resolve():
         return None
-    found = list(entry_points(group="console_scripts", name=name))
-    return (path, found[0]) if found else None
+    entries = list(entry_points(group="console_scripts", name=name))
+    return (path, entries[0]) if entries else None
 
 
 def runnable(command: str, scripts: Sequence[str]) -> Plain | None:
-    """The command's words and redirections if one of `scripts` of this environment can run it warm, else None."""
-    found = plain(command)
-    return found if found and found.words[0] in scripts and script(found.words[0]) else None
+    """The words and redirections of a command that one of `scripts` can run in a fork; None for any other command."""
+    words = plain(command)
+    return words if words and words.words[0] in scripts and script(words.words[0]) else None
 
 
 def prepare(words: Sequence[str]) -> None:
-    """Import what a command will need, before the fork; the script's module may say what: `warm_up(arguments)`.
+    """Import what a command will need, before the fork. The script's module may define `warm_up(arguments)` for more.
 
-    Such a function may import and load, but not touch CUDA or start threads, which do not survive a fork. Whatever
-    goes wrong here is printed, and will go wrong again, with the right exit code, in the command itself.
+    That function may import and load, but must not initialise CUDA or start threads, which do not survive a fork. An
+    exception is printed only, because it will occur again in the command itself, with the right exit code.
     """
-    known = script(words[0])
-    assert known
+    path_and_entry = script(words[0])
+    assert path_and_entry
     try:
-        module = importlib.import_module(known[1].module)
+        module = importlib.import_module(path_and_entry[1].module)
         warm_up: Callable[[Sequence[str]], None] | None = getattr(module, "warm_up", None)
         if warm_up:
             warm_up(words[1:])
@@ -150,13 +149,13 @@ def prepare(words: Sequence[str]) -> None:
 
 
 def forkable() -> bool:
-    """Whether CUDA has not been touched: a forked process could not use it any more."""
+    """Whether CUDA has not been initialised, after which a forked process could not use it."""
     torch = sys.modules.get("torch")
     return torch is None or not torch.cuda.is_initialized()
 
 
 def redirect(redirections: Sequence[tuple[int, str, str]]) -> None:
-    """Do what a shell does for redirections.
+    """Redirect descriptors of this process as a shell does.
 
     Raises:
         OSError: a file cannot be opened.
@@ -166,48 +165,48 @@ def redirect(redirections: Sequence[tuple[int, str, str]]) -> None:
         if operator == ">&":
             os.dup2(int(target), number)
             continue
-        opened = os.open(target, flags[operator], 0o666)
-        os.dup2(opened, number)
-        if opened != number:
-            os.close(opened)
+        descriptor = os.open(target, flags[operator], 0o666)
+        os.dup2(descriptor, number)
+        if descriptor != number:
+            os.close(descriptor)
 
 
 def run(words: Sequence[str]) -> NoReturn:
-    """Run a console script in this process, a fork, as its own process would, and end it."""
-    known = script(words[0])
-    assert known
-    path, entry = known
-    # A worker has no such entry of its own (python -P).
+    """Run a console script in this process, which is a fork, and end the process."""
+    path_and_entry = script(words[0])
+    assert path_and_entry
+    path, entry = path_and_entry
+    # Python adds the script's folder for a script, but not for the worker (python -P).
     sys.path.insert(0, str(Path(path).parent))
     call(entry.load(), [path, *words[1:]])
 
 
 def run_snakemake(arguments: Sequence[str]) -> NoReturn:
-    """Run `python -m snakemake ARGUMENTS` in this process, a fork, and end it."""
+    """Run `python -m snakemake ARGUMENTS` in this process, which is a fork, and end the process."""
     from snakemake.cli import main
     from snakemake.rules import Rule
 
-    # The head retries; `--retries 0`, which it passes on, means only the rules that do not say `retries`.
+    # The head retries jobs. The option `--retries 0` of the nested Snakemake leaves the `retries` of rules in force.
     Rule.restart_times = property(lambda rule: 0, lambda rule, times: None)
     sys.path.insert(0, os.getcwd())
     call(main, ["snakemake", *arguments])
 
 
 def call(main: Callable[[], Any], argv: list[str]) -> NoReturn:
-    """Call a script's main function as its file would, with fresh streams, and end the process as Python ends."""
+    """Call a script's main function with fresh streams, and end the process as Python ends."""
     sys.argv = argv
     signal.signal(signal.SIGINT, signal.default_int_handler)
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     streams = [io.FileIO(1, "w", closefd=False), io.FileIO(2, "w", closefd=False)]
     for raw, errors in zip(streams, ("strict", "backslashreplace"), strict=True):
-        # As Python opens them: the error stream line by line, the other as it comes to a terminal or a file.
+        # As in a new Python, standard error is flushed line by line, and standard output if it is a terminal.
         below = raw if unbuffered else io.BufferedWriter(raw)
         lines = raw.fileno() == 2 or raw.isatty()
         stream = io.TextIOWrapper(below, "utf-8", errors, line_buffering=lines, write_through=unbuffered)
         setattr(sys, "stdout" if raw.fileno() == 1 else "stderr", stream)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        # Forks of one process must not draw the same numbers; `random` sees to it by itself.
+        # Forks of the same process must not draw the same numbers. Python's `random` is seeded anew after a fork.
         numpy.random.seed()
     code: Any = 0
     try:

@@ -10,12 +10,12 @@ from snakemake_interface_executor_plugins.settings import DeploymentMethod
 
 from snakemake_executor_plugin_submitit.bundles import Job
 
-# Flags of outputs that need more than a command and its files.
+# Flags of files that only Snakemake itself can honour.
 _FLAGS = ("pipe", "service", "update", "nodelocal")
 
 
 def obstacles(job: Any) -> Iterator[str]:
-    """What a job has that only Snakemake itself can do; nothing for a plain shell command."""
+    """The features of a job that only Snakemake itself can run; none for a plain shell command."""
     from snakemake.io import is_flagged
 
     if job.is_group():
@@ -33,7 +33,7 @@ def obstacles(job: Any) -> Iterator[str]:
         yield "container"
     if DeploymentMethod.ENV_MODULES in methods and job.env_modules:
         yield "environment modules"
-    # Of old a flag, now an object that is always true.
+    # Earlier versions of Snakemake have a flag here, the present one an object that is always true.
     if getattr(rule.cache, "output", rule.cache) and workflow.workflow_settings.cache is not None:
         yield "between-workflow cache"
     if any(path.is_storage for path in (*job.input, *job.output, *job.log)):
@@ -64,20 +64,37 @@ def _shell_is_customised() -> bool:
     return shell._process_prefix is not None or bool(shell._process_suffix) or executable != "bash"
 
 
+def identify(job: Any) -> Job:
+    """The rule, outputs and logs of a job that cannot be described, by which its failure can be noted."""
+    members = members_of(job)
+    return Job(
+        key="",
+        rule=_names(members),
+        kind="shell",
+        command="",
+        outputs=tuple(str(path) for member in members for path in member.output),
+        logs=tuple(str(path) for member in members for path in member.log),
+    )
+
+
+def _names(members: list[Any]) -> str:
+    return "+".join(sorted({member.rule.name for member in members}))
+
+
 def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tuple[Job, str | None]:
     """Describe a job of Snakemake; also returns the folder for its temporary files, None for the node's own.
 
     Args:
-        nested: gives the command line of the nested Snakemake for a job.
-        minutes: after which it is stopped, if any.
+        nested: returns the command line of the nested Snakemake for a job.
+        minutes: after which the job is stopped; None for no limit.
     """
     limit = minutes * 60.0 if minutes else None
     plain = next(obstacles(job), None) is None
     members = members_of(job)
     outputs = tuple(str(path) for member in members for path in member.output)
-    names = "+".join(sorted({member.rule.name for member in members}))
+    names = _names(members)
     commands = [member.shellcmd or "" for member in members]
-    # What changes with the head, as a nested Snakemake's command line does, is no part of the identity.
+    # The command line of a nested Snakemake differs between heads, so it is no part of the identity.
     identity = [names, *outputs, *commands]
     for member in members:
         identity += [str(member.wildcards_dict), *map(str, member.input)]
@@ -99,14 +116,14 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
 
 
 def _program(job: Any) -> list[str]:
-    """What decides what a job does that is more than its shell command."""
+    """What a job without a plain shell command does: code, software, parameters, and the age of its script."""
     rule = job.rule
-    found = [str(rule.run_func_src), str(rule.wrapper), str(job.conda_env_spec), str(job.container_img_url)]
-    found += [f"{name}={value!r}" for name, value in job.params.items()]
+    program = [str(rule.run_func_src), str(rule.wrapper), str(job.conda_env_spec), str(job.container_img_url)]
+    program += [f"{name}={value!r}" for name, value in job.params.items()]
     if source := rule.script or rule.notebook:
         path = job._path_to_source_file(source).get_path_or_uri(secret_free=True)
-        found += [path, str(os.stat(path).st_mtime_ns) if os.path.exists(path) else ""]
-    return found
+        program += [path, str(os.stat(path).st_mtime_ns) if os.path.exists(path) else ""]
+    return program
 
 
 def members_of(job: Any) -> list[Any]:
@@ -115,7 +132,7 @@ def members_of(job: Any) -> list[Any]:
 
 
 def protected(job: Any) -> list[str]:
-    """Outputs of old that are write-protected, on which Snakemake must not start the job."""
+    """Existing outputs that are write-protected, so that the job must not start."""
     return [
         path
         for path in map(str, job.output)
@@ -124,7 +141,7 @@ def protected(job: Any) -> list[str]:
 
 
 def updated(job: Any) -> list[Path]:
-    """Outputs that are to be updated, and are there already."""
+    """Existing outputs that the job updates."""
     from snakemake.io import is_flagged
 
     return [
@@ -136,6 +153,6 @@ def updated(job: Any) -> list[Path]:
 
 
 def _tmpdir(job: Any) -> str | None:
-    """The resource tmpdir, which the head does not evaluate; None for the node's own."""
+    """The resource tmpdir as it was given; None for the node's own folder."""
     resource = job.rule.resources.get("tmpdir")
     return None if resource is None or resource.raw == "system_tmpdir" else str(resource.value)

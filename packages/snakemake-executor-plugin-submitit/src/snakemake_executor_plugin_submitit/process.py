@@ -1,4 +1,4 @@
-"""A job's own process: made ready as Snakemake does it, and, in a fork of the worker, what a shell would have started."""
+"""A job's own process: prepares a job as Snakemake does, and runs its command in a fork of the worker."""
 
 import contextlib
 import ctypes
@@ -27,13 +27,13 @@ def die_with_parent() -> None:
 
 
 def threads(count: int) -> dict[str, str]:
-    """The variables in which Snakemake tells numerical libraries how many threads to use."""
+    """The variables by which Snakemake limits the threads of numerical libraries."""
     libraries = ("OMP_NUM", "GOTO_NUM", "OPENBLAS_NUM", "MKL_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM")
     return {f"{library}_THREADS": str(count) for library in libraries}
 
 
 def set_environment(bundle: Bundle) -> None:
-    """Give this process the environment that Snakemake sets for a shell command; its children inherit it."""
+    """Set the variables that Snakemake sets for a shell command; the children of this process inherit them."""
     os.environ.update(threads(bundle.threads))
     temporary = bundle.tmpdir or tempfile.gettempdir()
     for name in ("TMPDIR", "TMP", "TEMPDIR", "TEMP"):
@@ -41,20 +41,20 @@ def set_environment(bundle: Bundle) -> None:
     os.environ.update(bundle.environment)
 
 
-def make_ready(job: Job, bundle: Bundle, asked: Callable[[], bool]) -> str | None:
-    """What Snakemake does before a job: wait for inputs, remove old outputs, make folders. Returns what is wrong.
+def make_ready(job: Job, bundle: Bundle, must_end: Callable[[], bool]) -> str | None:
+    """Prepare a job as Snakemake does: wait for inputs, remove old outputs, make folders. Returns an error message, if any.
 
     Args:
-        asked: whether the worker has to end, so that waiting makes no sense.
+        must_end: whether the worker has to end, so that waiting makes no sense.
     """
     if job.kind == "snakemake":
         return None
-    here = Path(bundle.directory)
+    directory = Path(bundle.directory)
     deadline = time.time() + bundle.latency_wait
-    missing = [path for path in job.inputs if not os.path.lexists(here / path)]
-    while missing and time.time() < deadline and not asked():
+    missing = [path for path in job.inputs if not os.path.lexists(directory / path)]
+    while missing and time.time() < deadline and not must_end():
         time.sleep(0.2)
-        missing = [path for path in missing if not os.path.lexists(here / path)]
+        missing = [path for path in missing if not os.path.lexists(directory / path)]
     if missing:
         return (
             f"these inputs are missing on {socket.gethostname()} after {bundle.latency_wait:g} s (--latency-wait): "
@@ -63,22 +63,22 @@ def make_ready(job: Job, bundle: Bundle, asked: Callable[[], bool]) -> str | Non
     try:
         os.makedirs(bundle.tmpdir or tempfile.gettempdir(), exist_ok=True)
         for path in job.outputs:
-            discard(here / path, path in job.directories)
+            discard(directory / path, path in job.directories)
         for path in job.logs:
-            discard(here / path, False)
+            discard(directory / path, False)
         for path in (*job.outputs, *job.logs, *([job.benchmark] if job.benchmark else [])):
-            (here / path).parent.mkdir(parents=True, exist_ok=True)
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         return f"cannot make room for the outputs: {error}"
     return None
 
 
-def discard(path: Path, directory: bool) -> None:
-    """Remove an output of old; a folder only if the rule says that it makes one, or it is empty."""
+def discard(path: Path, is_directory: bool) -> None:
+    """Remove an old output. A folder that is not empty is removed only if the output is a directory."""
     if str(path) == os.devnull:
         return
     if path.is_dir() and not path.is_symlink():
-        if directory:
+        if is_directory:
             shutil.rmtree(path)
         else:
             with contextlib.suppress(OSError):
@@ -96,14 +96,14 @@ def become(
     parent: int,
     guard: int | None,
 ) -> NoReturn:
-    """In the fork: become a process like the one that a shell would have started, and run the job.
+    """In the fork: become a process like one that a shell starts, and run the job.
 
     Args:
-        command: what runs without a new Python, if the job is of that kind.
+        command: the command of a console script that runs without a new Python; None for any other job.
         folder: of the bundle.
-        output: file for what it prints.
-        parent: the worker; if it is not any more, all ends here.
-        guard: the worker's pipe, which is not the job's.
+        output: file for what the job prints.
+        parent: process id of the worker; if the worker has died meanwhile, the job does not start.
+        guard: the worker's pipe to its guard, which the job must not inherit.
     """
     try:
         die_with_parent()
@@ -116,11 +116,11 @@ def become(
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
         with contextlib.suppress(OSError):
-            # Of all in this task, the kernel should rather kill this one when memory runs out.
+            # When memory runs out, the kernel should kill the job and not the worker.
             Path("/proc/self/oom_score_adj").write_text("1000")
-        opened = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-        os.dup2(opened, 1)
-        os.dup2(opened, 2)
+        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         nested = job.kind == "snakemake"
         os.chdir(bundle.origin if nested and bundle.origin else bundle.directory)
@@ -149,26 +149,26 @@ def execute(job: Job, command: forked.Plain | None, folder: Path) -> NoReturn:
             os.write(2, f"{error.filename}: {error.strerror}\n".encode())
             os._exit(1)
         forked.run(command.words)
-    # The trap keeps the shell alive until what it runs has saved its state; what it runs does not inherit it.
+    # The trap keeps the shell alive until its child has saved its state. The child does not inherit the trap.
     bash(f"trap : USR2 TERM; set -euo pipefail; {job.command}", folder)
 
 
 def bash(text: str, folder: Path) -> NoReturn:
-    """Become a shell that runs a text; does not return."""
-    # Python ignores these, which every program but Python would inherit.
+    """Become a shell that runs a script; does not return."""
+    # Python ignores these signals, and a program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     shell = shutil.which("bash") or "bash"
     if len(os.fsencode(text)) < 100_000:
         os.execvp(shell, [shell, "-c", text])
-    # Longer than an argument may be.
+    # The script is longer than an argument may be.
     with tempfile.NamedTemporaryFile(dir=folder, prefix="command-", suffix=".sh", delete=False) as file:
         file.write(os.fsencode(text))
     os.execvp(shell, [shell, file.name])
 
 
 def benchmark(path: str) -> None:
-    """Fork again, return in the new process, and watch it from this one, which writes Snakemake's benchmark table."""
+    """Fork again. The new process returns; this one measures it, writes Snakemake's benchmark table, and exits."""
     from snakemake.benchmark import benchmarked, write_benchmark_records
 
     watcher = os.getpid()

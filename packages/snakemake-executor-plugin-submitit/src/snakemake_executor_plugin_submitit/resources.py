@@ -1,12 +1,12 @@
-"""Snakemake's resources and what Slurm is asked for: the one table, and the request that comes of it."""
+"""What a job's resources ask of the cluster: the table of resources, and the request that they make."""
 
 import difflib
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-# Snakemake's resource: the field of `Request` that it fills, and what it says.
+# A resource in Snakemake: the field of `Request` that it fills, and its meaning.
 TABLE = {
     "cpus_per_task": ("cpus", "CPU cores of a job; the rule's threads where not given"),
     "mem_mb": ("mem_mb", "memory of a job in MB"),
@@ -24,15 +24,20 @@ TABLE = {
     "slurm_extra": ("extra", "further options of sbatch, as on its command line"),
     "bundle": ("bundle", "jobs in one array task at most; --submitit-bundle-size where not given"),
 }
-# Snakemake's own, which ask nothing of a cluster.
+# Snakemake's own resources, which ask nothing of a cluster.
 IGNORED = {"_cores", "_nodes", "_job_count", "tmpdir", "shell_exec", "mem", "mem_mib", "disk", "disk_mb", "disk_mib"}
-# Submitit cannot leave the limit to the cluster, so there is one for those who did not set any.
+# Resources of Snakemake's own executor for Slurm, which this executor does not know: none of them is a misspelt name.
+ELSEWHERE = {
+    *("mpi", "nodes", "tasks", "tasks_per_node", "tasks_per_gpu", "cpus_per_gpu", "gpu_model", "gpu_manufacturer"),
+    *("clusters", "slurm_cluster", "slurm_clusters", "slurm_reservation", "reservation"),
+}
+# The time limit of a job without runtime, because submitit cannot leave the limit to the cluster.
 MINUTES = 60
 
 
 @dataclass(frozen=True)
 class Request:
-    """What one job asks for; jobs of one bundle ask for the same.
+    """What a job asks for. Jobs of one bundle ask for the same.
 
     Attributes:
         minutes: None only on the local cluster, where it means no limit.
@@ -53,20 +58,20 @@ class Request:
     bundle: int = 1
 
     def slurm(self, slots: int, minutes: int) -> dict[str, Any]:
-        """Parameters of submitit's AutoExecutor for a task of `slots` jobs at a time and so many minutes in all."""
-        found: dict[str, Any] = {"timeout_min": minutes, "cpus_per_task": self.cpus * slots}
+        """Parameters of submitit for a task that runs `slots` jobs at a time, and takes so many minutes in all."""
+        parameters: dict[str, Any] = {"timeout_min": minutes, "cpus_per_task": self.cpus * slots}
         if self.mem_mb is not None:
-            found["mem_gb"] = self.mem_mb * slots / 1024
+            parameters["mem_gb"] = self.mem_mb * slots / 1024
         if self.mem_mb_per_cpu is not None:
-            found["slurm_mem_per_cpu"] = f"{self.mem_mb_per_cpu}M"
+            parameters["slurm_mem_per_cpu"] = f"{self.mem_mb_per_cpu}M"
         if self.gres is not None:
-            found["slurm_gres"] = self.gres
+            parameters["slurm_gres"] = self.gres
         elif self.gpus:
-            found["gpus_per_node"] = self.gpus
+            parameters["gpus_per_node"] = self.gpus
         for name in ("partition", "account", "qos", "constraint"):
             if getattr(self, name) is not None:
-                found[f"slurm_{name}"] = getattr(self, name)
-        return found
+                parameters[f"slurm_{name}"] = getattr(self, name)
+        return parameters
 
     def options(self) -> dict[str, Any]:
         """`slurm_extra` as sbatch options by name.
@@ -74,48 +79,73 @@ class Request:
         Raises:
             ValueError: it is not a list of long options.
         """
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for word in shlex.split(self.extra or ""):
             name, equals, value = word.removeprefix("--").partition("=")
             if not word.startswith("--") or not name:
                 raise ValueError(f"slurm_extra={self.extra!r}: {word!r} is not of the form --option or --option=value")
-            found[name] = value if equals else True
-        return found
+            options[name] = value if equals else True
+        return options
 
 
-def request(resources: Mapping[str, Any], threads: int, defaults: Request, constraints: Collection[str]) -> Request:
-    """The request of a job.
+def check_names(rules: Mapping[str, Iterable[str]], constraints: Collection[str]) -> list[str]:
+    """Check the names of resources before any job runs; returns warnings for a person.
+
+    A resource that is unknown here may serve the workflow itself (`attempt`), or another executor (`mpi`, `nodes`), so it is
+    ignored with a warning; but a name that resembles a known name is taken for a misspelt one.
+
+    Args:
+        rules: the names of the resources of each rule.
+        constraints: names that `snakemake --resources` limits for the whole workflow; they ask nothing of Slurm.
+
+    Raises:
+        ValueError: a name is misspelt.
+    """
+    unknown: dict[str, list[str]] = {}
+    for rule, names in rules.items():
+        for name in names:
+            if name in TABLE or name in IGNORED or name in constraints:
+                continue
+            near = difflib.get_close_matches(name, TABLE, 1, 0.8)
+            if near and name not in ELSEWHERE:
+                raise ValueError(
+                    f"unknown resource {name!r} of rule {rule}, did you mean {near[0]!r}? Known to the submitit "
+                    f"executor are {', '.join(TABLE)}; limit any other with `snakemake --resources {name}=N`"
+                )
+            unknown.setdefault(name, []).append(rule)
+    return [
+        f"the resource {name!r} ({', '.join(rules)}) is not passed on to the cluster. Known are {', '.join(TABLE)}; "
+        "slurm_extra takes any option of sbatch"
+        for name, rules in unknown.items()
+    ]
+
+
+def request(resources: Mapping[str, Any], threads: int, defaults: Request) -> Request:
+    """The request of a job. Resources that are not in the table ask for nothing.
 
     Args:
         resources: of the job, evaluated.
         defaults: from the settings.
-        constraints: names that `snakemake --resources` limits for the whole workflow; they ask nothing of Slurm.
 
     Raises:
-        ValueError: a resource is unknown, or its value is not of its kind.
+        ValueError: a value is not of the resource's type, or out of range.
     """
     kinds = {field.name: int if "int" in str(field.type) else str for field in fields(Request)}
-    asked: dict[str, Any] = asdict(defaults) | {"cpus": threads}
+    values: dict[str, Any] = asdict(defaults) | {"cpus": threads}
     for name, value in resources.items():
         if name in TABLE:
             where = TABLE[name][0]
             try:
-                asked[where] = kinds[where](value)
+                values[where] = kinds[where](value)
             except (TypeError, ValueError):
                 raise ValueError(
                     f"the resource {name} must be of type {kinds[where].__name__}, got {value!r}"
                 ) from None
-        elif name not in IGNORED and name not in constraints:
-            near = difflib.get_close_matches(name, TABLE, 1)
-            raise ValueError(
-                f"unknown resource {name!r}{f', did you mean {near[0]!r}?' if near else ''} Known to the submitit "
-                f"executor are {', '.join(TABLE)}; any other has to be limited with `snakemake --resources {name}=N`"
-            )
-    if asked["bundle"] < 1:
-        raise ValueError(f"the resource bundle must be at least 1, got {asked['bundle']}")
-    if asked["mem_mb_per_cpu"] is not None:
+    if values["bundle"] < 1:
+        raise ValueError(f"the resource bundle must be at least 1, got {values['bundle']}")
+    if values["mem_mb_per_cpu"] is not None:
         # Snakemake's default resources always include mem_mb.
-        asked["mem_mb"] = None
-    found = Request(**asked)
-    found.options()
-    return found
+        values["mem_mb"] = None
+    job_request = Request(**values)
+    job_request.options()
+    return job_request

@@ -1,7 +1,7 @@
-"""The array task: runs the jobs of a bundle, each in a process of its own, and notes how each ended.
+"""The worker of an array task: runs the jobs of a bundle, each in a process of its own, and notes how each ended.
 
-A worker may be killed anywhere and started again, by Slurm or by submitit's requeueing: it reads which jobs have
-ended and goes on with the others. It decides nothing else; what to do about failures is the head's business.
+A worker may be killed at any time and started again, by Slurm or because submitit requeues the task. It reads which jobs
+have ended, and goes on with the others. What to do about failures, the head decides.
 """
 
 import contextlib
@@ -21,24 +21,25 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from snakemake_executor_plugin_submitit import failures, forked
-from snakemake_executor_plugin_submitit.bundles import Bundle, Status, read_bundle, read_statuses, stamps
+from snakemake_executor_plugin_submitit.bundles import Bundle, Status, modification_times, read_bundle, read_statuses
 from snakemake_executor_plugin_submitit.process import become, die_with_parent, make_ready, set_environment
 
-# What a job exits with when it has saved its state and the same command goes on from there.
+# The exit code of a job that has saved its state, so that the same command continues it.
 RESUMABLE = os.EX_TEMPFAIL
-# Exit codes of a job that was told to end.
+# Exit codes of a job that was asked to end.
 STOPPED = {-signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGINT}
-# Blocked, and waited for with sigtimedwait: nothing interrupts the worker between a fork and the note of it.
+# Signals that ask the worker to end. All signals are blocked, and awaited with sigtimedwait, so that nothing interrupts the
+# worker between a fork and its record of the child.
 ASKING = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR2}
 SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
-# Seconds from a polite signal to SIGKILL; Slurm's own KillWait is 30.
+# Seconds from a signal that asks a job to end to SIGKILL. Slurm's own KillWait is 30.
 PATIENCE = 20.0
-# What a failed job's message has of each log.
+# Bytes at the end of each log that the message of a failure cites.
 TAIL = 2000
 
 
 class Worker:
-    """What submitit pickles, calls in the task, and asks for a checkpoint."""
+    """The object that submitit pickles, calls in the task, and asks for a checkpoint."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -49,7 +50,7 @@ class Worker:
         self.runner.run()
 
     def checkpoint(self) -> Any:
-        """On submitit's signal: let the running jobs save what they have; None if nothing is left to requeue for."""
+        """Let the running jobs save their state, on submitit's signal; None if no job is left that the task is requeued for."""
         from submitit.helpers import DelayedSubmission
 
         # The signal may come before there is a runner.
@@ -58,17 +59,30 @@ class Worker:
 
 @dataclass
 class Running:
-    """A job's process; its process group has the same number."""
+    """A job's process, which leads a process group.
+
+    Attributes:
+        number: of the job in its bundle.
+        output: file with what the job prints.
+        deadline: unix time at which the job reaches its limit.
+        asked_at: unix time at which it was asked to save its state, because it has reached its limit.
+    """
 
     number: int
     status: Status
     output: Path
     deadline: float | None
-    asked: float | None = None
+    asked_at: float | None = None
 
 
 class Runner:
-    """The jobs of a bundle in this process's children."""
+    """Runs the jobs of a bundle in children of this process.
+
+    Attributes:
+        todo: numbers of the jobs that have not been started, or have to be continued.
+        running: by process id.
+        guard: pipe to the guard, see `guard`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.began = time.time()
@@ -80,50 +94,50 @@ class Runner:
         self.host = socket.gethostname()
         statuses = list(read_statuses(folder))
         self.known: dict[int, Status] = {number: status for number, status, _ in statuses}
-        ended = {number for number, status, told in statuses if told or status.final}
+        ended = {number for number, status, closed in statuses if closed or status.final}
         self.todo = deque(number for number in range(len(bundle.jobs)) if number not in ended)
         self.running: dict[int, Running] = {}
         self.guard: int | None = None
         self.patience = min(PATIENCE, bundle.grace)
         self.memory_kills = failures.memory_kills()
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # The name of a file must not end a worker whose terminal does not know its letters.
+            # A file name with letters that the encoding lacks must not end the worker.
             sys.stdout.reconfigure(errors="backslashreplace")
         if os.environ.get("SUBMITIT_EXECUTOR") == "local":
-            # Where no cluster ends what is left of a task, its end with submitit's controller has to be asked for.
+            # Without a cluster, the kernel has to end the worker when submitit's controller ends.
             die_with_parent()
         set_environment(bundle)
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     def run(self) -> None:
-        """Run every job that has not ended, unless it is getting late."""
+        """Run the jobs that have not ended, as long as the bundle's seconds last."""
         self.guard = guard()
         try:
             while True:
-                while self.todo and len(self.running) < self.bundle.slots and not (asked() or self.closed()):
+                while self.todo and len(self.running) < self.bundle.slots and not (must_end() or self.is_closed()):
                     self.start(self.todo.popleft())
-                if not (self.running or asked()):
+                if not (self.running or must_end()):
                     return
                 self.wait()
         finally:
             for pid in self.running:
                 kill(pid, signal.SIGKILL)
 
-    def closed(self) -> bool:
-        """Whether no further job is to be started here."""
+    def is_closed(self) -> bool:
+        """Whether the bundle's seconds are over, or the head has revoked the bundle."""
         late = self.bundle.seconds is not None and time.time() - self.began >= self.bundle.seconds
         return late or (self.folder / "revoked").exists()
 
     def start(self, number: int) -> None:
-        """Fork a process for a job, or note at once why it cannot run."""
-        if (self.folder / "status" / f"{number}.told").exists():
-            # Its file was being renamed while this worker looked what is left to do.
+        """Start a job in a fork, or note why it cannot run."""
+        if (self.folder / "status" / f"{number}.closed").exists():
+            # The head renamed the status while this worker was reading the folder.
             return
         job = self.bundle.jobs[number]
         before = self.known.get(number)
         status = Status("running", time.time(), self.host)
         if before:
-            # Still "running" means that the last worker had no time to say goodbye.
+            # The state is still "running" if the last worker died.
             lost = before.lost + (before.state == "running")
             status = replace(status, attempt=before.attempt + 1, requeues=before.requeues, lost=lost)
             if lost > self.bundle.max_requeues:
@@ -131,7 +145,7 @@ class Runner:
                 self.note(number, replace(status, state="failed", cause=failures.NODE_FAILURE, message=message))
                 return
         self.note(number, status)
-        problem = make_ready(job, self.bundle, asked)
+        problem = make_ready(job, self.bundle, must_end)
         command = forked.runnable(job.command, self.bundle.scripts) if job.kind == "shell" else None
         if command and not problem:
             forked.prepare(command.words)
@@ -139,8 +153,8 @@ class Runner:
             import snakemake.benchmark
         if job.kind == "snakemake":
             import snakemake.cli  # noqa: F401
-        if asked():
-            # All this may have taken longer than whoever asks is ready to wait.
+        if must_end():
+            # The steps above may have taken long, and the job would have no time to run.
             self.note(number, replace(status, state="stopped"))
             self.todo.appendleft(number)
             return
@@ -148,7 +162,7 @@ class Runner:
             self.note(number, replace(status, state="failed", cause=failures.EXCEPTION, message=problem))
             return
         output = self.folder / f"output-{number}"
-        # A task of one job has the job's limit; one of several, or beside such in its array, has more.
+        # The task of a single job has the job's limit. A task in an array with larger bundles has a longer one.
         several = len(self.bundle.jobs) > 1 or self.bundle.seconds is not None
         limit = job.limit if several or self.bundle.limit is None else None
         parent = os.getpid()
@@ -157,33 +171,33 @@ class Runner:
             become(job, self.bundle, command if forked.forkable() else None, self.folder, output, parent, self.guard)
         with contextlib.suppress(OSError):
             os.setpgid(pid, pid)
-        self.tell_guard(pid)
+        self.inform_guard(pid)
         self.running[pid] = Running(number, status, output, limit and time.time() + limit)
 
     def wait(self) -> None:
-        """Sleep until a child ends, a signal comes or a limit is due, and see to it."""
+        """Sleep until a child ends, a signal arrives or a limit is due, and handle it."""
         now = time.time()
-        due = [p.asked + self.patience if p.asked else p.deadline or math.inf for p in self.running.values()]
-        came = signal.sigtimedwait(SIGNALS, max(0.0, min([60.0, *(at - now for at in due)])))
-        if came and came.si_signo == signal.SIGUSR2:
+        due = [p.asked_at + self.patience if p.asked_at else p.deadline or math.inf for p in self.running.values()]
+        received = signal.sigtimedwait(SIGNALS, max(0.0, min([60.0, *(at - now for at in due)])))
+        if received and received.si_signo == signal.SIGUSR2:
             handler = signal.getsignal(signal.SIGUSR2)
             if callable(handler):
-                # submitit's: asks `Worker.checkpoint`, requeues, and leaves.
+                # submitit's handler calls `Worker.checkpoint`, requeues the task, and exits.
                 handler(signal.SIGUSR2, None)
             self.pause()
             raise SystemExit(RESUMABLE)
-        if came and came.si_signo in (signal.SIGTERM, signal.SIGINT):
-            self.terminate(came.si_signo)
-        self.reap(self.over)
+        if received and received.si_signo in (signal.SIGTERM, signal.SIGINT):
+            self.terminate(received.si_signo)
+        self.reap(self.handle_end)
         for pid, process in self.running.items():
-            if process.asked and time.time() > process.asked + self.patience:
+            if process.asked_at and time.time() > process.asked_at + self.patience:
                 kill(pid, signal.SIGKILL)
-            elif process.deadline and not process.asked and time.time() >= process.deadline:
-                process.asked = time.time()
+            elif process.deadline and not process.asked_at and time.time() >= process.deadline:
+                process.asked_at = time.time()
                 kill(pid, signal.SIGUSR2)
 
-    def reap(self, see: Callable[[Running, int], None]) -> None:
-        """Collect the children that have ended; `see` is told of each and its exit code."""
+    def reap(self, handle: Callable[[Running, int], None]) -> None:
+        """Collect the children that have ended, and call `handle` with each and its exit code."""
         while self.running:
             try:
                 pid, ended = os.waitpid(-1, os.WNOHANG)
@@ -192,38 +206,38 @@ class Runner:
             if pid == 0:
                 return
             if pid in self.running:
-                # What it left running in the background ends with it, as at the end of a job.
+                # Background processes of the job end with it.
                 kill(pid, signal.SIGKILL)
-                self.tell_guard(-pid)
+                self.inform_guard(-pid)
                 process = self.running.pop(pid)
-                see(process, os.waitstatus_to_exitcode(ended))
+                handle(process, os.waitstatus_to_exitcode(ended))
 
-    def drain(self, see: Callable[[Running, int], None], seconds: float = math.inf) -> None:
+    def drain(self, handle: Callable[[Running, int], None], seconds: float = math.inf) -> None:
         """Collect children until all have ended or the time is over."""
         deadline = time.time() + seconds
         while self.running and time.time() < deadline:
             signal.sigtimedwait({signal.SIGCHLD}, 0.5)
-            self.reap(see)
+            self.reap(handle)
 
-    def tell_guard(self, group: int) -> None:
-        """Tell the guard of a process group, or of the end of one (negative); without a guard, go on."""
+    def inform_guard(self, group: int) -> None:
+        """Send the guard a process group that has started, or the negative number of one that has ended."""
         if self.guard is not None:
             with contextlib.suppress(OSError):
                 os.write(self.guard, struct.pack("i", group))
 
-    def over(self, process: Running, code: int) -> None:
-        """Note how a job ended, in the ordinary course of things."""
-        came = None
-        if code != 0 and not process.asked:
-            # A cluster that stops a task may signal all its processes, this one not the first.
-            came = signal.sigtimedwait({signal.SIGTERM, signal.SIGINT}, 0.5 if code in STOPPED else 0.02)
-        if came:
+    def handle_end(self, process: Running, code: int) -> None:
+        """Note how a job ended while the task goes on."""
+        received = None
+        if code != 0 and not process.asked_at:
+            # A cluster that stops a task may signal the job before the worker.
+            received = signal.sigtimedwait({signal.SIGTERM, signal.SIGINT}, 0.5 if code in STOPPED else 0.02)
+        if received:
             self.note(process.number, replace(process.status, state="stopped"))
-            self.terminate(came.si_signo)
-        elif process.asked and code == RESUMABLE and process.status.requeues < self.bundle.max_requeues:
+            self.terminate(received.si_signo)
+        elif process.asked_at and code == RESUMABLE and process.status.requeues < self.bundle.max_requeues:
             self.note(process.number, replace(process.status, state="stopped", requeues=process.status.requeues + 1))
             self.todo.append(process.number)
-        elif process.asked and code != 0:
+        elif process.asked_at and code != 0:
             limit = self.bundle.jobs[process.number].limit or 0
             self.end(process, code, failures.TIMEOUT, f"it ran for longer than its limit of {limit / 60:g} minutes")
         else:
@@ -232,33 +246,33 @@ class Runner:
     def end(self, process: Running, code: int, cause: str | None = None, why: str = "") -> None:
         """Write the final status of a job."""
         job = self.bundle.jobs[process.number]
-        said = tail(process.output)
-        # A full disk has no room for the log either.
+        output = tail(process.output)
+        # A full disk has no room for the task's log either.
         with contextlib.suppress(OSError):
-            if said:
+            if output:
                 print(f"--- {', '.join(job.outputs) or job.rule}", flush=True)
                 with process.output.open("rb") as file:
                     shutil.copyfileobj(file, sys.stdout.buffer)
                 sys.stdout.flush()
         if code == 0:
-            done = replace(process.status, state="done", stamps=stamps(job.outputs, self.bundle.directory))
+            done = replace(process.status, state="done", stamps=modification_times(job.outputs, self.bundle.directory))
             self.note(process.number, done)
         else:
             logs = [(path, tail(Path(self.bundle.directory, path))) for path in job.logs]
-            told = "".join(f"\n{path}:\n{text}" for path, text in [*logs, ("output", said)] if text)
-            cause = cause or self.cause_of(code, [said, *(text for _, text in logs)])
-            message = f"{why or failures.ending(code)}{told}"
+            citations = "".join(f"\n{path}:\n{text}" for path, text in [*logs, ("output", output)] if text)
+            cause = cause or self.cause_of(code, [output, *(text for _, text in logs)])
+            message = f"{why or failures.ending(code)}{citations}"
             self.note(process.number, replace(process.status, state="failed", cause=cause, message=message))
         process.output.unlink(missing_ok=True)
 
     def cause_of(self, code: int, logs: list[str]) -> str:
-        """The cause of a job's exit code."""
+        """The cause of a failure with this exit code."""
         before, self.memory_kills = self.memory_kills, failures.memory_kills()
         killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL)
         return failures.OUT_OF_MEMORY if killed and self.memory_kills > before else failures.of_exit(code, logs)
 
     def note(self, number: int, status: Status) -> None:
-        """Write a status; a full disk may have room again in a moment."""
+        """Write a status. On an error, such as a full disk, try again for some seconds."""
         if status.final:
             status = replace(status, ended=time.time())
         self.known[number] = status
@@ -274,21 +288,21 @@ class Runner:
         status.write(self.folder, number)
 
     def pause(self) -> bool:
-        """Before the cluster takes the node back: have the jobs save their state; whether to come back for the rest."""
+        """Let the jobs save their state, because the cluster takes the node back; whether jobs are left to requeue for."""
         late = self.bundle.limit is not None
-        # Slurm's signals come up to a minute early.
+        # Slurm may send its signal up to a minute early.
         late = late and time.time() - self.began >= (self.bundle.limit or 0) - self.bundle.grace - 70
         for pid in self.running:
             kill(pid, signal.SIGUSR2)
         patience = max(5.0, self.bundle.grace - 20)
         slow: set[int] = set()
 
-        def see(process: Running, code: int) -> None:
+        def handle(process: Running, code: int) -> None:
             nested = self.bundle.jobs[process.number].kind == "snakemake"
             requeues = process.status.requeues + late
-            # To a shell, a program that a signal ended has exited with 128 + its number; SIGTERM may come on top.
-            own = code > 0 and code not in (RESUMABLE, *(128 + number for number in ASKING))
-            if code == 0 or (own and not nested):
+            # A shell reports a program that a signal ended as 128 + its number.
+            failed = code > 0 and code not in (RESUMABLE, *(128 + number for number in ASKING))
+            if code == 0 or (failed and not nested):
                 self.end(process, code)
             elif late and not nested and code != RESUMABLE:
                 why = f"it did not save its state within {patience:g} s (see --submitit-grace)"
@@ -301,51 +315,51 @@ class Runner:
                 process.output.unlink(missing_ok=True)
                 self.todo.append(process.number)
 
-        self.drain(see, patience)
+        self.drain(handle, patience)
         for pid, process in self.running.items():
             slow.add(process.number)
             kill(pid, signal.SIGKILL)
-        self.drain(see)
+        self.drain(handle)
         return bool(self.todo) and not (self.folder / "revoked").exists()
 
     def terminate(self, number: int) -> NoReturn:
-        """On SIGTERM (scancel, preemption without notice) or SIGINT: let the jobs save their state, and end."""
+        """End on SIGTERM (scancel, or preemption without notice) or SIGINT, after the jobs have saved their state."""
         for pid in self.running:
             kill(pid, signal.SIGTERM)
 
-        def see(process: Running, code: int) -> None:
+        def handle(process: Running, code: int) -> None:
             if code == 0:
                 self.end(process, code)
             else:
                 self.note(process.number, replace(process.status, state="stopped"))
 
-        self.drain(see, self.patience)
+        self.drain(handle, self.patience)
         raise SystemExit(128 + number)
 
 
-def asked() -> bool:
-    """Whether a signal waits that asks the worker to end."""
+def must_end() -> bool:
+    """Whether a signal that asks the worker to end is pending."""
     return bool(signal.sigpending() & ASKING)
 
 
 def guard() -> int:
-    """Fork a process that kills what is left of the jobs when this one is killed, and return the pipe to it.
+    """Fork a process that kills the process groups of jobs when this process is killed; returns the pipe to it.
 
-    The kernel would kill a job's first process (PR_SET_PDEATHSIG), but not what that has started. Where a cluster
-    clears away a task as a whole, there is nothing left to do.
+    The kernel kills a job's first process (PR_SET_PDEATHSIG), but not the processes which that has started. On a cluster
+    that ends a task with all its processes, the guard has nothing to do.
     """
-    heard, told = os.pipe()
+    receiving, sending = os.pipe()
     if os.fork() != 0:
-        os.close(heard)
-        return told
+        os.close(receiving)
+        return sending
     try:
         os.setpgid(0, 0)
-        os.close(told)
-        nothing = os.open(os.devnull, os.O_RDWR)
+        os.close(sending)
+        null = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
-            os.dup2(nothing, descriptor)
+            os.dup2(null, descriptor)
         groups: set[int] = set()
-        while message := os.read(heard, 4):
+        while message := os.read(receiving, 4):
             (group,) = struct.unpack("i", message)
             groups = groups | {group} if group > 0 else groups - {-group}
         for group in groups:
@@ -355,13 +369,13 @@ def guard() -> int:
 
 
 def kill(group: int, number: int) -> None:
-    """Send a signal to a process group, if there is anyone left."""
+    """Send a signal to a process group, if it still exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
 
 
 def tail(path: Path) -> str:
-    """The end of a text file; nothing if it is empty or missing."""
+    """The end of a text file; empty if the file is empty or missing."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -373,5 +387,5 @@ def tail(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    # Without submitit, to look into a bundle by hand: python -m snakemake_executor_plugin_submitit.worker FOLDER
+    # Runs a bundle by hand, without submitit: python -m snakemake_executor_plugin_submitit.worker FOLDER
     Worker(sys.argv[1])()

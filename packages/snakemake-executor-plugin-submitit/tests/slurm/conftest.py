@@ -14,6 +14,6 @@ from grid import Grid
 @pytest.fixture
 def grid(slurm: None, tmp_path: Path) -> Iterator[Grid]:
     """An empty project; whatever it started is stopped at the end of the test."""
-    made = Grid(tmp_path)
-    yield made
-    made.stop()
+    grid = Grid(tmp_path)
+    yield grid
+    grid.stop()

@@ -123,8 +123,8 @@ rule job:
     def tasks(self, *options: str) -> dict[str, str]:
         """State of each of this project's tasks that is queued or running."""
         lines = slurm("squeue", "--noheader", "--array", "--format=%i|%T|%Z", *options).splitlines()
-        found = [line.split("|") for line in lines]
-        return {task: state for task, state, folder in found if folder == str(self.folder)}
+        rows = [line.split("|") for line in lines]
+        return {task: state for task, state, folder in rows if folder == str(self.folder)}
 
     def history(self) -> dict[str, str]:
         """The same of those that have ended, too; Slurm remembers them for five minutes, and its accounting lags."""

@@ -16,6 +16,7 @@ from workflow import environment
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses
 
+pytestmark = pytest.mark.slow
 # A job that goes on once the test says so.
 GATE = "until [ -e go ]; do sleep 0.1; done"
 
@@ -62,9 +63,9 @@ def test_failing_jobs_cost_only_themselves_and_are_rerun_after_the_repair(grid: 
     assert grid.run("--keep-going") != 0, "Snakemake hides that jobs failed"
     assert grid.outputs() == names(10) - bad, grid.report()
     said, task = " ".join(grid.said().split()), next(iter(grid.history()))
-    assert said.count("exception: exit code 3") == 2, f"the cause is not told: {said}"
-    assert "logs/4.txt: no such model" in said, f"the end of the log is not told: {said}"
-    assert f"external_jobid: {task}" in said, f"the task {task} of the failed jobs is not told: {said}"
+    assert said.count("exception: exit code 3") == 2, f"the cause is not reported: {said}"
+    assert "logs/4.txt: no such model" in said, f"the end of the log is not reported: {said}"
+    assert f"external_jobid: {task}" in said, f"the task {task} of the failed jobs is not reported: {said}"
     lines = (grid.ledger / "failures.jsonl").read_text().splitlines()
     assert {path for line in lines for path in json.loads(line)["outputs"]} == {f"out/{job}.txt" for job in bad}
 
@@ -95,7 +96,7 @@ def test_sigkill_of_a_worker_fails_the_job_that_ran_and_no_other(worker: Grid) -
     assert worker.end(head) != 0, "Snakemake hides that a job's worker was killed"
     assert worker.outputs() == names(5) - {"2"}, worker.report()
     assert worker.starts() == once(5), "jobs of the bundle were started again"
-    assert "killed: its worker died (FAILED)" in worker.said(), f"the cause is not told: {worker.said()}"
+    assert "killed: its worker died (FAILED)" in worker.said(), f"the cause is not reported: {worker.said()}"
 
 
 def test_sigkill_of_a_worker_with_retries_runs_its_job_again(worker: Grid) -> None:
@@ -172,13 +173,13 @@ def test_ctrl_c_empties_the_queue_and_keeps_what_is_done(grid: Grid) -> None:
 
 def bundles(grid: Grid) -> dict[str, set[str]]:
     """The jobs of each array task."""
-    found = {}
+    jobs_of = {}
     for chunk in grid.ledger.glob("*/"):
         tasks = json.loads((chunk / "array.json").read_text())["tasks"]
         for number, task in enumerate(tasks):
             jobs = json.loads((chunk / str(number) / "bundle.json").read_text())["jobs"]
-            found[task] = {Path(job["outputs"][0]).stem for job in jobs}
-    return found
+            jobs_of[task] = {Path(job["outputs"][0]).stem for job in jobs}
+    return jobs_of
 
 
 @pytest.mark.parametrize(("state", "accounting"), [("RUNNING", "on"), ("PENDING", "on"), ("PENDING", "off")])
@@ -186,7 +187,7 @@ def test_scancel_of_a_task_fails_its_jobs_as_cancelled(grid: Grid, state: str, a
     grid.write(8, GATE, "bundle=2")
     head = grid.start("--keep-going", env=wrapper(grid, "sacct", "exit 1") if accounting == "off" else {})
     wait("two tasks run", lambda: len(grid.starts()) == 2, report=grid.report)
-    task = min(task for task, found in grid.tasks().items() if found == state)
+    task = min(task for task, current in grid.tasks().items() if current == state)
     lost = bundles(grid)[task]
     slurm("scancel", task)
     grid.open()
@@ -280,10 +281,10 @@ Path("total.txt").write_text(str(total))
 
 def total(count: int) -> str:
     """What the job above comes to."""
-    found = 0
+    result = 0
     for number in range(count):
-        found = (found * 31 + number) % 1_000_003
-    return str(found)
+        result = (result * 31 + number) % 1_000_003
+    return str(result)
 
 
 def test_a_signal_before_the_end_requeues_a_job_that_goes_on(grid: Grid) -> None:
@@ -318,7 +319,7 @@ def test_too_many_requeues_are_a_timeout(grid: Grid) -> None:
         wait("the job runs", partial(has_started, grid, starts), report=grid.report)
         slurm("scancel", "--batch", "--signal=USR2", *grid.tasks())
     assert grid.end(head) != 0, "Snakemake hides that the job never ended"
-    assert "timeout: the task reached its time limit 2 times" in grid.said(), f"the cause is not told: {grid.said()}"
+    assert "timeout: the task reached its time limit 2 times" in grid.said(), f"the cause is not reported: {grid.said()}"
     assert not grid.tasks(), "the task is still in the queue"
 
 
@@ -356,7 +357,7 @@ def test_two_tasks_at_a_time_see_different_gpus(grid: Grid) -> None:
 def test_an_unknown_resource_is_named_with_its_nearest(grid: Grid) -> None:
     grid.write(1, resources="slurm_partitoin='gpu'")
     assert grid.run() != 0, "an unknown resource was accepted"
-    assert "unknown resource 'slurm_partitoin', did you mean 'slurm_partition'?" in grid.said(), grid.said()
+    assert "unknown resource 'slurm_partitoin' of rule job, did you mean 'slurm_partition'?" in grid.said(), grid.said()
     assert "cpus_per_task, mem_mb" in grid.said(), f"the known resources are not listed: {grid.said()}"
 
 
@@ -373,10 +374,10 @@ def test_more_than_any_node_has_is_refused_with_the_words_of_sbatch(grid: Grid) 
     assert "trying again" not in grid.said(), "it was submitted again"
 
 
-def test_a_job_that_slurm_will_never_start_is_told_with_the_reason(grid: Grid) -> None:
+def test_a_job_that_slurm_will_never_start_is_reported_with_the_reason(grid: Grid) -> None:
     grid.write(1, resources="cpus_per_task=99")
     grid.start()
-    wait("the reason is told", lambda: "waits in the queue: PartitionConfig" in grid.said(), 30, grid.report)
+    wait("the reason is reported", lambda: "waits in the queue: PartitionConfig" in grid.said(), 30, grid.report)
 
 
 def test_setup_lines_that_fail_are_shown(grid: Grid) -> None:
@@ -398,6 +399,6 @@ def test_the_head_may_run_in_a_job(grid: Grid) -> None:
         text=True,
         timeout=30,
     ).stdout.strip()
-    wait("the head ends", lambda: job not in grid.jobs(), 60, report=grid.report)
+    wait("the head ends", lambda: job not in grid.tasks(), 60, report=grid.report)
     assert grid.starts() == once(4), grid.report()
     assert list(grid.history().values()) == 2 * ["COMPLETED"], f"the head, and the jobs in a task: {grid.report()}"

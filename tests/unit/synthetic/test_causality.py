@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from xlgrid.synthetic import world
-from xlgrid.synthetic.causes import SCRIPTS, Example, Options, examples
+from xlgrid.synthetic.causality import PAIRS, Example, Options, examples
 from xlgrid.tasks import copa, siqa
 
 SIZES = (400, 40, 160)
@@ -16,8 +16,8 @@ def found(choices: int) -> list[Example]:
     return examples(Options(), SIZES, choices)
 
 
-def test_verbs_are_episodes_and_in_one_script_only() -> None:
-    verbs = [*SCRIPTS, *SCRIPTS.values()]
+def test_verbs_are_episodes_and_in_one_pair_only() -> None:
+    verbs = [*PAIRS, *PAIRS.values()]
     assert len(verbs) == len(set(verbs))
     assert set(verbs) <= set(world.EPISODES)
 
@@ -31,7 +31,7 @@ def test_exactly_the_right_choice_is_the_cause_or_effect_of_the_premise(choices:
             else (choice.predicate, example.premise.predicate)
             for choice in example.choices
         ]
-        assert [pair in SCRIPTS.items() for pair in pairs] == [at == example.right for at in range(choices)]
+        assert [pair in PAIRS.items() for pair in pairs] == [at == example.right for at in range(choices)]
 
 
 @BOTH

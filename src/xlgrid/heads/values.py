@@ -1,15 +1,17 @@
-"""Token ids in the pieces in which a file has them."""
+"""Token ids in the pieces in which a file stores them."""
 
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xlgrid.base.arrays import Ints
+
 
 class Values:
-    """Arrays read as if they were one, without the copy that joining them takes: a text may have more than memory holds.
+    """Arrays that are read as if they were one, without the copy that joining them takes: text may exceed the memory.
 
-    `values[a:b]` is an array, and so is `values[positions]` of an array of positions from 0.
+    `values[a:b]` is an array, and so is `values[positions]` for an array of positions from 0.
     """
 
     def __init__(self, pieces: Iterable[NDArray[np.int32]]) -> None:
@@ -19,31 +21,31 @@ class Values:
     def __len__(self) -> int:
         return int(self.ends[-1]) if self.pieces else 0
 
-    def __getitem__(self, at: slice | NDArray[np.int64]) -> NDArray[np.int32]:
+    def __getitem__(self, at: slice | Ints) -> NDArray[np.int32]:
         if isinstance(at, slice):
             return self._range(*at.indices(len(self)))
         if not len(at):
             return np.zeros(0, np.int32)
         if not 0 <= at.min() <= at.max() < len(self):
             raise IndexError(f"positions must be from 0 to {len(self) - 1}, got {at.min()} to {at.max()}")
-        found = np.empty(at.shape, np.int32)
+        values = np.empty(at.shape, np.int32)
         piece_of = np.searchsorted(self.ends, at, side="right")
-        # By piece, so that each is asked once.
+        # The positions are grouped by piece, so that each piece is indexed once.
         order = np.argsort(piece_of, kind="stable")
         numbers, starts = np.unique(piece_of[order], return_index=True)
         for number, chosen in zip(numbers, np.split(order, starts[1:]), strict=True):
             piece = self.pieces[number]
-            found[chosen] = piece[at[chosen] - (self.ends[number] - len(piece))]
-        return found
+            values[chosen] = piece[at[chosen] - (self.ends[number] - len(piece))]
+        return values
 
     def _range(self, start: int, stop: int, step: int) -> NDArray[np.int32]:
         if step != 1:
             raise IndexError(f"slices of token ids go forward one by one, got a step of {step}")
-        found = []
+        slices = []
         while start < stop:
             number = int(np.searchsorted(self.ends, start, side="right"))
             piece, end = self.pieces[number], int(self.ends[number])
             before = end - len(piece)
-            found.append(piece[start - before : stop - before])
+            slices.append(piece[start - before : stop - before])
             start = end
-        return found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.int32), *found])
+        return slices[0] if len(slices) == 1 else np.concatenate([np.zeros(0, np.int32), *slices])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xlgrid.data.values import Values
+from xlgrid.heads.values import Values
 
 PIECES = st.lists(st.lists(st.integers(0, 99), max_size=4).map(lambda piece: np.array(piece, np.int32)), max_size=5)
 

@@ -1,12 +1,14 @@
-"""Causes and their effects in the world of artificial languages: what is behind the miniatures of copa and siqa.
+"""Questions about causes and effects in artificial languages: the data behind the miniatures of copa and siqa.
 
-Some verbs go together: whoever runs, falls. A question tells one of the two as the premise and asks for the other, its cause
-or its effect, with the same agent. Wrong choices are other causes, or other effects, so that a choice alone does not tell
-whether it is right. Agents and what else a premise is about meet in training only, or in dev and test only.
+Verbs form pairs of a cause and its effect: somebody who runs falls. The premise has one verb of a pair, and the question
+asks for the other with the same agent: the cause or the effect. The wrong choices are causes, or effects, of other pairs,
+so that a choice without the premise does not reveal whether it is right. A combination of an agent and the other
+arguments of a premise occurs either in training or in dev and test.
 """
 
 import json
 from collections.abc import Sequence
+from itertools import accumulate
 from random import Random
 from typing import Literal, NamedTuple
 
@@ -17,8 +19,8 @@ from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.world import Fact, Phrase
 
-# Cause -> effect; no verb is in it twice.
-SCRIPTS = {
+# Cause -> effect. No verb occurs twice.
+PAIRS = {
     "run": "fall",
     "see": "follow",
     "find": "carry",
@@ -29,13 +31,13 @@ SCRIPTS = {
     "wait": "sleep",
 }
 _AGENTS = "PER person"
-# Of the pairs of an agent and what else there is in a premise, those for training.
-_SHARE = 0.75
+# Share of the combinations of arguments of a premise that training has.
+_TRAIN_SHARE = 0.75
 _SPLITS = ("train", "dev", "test")
 
 
 class Options(Strict):
-    """What questions of artificial languages are made of; the dials are explained at `xlgrid.synthetic.artificial`."""
+    """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="questions in all three splits")
     seed: int = 0
@@ -45,7 +47,7 @@ class Options(Strict):
 
 
 class Example(NamedTuple):
-    """A premise, what is asked for, and the choices, of which number `right` (from 0) is right."""
+    """A premise, whether its cause or its effect is asked for, and the choices; `right` is the index of the right one."""
 
     premise: Fact
     question: Literal["cause", "effect"]
@@ -54,35 +56,35 @@ class Example(NamedTuple):
 
 
 def examples(options: Options, sizes: Sequence[int], choices: int) -> list[Example]:
-    """`sum(sizes)` distinct questions with so many choices each, those of the training split first."""
+    """Distinct questions with this many choices, for splits of the given sizes, those of the training split first."""
     rng = Random(f"causes {options.seed} {choices}")
-    found: dict[Example, None] = {}
-    for split, end in zip(_SPLITS, (sum(sizes[: at + 1]) for at in range(len(sizes))), strict=True):
-        while len(found) < end:
+    drawn: dict[Example, None] = {}
+    for split, end in zip(_SPLITS, accumulate(sizes), strict=True):
+        while len(drawn) < end:
             example = _example(rng, choices)
             if for_training(example.premise) == (split == "train"):
-                found[example] = None
-    return list(found)
+                drawn[example] = None
+    return list(drawn)
 
 
 def for_training(premise: Fact) -> bool:
-    """Whether training has the premise's agent together with what else it is about."""
-    named = [phrase.head for phrase in world.phrases(premise)]
-    return Random(json.dumps(named)).random() < _SHARE
+    """Whether the arguments of a premise are a combination that training has."""
+    arguments = [phrase.head for phrase in world.phrases(premise)]
+    return Random(json.dumps(arguments)).random() < _TRAIN_SHARE
 
 
 def _example(rng: Random, choices: int) -> Example:
-    pairs = rng.sample(list(SCRIPTS.items()), choices)
-    asked: Literal["cause", "effect"] = "effect" if rng.random() < 0.5 else "cause"
-    told, wanted = (0, 1) if asked == "effect" else (1, 0)
+    pairs = rng.sample(list(PAIRS.items()), choices)
+    question: Literal["cause", "effect"] = "effect" if rng.random() < 0.5 else "cause"
+    stated, wanted = (0, 1) if question == "effect" else (1, 0)
     agent = _phrase(rng, _AGENTS)
     right = rng.randrange(choices)
     facts = tuple(_episode(rng, pair[wanted], agent) for pair in pairs)
-    return Example(_episode(rng, pairs[right][told], agent), asked, facts, right)
+    return Example(_episode(rng, pairs[right][stated], agent), question, facts, right)
 
 
 def _episode(rng: Random, verb: str, agent: Phrase) -> Fact:
-    """What a verb takes besides its agent: a patient, or else an oblique argument."""
+    """A past fact with a verb and an agent, and with a patient or else an oblique argument, as the verb requires."""
     frame = world.EPISODES[verb]
     if frame.patients:
         return Fact(verb, (agent,), _phrase(rng, frame.patients), tense="past")
@@ -90,6 +92,7 @@ def _episode(rng: Random, verb: str, agent: Phrase) -> Fact:
 
 
 def _phrase(rng: Random, classes: str) -> Phrase:
+    """A named entity, or a definite noun, of one of the classes, which spaces separate."""
     kind = rng.choice(classes.split())
     if kind in world.TYPES:
         return Phrase(f"{kind.lower()}{rng.randrange(world.PER_TYPE)}")
@@ -102,25 +105,25 @@ def sentences(example: Example, language: str, options: Options) -> tuple[str, l
     Raises:
         ValueError: `language` is no artificial language.
     """
-    made = artificial(language, options.overlap, options.loans, options.distance)
-    return made.sentence(example.premise), [made.sentence(choice) for choice in example.choices]
+    speaker = artificial(language, options.overlap, options.loans, options.distance)
+    return speaker.sentence(example.premise), [speaker.sentence(choice) for choice in example.choices]
 
 
-def asking(example: Example, language: str, options: Options) -> str:
-    """A question for the cause or the effect, in a language: what was it once, or will it be soon?"""
-    made = artificial(language, options.overlap, options.loans, options.distance)
+def question_sentence(example: Example, language: str, options: Options) -> str:
+    """The question in a language: "What was the agent once?" asks for the cause, "What will it be soon?" for the effect."""
+    speaker = artificial(language, options.overlap, options.loans, options.distance)
     time, tense = ("once", "past") if example.question == "cause" else ("soon", "future")
-    return made.sentence(Fact("be", (Phrase("what"),), example.premise.agents[0], time=time, tense=tense))
+    return speaker.sentence(Fact("be", (Phrase("what"),), example.premise.agents[0], time=time, tense=tense))
 
 
 def to_json(example: Example) -> str:
-    """An example as one line of JSON."""
+    """An example as one line of JSON, which `from_json` reads."""
     premise, choices = world.to_json(example.premise), [world.to_json(choice) for choice in example.choices]
     return json.dumps([premise, example.question, choices, example.right], separators=(",", ":"))
 
 
 def from_json(text: str) -> Example:
-    """The example written by `to_json`.
+    """The example that `to_json` wrote.
 
     Raises:
         ValueError: the text is not JSON or no example.

@@ -1,0 +1,158 @@
+"""Finds out how jobs ended, and decides what becomes of the jobs that a task left behind."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from snakemake_executor_plugin_submitit import failures
+from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses
+from snakemake_executor_plugin_submitit.clusters import GONE
+from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState, Waiting
+from snakemake_executor_plugin_submitit.worker import tail
+
+
+class Verdict(NamedTuple):
+    """How a job ended.
+
+    Attributes:
+        cause: why it failed, one of `snakemake_executor_plugin_submitit.failures`; None for a success.
+        message: for a person; its first line stands alone.
+        task: the cluster's name of the task, None if the job never had one.
+    """
+
+    job: Job
+    cause: str | None
+    message: str
+    task: str | None
+
+
+class Judge:
+    """Collects verdicts.
+
+    Attributes:
+        verdicts: those that Snakemake has not fetched yet.
+        interruptions: by key of a job, how often a task ended without the job through the job's or nobody's fault.
+        durations: by rule, how many jobs were done and how many seconds they took together.
+    """
+
+    def __init__(self, ledger: Path, cluster: str, max_requeues: int, tasks: Tasks) -> None:
+        self.ledger, self.cluster, self.max_requeues, self.tasks = ledger, cluster, max_requeues, tasks
+        self.verdicts: list[Verdict] = []
+        self.interruptions: dict[str, int] = defaultdict(int)
+        self.durations: dict[str, tuple[int, float]] = {}
+
+    def claim(
+        self,
+        task_job: TaskJob,
+        waiting: Waiting,
+        is_recorded: Callable[[Job], bool],
+        submitted: Callable[[Job, str], None],
+    ) -> bool:
+        """Whether a job that an earlier head submitted serves for the one that Snakemake asks for now.
+
+        Args:
+            is_recorded: whether Snakemake has recorded the end of a job, so that it asks for another run of the job.
+            submitted: called with the job and the name of its task, before any verdict on the job.
+        """
+        if task_job.state is JobState.UNCLAIMED and task_job.task.state is TaskState.ALIVE:
+            task_job.state, task_job.waiting = JobState.CLAIMED, waiting
+            submitted(waiting.job, task_job.task.name)
+            return True
+        if task_job.state is not JobState.ENDED or not task_job.is_intact():
+            return False
+        if is_recorded(waiting.job):
+            # The earlier head died after Snakemake's record and before its own.
+            self.tasks.close(task_job.job)
+            return False
+        task_job.state, task_job.waiting = JobState.JUDGED, waiting
+        submitted(waiting.job, task_job.task.name)
+        self.verdicts.append(Verdict(waiting.job, None, "", task_job.task.name))
+        return True
+
+    def read(self, task: Task) -> None:
+        """Read the final statuses that are new, and pass verdicts on the jobs that Snakemake waits for.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        if task.is_damaged:
+            return
+        for number, status, is_closed in list(read_statuses(task.folder, lambda number: task.jobs[number].has_ended)):
+            if status.final:
+                self.end(task.jobs[number], status, is_closed)
+
+    def end(self, task_job: TaskJob, status: Status, is_closed: bool = False) -> None:
+        """Note the end of a job."""
+        task_job.status = status
+        if status.state == "done" and status.ended:
+            count, seconds = self.durations.get(task_job.job.rule, (0, 0.0))
+            self.durations[task_job.job.rule] = (count + 1, seconds + status.ended - status.started)
+        if is_closed:
+            task_job.state = JobState.CLOSED
+        elif task_job.state is JobState.UNCLAIMED:
+            task_job.state = JobState.ENDED
+        elif task_job.state is JobState.CLAIMED:
+            task_job.state = JobState.JUDGED
+            self.judge(task_job.job, status.cause, status.message, task_job.task.name)
+
+    def judge(self, job: Job, cause: str | None, message: str, task: str | None) -> None:
+        """Pass a verdict; a failure is also noted for later."""
+        self.verdicts.append(Verdict(job, cause, message, task))
+        if cause:
+            note_failure(self.ledger, self.cluster, job, cause, message)
+
+    def fail(self, task_job: TaskJob, cause: str, message: str) -> None:
+        """Pass a verdict on a job whose worker cannot write a status any more."""
+        self.end(task_job, Status("failed", time.time(), "", cause=cause, message=message))
+
+    def settle(self, task: Task, word: str) -> list[Waiting]:
+        """Decide on the jobs that a task which is over has not finished: each fails, or is returned for another task.
+
+        Args:
+            word: what the cluster calls the end of the task.
+
+        Raises:
+            OSError: a status cannot be read; nothing has been decided.
+        """
+        unfinished = read_statuses(task.folder, lambda number: not task.is_damaged and task.jobs[number].has_ended)
+        statuses = {number: status for number, status, _ in unfinished}
+        was_stopped, task.state = task.state is TaskState.STOPPING, TaskState.OVER
+        cause = failures.of_state(word)
+        if word == GONE and task.log() is None:
+            # Slurm keeps no record of a task that is cancelled before it starts; a task that has started has a log.
+            cause, word = failures.CANCELLED, "before it started"
+        spared = cause in failures.OTHERS_FAULT
+        progress = any(job.has_ended for job in task.jobs)
+        returned = []
+        for task_job in [job for job in task.jobs if job.state is JobState.CLAIMED]:
+            status = statuses.get(task_job.number)
+            was_running = status is not None and status.state == "running"
+            key = task_job.job.key
+            # A job that saves its state and loses its node through no fault of its own is resubmitted without limit.
+            self.interruptions[key] += not (status and status.state == "stopped" and spared)
+            if cause == failures.CANCELLED and not was_stopped:
+                self.fail(task_job, cause, f"its array task was cancelled ({word})")
+            elif was_running and not spared and not was_stopped:
+                self.fail(task_job, cause, f"its worker died ({word})\n{_log_end(task)}")
+            elif self.interruptions[key] > self.max_requeues and (was_running or not progress):
+                why = f"its array task ended {self.interruptions[key]} times without it (last: {word})"
+                self.fail(task_job, cause, f"{why}\n{_log_end(task)}")
+            else:
+                returned.append(self.tasks.return_job(task_job))
+        self.tasks.forget(task)
+        return returned
+
+    def give_up(self, task: Task, error: OSError) -> None:
+        """Fail the jobs of a task which is over, and whose status files cannot be read."""
+        task.state = TaskState.OVER
+        for task_job in [job for job in task.jobs if job.state is JobState.CLAIMED]:
+            self.fail(task_job, failures.UNREADABLE, f"its task is over, and its status cannot be read: {error}")
+        self.tasks.forget(task)
+
+
+def _log_end(task: Task) -> str:
+    """The end of what the task itself printed, after the name of the file."""
+    path = task.log()
+    return f"{path}:\n{tail(path)}" if path else ""

@@ -1,0 +1,69 @@
+"""A cluster for tests of the dispatcher: nothing runs, and the test says what becomes of the tasks."""
+
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read_bundle
+from snakemake_executor_plugin_submitit.dispatch import Dispatcher
+from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.submission import Settings
+
+
+class Stub:
+    """A cluster that accepts tasks and never runs anything.
+
+    Attributes:
+        submitted: the folders of the bundles.
+        state: of all tasks.
+    """
+
+    name = "local"
+    stuck: dict[str, str] = {}
+
+    def __init__(self) -> None:
+        self.submitted: list[Path] = []
+        self.state: str | None = None
+
+    def room(self, request: Request) -> tuple[int, int] | None:
+        return 1, 2
+
+    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        self.submitted += bundles
+        return [str(len(self.submitted))]
+
+    def jobs(self) -> list[list[str]]:
+        """Keys of the jobs of each bundle, in the order of submission."""
+        bundles = (read_bundle(folder) for folder in self.submitted)
+        return [[job.key for job in bundle.jobs] for bundle in bundles if bundle]
+
+    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
+        return {task: self.state for task in tasks}
+
+    def cancel(self, tasks: Collection[str]) -> None:
+        self.state = "CANCELLED"
+
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        return {}
+
+    def hurry(self) -> None:
+        pass
+
+
+def dispatcher(cluster: Stub, folder: Path, unreachable_minutes: float = 120) -> tuple[Dispatcher, list[str]]:
+    """A dispatcher, and the list to which it adds what it says."""
+    messages: list[str] = []
+    settings = Settings(folder, 1000, 600, Bundle((), str(folder.parent)), unreachable_minutes)
+    return Dispatcher(cluster, settings, say=messages.append), messages
+
+
+def add(head: Dispatcher, *keys: str) -> None:
+    """Add jobs, each with a request of its own, so that each gets a task of its own."""
+    head.add(
+        [(Job(key, "rule", "shell", "true"), Request(minutes=5 + len(keys) - n), None) for n, key in enumerate(keys)]
+    )
+
+
+def finish(folder: Path, number: int = 0) -> None:
+    """Write the status of a job that is done."""
+    Status("done", time.time(), "host", ended=time.time()).write(folder, number)

@@ -1,0 +1,106 @@
+"""Snakemake with commands of Slurm that never return."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from workflow import SLURM, environment, project
+
+COMMANDS = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "srun")
+# Notes that it was called, and hangs; its argument distinguishes its processes from all others.
+HANGS = '#!/bin/bash\ntouch "$0.called"\nsleep {seconds}\n'
+SNAKEFILE = """
+rule all:
+    input: "a", "b"
+
+rule job:
+    output: "{name}"
+    shell: "touch {output}"
+"""
+
+
+class Head:
+    """Snakemake in a project, with scripts in place of Slurm's commands."""
+
+    def __init__(self, folder: Path, *options: str, **scripts: str) -> None:
+        # As many seconds as no other process sleeps.
+        self.seconds = f"{10_000 + os.getpid()}.{time.time_ns() % 1_000_000}"
+        self.bin = project(folder, SNAKEFILE) / "bin"
+        self.bin.mkdir()
+        for name in COMMANDS:
+            (self.bin / name).write_text(scripts.get(name, HANGS).format(seconds=self.seconds))
+            (self.bin / name).chmod(0o755)
+        variables = environment()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "snakemake", "--nocolor", *SLURM, "--seconds-between-status-checks", "1", *options],
+            cwd=folder,
+            env={**variables, "PATH": f"{self.bin}{os.pathsep}{variables['PATH']}"},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for(self, command: str) -> None:
+        """Wait until a command has been called."""
+        deadline = time.monotonic() + 90
+        while not (self.bin / f"{command}.called").exists():
+            assert time.monotonic() < deadline, f"{command} was not called"
+            time.sleep(0.05)
+
+    def left(self) -> list[str]:
+        """The processes of commands that still hang."""
+        return subprocess.run(["pgrep", "-f", f"sleep {self.seconds}"], capture_output=True, text=True).stdout.split()
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+        for pid in self.left():
+            os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.fixture(params=["submission", "question"])
+def head(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Head]:
+    """A head that waits for sbatch, or one whose tasks are in the queue and that waits for squeue."""
+    scripts = {"sbatch": "#!/bin/bash\necho Submitted batch job 77\n"} if request.param == "question" else {}
+    head = Head(tmp_path, **scripts)
+    try:
+        head.wait_for("squeue" if scripts else "sbatch")
+        yield head
+    finally:
+        head.stop()
+
+
+def test_ctrl_c_ends_snakemake_within_ten_seconds(head: Head) -> None:
+    began = time.monotonic()
+    head.process.send_signal(signal.SIGINT)
+    try:
+        _, err = head.process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        raise AssertionError("Snakemake still runs after 30 s") from None
+    assert time.monotonic() - began < 10
+    assert "Traceback" not in err, err
+    assert "please cancel: " in err, err
+    assert head.left() == [], "commands of Slurm go on without Snakemake"
+
+
+@pytest.mark.slow
+def test_a_slurm_that_does_not_answer_ends_the_run(tmp_path: Path) -> None:
+    """Slow: the shortest time is a minute."""
+    refuses = "#!/bin/bash\necho error: Unable to contact slurm controller >&2; exit 1\n"
+    accepts = "#!/bin/bash\necho Submitted batch job 77\n"
+    head = Head(tmp_path, "--submitit-unreachable-minutes", "1", sbatch=accepts, squeue=refuses, sacct=refuses)
+    try:
+        _, err = head.process.communicate(timeout=150)
+    finally:
+        head.stop()
+    assert head.process.returncode == 1
+    assert err.count("the cluster does not answer") >= 2, err
+    assert "(--submitit-unreachable-minutes)" in err, err

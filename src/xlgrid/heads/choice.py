@@ -1,0 +1,40 @@
+"""The head `choice`: the right one of several continuations."""
+
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.heads.encoding import Encoding
+from xlgrid.heads.head import TaskColumns, check_text
+from xlgrid.heads.sequence import RowHead, check_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ChoiceHead(RowHead):
+    """The right one of several choices, each of which is scored in an input of its own.
+
+    The first segment is the text of all inputs that are no choice, separated by spaces, and the second segment is the
+    choice. The target is the name of a label, or the number that it reads as. There are no pairs of languages. The model has
+    one output, the score of a choice, however many choices there are.
+    """
+
+    name = "choice"
+    model_suffix = "MultipleChoice"
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+        super().check(table, task, where)
+        check_text(table, task.inputs, where)
+        check_names([str(label) for label in table[task.target].to_pylist()], task, where)
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        count, rows = len(task.choices), table.to_pylist()
+        contexts = [" ".join(row[column] for column in task.inputs[:-count]) for row in rows]
+        segments = [
+            [context for context in contexts for _ in task.choices],
+            [row[column] for row in rows for column in task.choices],
+        ]
+        columns = encoding.cut(segments, " and ".join(task.choices))
+        columns = {
+            name: [inputs[at : at + count] for at in range(0, len(inputs), count)] for name, inputs in columns.items()
+        }
+        return columns | {"label": [task.labels.index(str(row[task.target])) for row in rows]}

@@ -1,0 +1,71 @@
+"""Token ids of one or two segments, as all heads make them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# The label of tokens at which no prediction is due, which torch's cross entropy leaves out.
+IGNORED = -100
+
+
+@dataclass
+class Encoding:
+    """The settings of a tokens file, and counts of what did not fit.
+
+    Attributes:
+        tokenizer: a fast tokenizer of transformers.
+        max_length: the most tokens of an input, special tokens included.
+        one_separator: XLM-R's inputs have one special token between two segments, where its tokenizer puts two.
+        stride: the tokens that two windows of a context share.
+        split: a long text becomes several inputs; otherwise it is cut.
+        truncated: the number of inputs that were cut; or of examples that have several windows.
+        lost_words: the number of words without a token.
+    """
+
+    tokenizer: Any
+    max_length: int
+    one_separator: bool = False
+    stride: int = 128
+    split: bool = False
+    truncated: int = 0
+    lost_words: int = 0
+
+    def cut(self, segments: Sequence[list[str]], last: str) -> dict[str, list[Any]]:
+        """The columns `input_ids` and `context_length` of inputs that lose the end of the first segment if they are too long.
+
+        Args:
+            segments: one or two lists of texts.
+            last: the name of the last segment's column.
+
+        Raises:
+            ValueError: `max_length` leaves no room beside the last segment.
+        """
+        try:
+            encoded = self.tokenizer(*segments, truncation="only_first", max_length=self.max_length)
+        except Exception as error:  # The tokenizers library raises bare Exceptions.
+            raise ValueError(
+                f"max_length {self.max_length} leaves no room for a context beside the longest of {last}: raise it ({error})"
+            ) from error
+        self.truncated += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+        contexts = [context_length(encoding) for encoding in encoded.encodings]
+        return {"input_ids": self.separated(encoded["input_ids"], contexts), "context_length": contexts}
+
+    def separated(self, rows: list[list[int]], contexts: list[int]) -> list[list[int]]:
+        """Token ids of inputs, with `one_separator` without the second of two separators between the segments."""
+        if not self.one_separator:
+            return rows
+        separator = [self.tokenizer.sep_token_id]
+        return [
+            ids[:at] + ids[at + 1 :] if ids[at:-1][:1] == separator else ids
+            for ids, at in zip(rows, contexts, strict=True)
+        ]
+
+
+def context_length(encoding: Any) -> int:
+    """The tokens of an encoding's first segment, with the special token before it and the one after it."""
+    segment_of = encoding.sequence_ids
+    after: int = segment_of.index(1) if 1 in segment_of else len(segment_of)
+    # BERT has one special token between the segments and XLM-R two; the first of them closes the context.
+    while after and after < len(segment_of) and segment_of[after - 1] is None:
+        after -= 1
+    return after + 1 if after < len(segment_of) else after

@@ -1,0 +1,216 @@
+"""The interface of a head: everything that depends on what an example of a task is.
+
+A head reads the columns of a task's data, turns them into token ids and labels, makes batches, computes the loss, and turns a
+model's predictions into outcomes, of which its metrics are made. Nothing outside this package asks which head a task has.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from xlgrid.base.arrays import Ints
+from xlgrid.base.names import unknown
+from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.metrics import Metric, Outcome
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+    Batch = dict[str, "torch.Tensor"]
+
+
+class TaskColumns(Protocol):
+    """The part of a task that its head reads; `xlgrid.tasks.Task` has all of it.
+
+    Attributes:
+        name: the task's name, for error messages.
+        inputs: the columns that the encoder reads, in the order of the head's description.
+        target: the column with the label or answer; "" for heads without one.
+        labels: the names of the labels, in the order of their numbers.
+        choices: the columns among `inputs`, at their end, that hold the choices; () for other heads.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def inputs(self) -> tuple[str, ...]: ...
+    @property
+    def target(self) -> str: ...
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+    @property
+    def choices(self) -> tuple[str, ...]: ...
+
+
+class Head(ABC):
+    """One head. The methods stand in the order in which data flow through them.
+
+    Attributes:
+        name: the key in `xlgrid.heads.HEADS`, which tokens files store.
+        model_suffix: the model classes of transformers are `{family}For{model_suffix}`.
+        token_columns: the columns of `fields` that have one value per token; the others have one value per row.
+        target_is_name: the target column holds the name of a label, so that `labels` in a study can translate it.
+        output_per_label: the model has one output per label, so that other labels need another model.
+        has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
+        is_text: the data are text without labels. The token ids stay in the file, a mix has all rows of each part, and
+            batches are masked by torch's generator, which evaluation therefore seeds.
+        output_share: the share of tokens at which a language model's output embeddings are computed.
+    """
+
+    name: ClassVar[str]
+    model_suffix: ClassVar[str]
+    token_columns: ClassVar[tuple[str, ...]] = ()
+    target_is_name: ClassVar[bool] = False
+    output_per_label: ClassVar[bool] = False
+    has_stride: ClassVar[bool] = False
+    is_text: ClassVar[bool] = False
+    output_share: ClassVar[float] = 0.0
+
+    # Data
+
+    def second(self, task: TaskColumns) -> str | None:
+        """The input column that a pair takes from its second language; None if the task cannot have pairs."""
+        return None
+
+    def parallel(self, task: TaskColumns) -> str:
+        """The column that must be equal in row i of two languages, if these rows say the same."""
+        return task.target
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+        """Check the columns and labels of a table that was read from `where`.
+
+        Raises:
+            ValueError: there are no rows, a column is missing, a value is missing, or a label is wrong; the message names
+                `where`, the column, and the row, counted from 0.
+        """
+        if not table.num_rows:
+            raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
+        columns = [*task.inputs, *([task.target] if task.target else [])]
+        for column in columns:
+            if column not in table.column_names:
+                raise ValueError(
+                    f"{where} has no column {column!r}, which {task.name} needs: {unknown('column', column, table.column_names)}; "
+                    "`rename` in the study gives a column another name"
+                )
+        for column in columns:
+            values = table[column]
+            if values.null_count:
+                row = values.is_null().to_pylist().index(True)
+                raise ValueError(f"{where}, row {row}, column {column!r}: the value is missing")
+
+    # Tokens
+
+    @abstractmethod
+    def fields(self) -> list["pa.Field"]:
+        """The columns that a tokens file always has besides `input_ids` and `context_length`."""
+
+    @abstractmethod
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        """Turn rows of a task's data into rows of a tokens file.
+
+        Returns:
+            `input_ids` (lists of token ids, special tokens included), `context_length` (the tokens of the first segment,
+            with the special token before it and the one after it; all where there is one segment), the columns of
+            `fields`, and `example` where an example can have several rows: the number of the table's row, from 0. For
+            heads with several inputs in a row, the entries of the first two are lists, with one element per input.
+        """
+
+    def segment_languages(self, codes: Sequence[str]) -> tuple[str, str]:
+        """The languages of the first and the second segment in data of one language, or of a pair."""
+        return codes[0], codes[-1]
+
+    # Batches
+
+    def collate(self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu") -> "Batch":
+        """The tensors of a batch: `input_ids` and `attention_mask`, both [rows, longest], and `labels`.
+
+        Args:
+            token_types: add `token_type_ids`, 0 for tokens of the first segment and for padding, 1 for the second.
+        """
+        import torch
+
+        inputs = tokens.inputs(rows)
+        lengths = tokens.sizes[inputs]
+        at = np.arange(lengths.max())[None, :]
+        real = at < lengths[:, None]
+        positions = tokens.positions(inputs)
+        ids = np.full(real.shape, tokens.pad_id, np.int64)
+        ids[real] = tokens.values[positions]
+        arrays = {"input_ids": ids, "attention_mask": real.astype(np.int64)}
+        if token_types:
+            arrays["token_type_ids"] = (real & (at >= tokens.contexts[inputs][:, None])).astype(np.int64)
+        if tokens.inputs_per_row > 1:
+            arrays = {name: array.reshape(len(rows), tokens.inputs_per_row, -1) for name, array in arrays.items()}
+        arrays["labels"] = self.batch_labels(tokens, rows, arrays, positions)
+        return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+
+    @abstractmethod
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        """The labels of a batch, `IGNORED` where no prediction is due.
+
+        Args:
+            arrays: the batch's `input_ids` and `attention_mask`.
+            positions: the positions in `tokens.values` of the batch's tokens, in the order of the attention mask's ones.
+        """
+
+    # Models
+
+    def settings(self, labels: int) -> dict[str, int]:
+        """The entries of a model's configuration that the head needs, for a task with so many labels."""
+        return {"num_labels": labels} if self.output_per_label else {}
+
+    def scores(self, model: "PreTrainedModel", batch: "Batch") -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Logits, [predictions, classes], and labels, [predictions]: the mean of their cross entropies is the loss.
+
+        Args:
+            batch: the tensors of `collate`, and the arguments that the method adds to the model's forward.
+        """
+        inputs, labels = without_labels(batch)
+        return model(**inputs).logits.flatten(0, -2), labels.flatten()
+
+    def terms(self, batch: "Batch") -> int:
+        """The number of cross entropies in the loss of a batch."""
+        return int((batch["labels"] != IGNORED).sum())
+
+    def loss(self, model: "PreTrainedModel", batch: "Batch") -> "torch.Tensor":
+        """The sum of the cross entropies of a batch; divided by `terms`, it is the loss."""
+        from torch.nn.functional import cross_entropy
+
+        logits, labels = self.scores(model, batch)
+        return cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum")
+
+    @abstractmethod
+    def predict(self, model: "PreTrainedModel", batch: "Batch", tokens: Tokens, rows: Ints) -> list[Any]:
+        """The model's prediction for each of the rows that `batch` was made from."""
+
+    def outcomes(self, tokens: Tokens, predictions: Sequence[Any]) -> list[Outcome]:
+        """The outcome of each example, in their order, from the predictions of `predict` for all rows."""
+        return list(predictions)
+
+    def counts(self, tokens: Tokens) -> dict[str, int]:
+        """Further numbers that a cell records beside the number of its examples."""
+        return {}
+
+    @abstractmethod
+    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
+        """The metrics of a task with these labels. The first one chooses checkpoints, and tables show it by default."""
+
+
+def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:
+    """The arguments of the model's forward, and the labels."""
+    return {name: tensor for name, tensor in batch.items() if name != "labels"}, batch["labels"]
+
+
+def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:
+    """Raise a ValueError if a column is not of a type of text."""
+    import pyarrow as pa
+
+    for column in columns:
+        kind = table.schema.field(column).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected text")

@@ -1,0 +1,134 @@
+"""The head `mlm`: masked language modelling on text (Devlin et al. 2019)."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.encoding import IGNORED, Encoding, context_length
+from xlgrid.heads.head import Head, TaskColumns, without_labels
+from xlgrid.heads.metrics import ACCURACY, Metric
+from xlgrid.heads.tokens import Tokens, Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+# The share of a text's tokens that are predicted (Devlin et al. 2019).
+MASKED = 0.15
+
+
+class MlmHead(Head):
+    """Text of one language, or parallel texts of two side by side, of which masked tokens are predicted.
+
+    The inputs are one or two columns of text; there is no target. An outcome is `[correct, masked]` for an input.
+    """
+
+    name = "mlm"
+    model_suffix = "MaskedLM"
+    is_text = True
+    output_share = MASKED
+
+    def second(self, task: TaskColumns) -> str | None:
+        return task.inputs[1] if len(task.inputs) == 2 else None
+
+    def fields(self) -> list["pa.Field"]:
+        return []
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        """Inputs of the rows of one text or of two parallel texts, `example` being the row of each.
+
+        With `encoding.split`, a row of one text becomes as many inputs as its tokens need, and a row without tokens none.
+        Otherwise a row that is too long loses tokens at the end of its longer segment, and is counted as truncated.
+        """
+        # The mini encoders take the text after a line break for a second segment.
+        segments = [[text.replace("\n", " ") for text in table[column].to_pylist()] for column in task.inputs]
+        split = encoding.split and len(segments) == 1
+        encoded = encoding.tokenizer(
+            *segments,
+            truncation=True,
+            max_length=encoding.max_length,
+            return_overflowing_tokens=split,
+            return_attention_mask=False,
+            return_token_type_ids=False,
+        )
+        ids: list[list[int]] = encoded["input_ids"]
+        if split:
+            empty = encoding.tokenizer.num_special_tokens_to_add(pair=False)
+            rows = zip(encoded["overflow_to_sample_mapping"], ids, strict=True)
+            kept = [(row, numbers) for row, numbers in rows if len(numbers) > empty]
+            return {
+                "input_ids": [numbers for _, numbers in kept],
+                "context_length": [len(numbers) for _, numbers in kept],
+                "example": [row for row, _ in kept],
+            }
+        encoding.truncated += sum(bool(encoding_.overflowing) for encoding_ in encoded.encodings)
+        if len(segments) == 1:
+            contexts = [len(numbers) for numbers in ids]
+        else:
+            contexts = [context_length(encoding_) for encoding_ in encoded.encodings]
+            ids = encoding.separated(ids, contexts)
+        return {"input_ids": ids, "context_length": contexts, "example": list(range(len(ids)))}
+
+    def collate(
+        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
+    ) -> dict[str, "torch.Tensor"]:
+        batch = super().collate(tokens, rows, token_types, device)
+        assert tokens.vocabulary
+        mask(batch, tokens.vocabulary)
+        return batch
+
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        assert tokens.vocabulary
+        ids = arrays["input_ids"]
+        return np.where(np.isin(ids, tokens.vocabulary.special_ids), IGNORED, ids)
+
+    def scores(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]
+    ) -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Logits over the vocabulary, [masked tokens, vocabulary], and the tokens that were masked.
+
+        The logits of other tokens, which would cost more than the encoder does, are computed only for model types whose
+        language-modelling head is not known.
+        """
+        if (output := language_head(model)) is None:
+            logits, labels = super().scores(model, batch)
+            due = labels != IGNORED
+            return logits[due], labels[due]
+        inputs, labels = without_labels(batch)
+        due = labels != IGNORED
+        return output(model.base_model(**inputs).last_hidden_state[due]), labels[due]
+
+    def predict(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
+    ) -> list[list[int]]:
+        logits, labels = self.scores(model, batch)
+        due = batch["labels"] != IGNORED
+        right = due.masked_scatter(due, logits.argmax(-1) == labels)
+        return [list(pair) for pair in zip(right.sum(1).tolist(), due.sum(1).tolist(), strict=True)]
+
+    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
+        return (ACCURACY,)
+
+
+def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
+    """The part of a language model that computes logits over the vocabulary; None for other models."""
+    return getattr(model, "cls", None) or getattr(model, "lm_head", None)
+
+
+def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, share: float = MASKED) -> None:
+    """Mask a share of the tokens that have labels, and remove the labels of the others (Devlin et al. 2019).
+
+    Of the chosen tokens, 80 % become the mask, 10 % a random token, and 10 % stay. Torch's generator draws.
+    """
+    import torch
+
+    ids, labels = batch["input_ids"], batch["labels"]
+    chosen = (torch.rand(ids.shape, device=ids.device) < share) & (labels != IGNORED)
+    dice = torch.rand(ids.shape, device=ids.device)
+    others = torch.randint(vocabulary.size, ids.shape, device=ids.device)
+    batch["labels"] = labels.masked_fill(~chosen, IGNORED)
+    ids = torch.where(chosen & (dice < 0.8), vocabulary.mask_id, ids)
+    batch["input_ids"] = torch.where(chosen & (dice >= 0.9), others, ids)

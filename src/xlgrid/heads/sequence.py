@@ -1,0 +1,71 @@
+"""The head `sequence`: one label for an input of one or two segments."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.encoding import Encoding
+from xlgrid.heads.head import Head, TaskColumns
+from xlgrid.heads.metrics import ACCURACY, Metric
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+
+class RowHead(Head):
+    """One label for each row. An outcome is 1 where the predicted label is right and 0 elsewhere."""
+
+    target_is_name = True
+
+    def fields(self) -> list["pa.Field"]:
+        import pyarrow as pa
+
+        return [pa.field("label", pa.int64())]
+
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        labels: np.ndarray = tokens.columns["label"][rows]
+        return labels
+
+    def predict(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
+    ) -> list[int]:
+        logits, labels = self.scores(model, batch)
+        right: list[int] = (logits.argmax(-1) == labels).int().tolist()
+        return right
+
+    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
+        return (ACCURACY,)
+
+
+class SequenceHead(RowHead):
+    """One label for one or two texts. The target is the label's name. A pair has the second text in the second language."""
+
+    name = "sequence"
+    model_suffix = "SequenceClassification"
+    output_per_label = True
+
+    def second(self, task: TaskColumns) -> str | None:
+        return task.inputs[1] if len(task.inputs) == 2 else None
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+        super().check(table, task, where)
+        check_names(table[task.target].to_pylist(), task, where)
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        columns = encoding.cut([table[column].to_pylist() for column in task.inputs], task.inputs[-1])
+        return columns | {"label": [task.labels.index(label) for label in table[task.target].to_pylist()]}
+
+
+def check_names(names: Sequence[Any], task: TaskColumns, where: str) -> None:
+    """Raise a ValueError if a value of the target column is no name of a label."""
+    for row, name in enumerate(names):
+        if name not in task.labels:
+            raise ValueError(
+                f"{where}, row {row}, column {task.target!r}: there is no label {name!r} "
+                f"(there are: {', '.join(task.labels)}); `labels` in the study translates theirs to ours"
+            )

@@ -1,0 +1,273 @@
+"""The head `span`: the answer to a question as a span of a context, which may take several windows.
+
+Windows and the search for the best span are those of SQuAD's usual preprocessing and post-processing (`run_squad.py` of
+BERT, Devlin et al. 2019; `run_qa.py` of transformers), with three choices of this project: the text of a span is read from a
+fast tokenizer's character offsets, so that nothing has to be aligned; padding is never a place for an answer, so that the
+padding of a batch changes nothing; and a question for which no window has a permitted span among its best ones is answered
+by the empty text.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.encoding import Encoding, context_length
+from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
+from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Metric, Outcome
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+Floats = NDArray[np.floating[Any]]
+
+# The number of most likely starts and ends of a window that are combined, and the tokens of the longest answer.
+BEST = 20
+LONGEST = 30
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+class Answer(NamedTuple):
+    """The text of a span, and the sum of the logits of its first and last token."""
+
+    score: float
+    text: str
+
+
+NO_ANSWER = Answer(-np.inf, "")
+
+
+class SpanHead(Head):
+    """The answer to a question as a span of its context.
+
+    The inputs are the question and the context, in this order, which is that of the segments. The target has the answers: the
+    lists `text` and `answer_start`, as in SQuAD. In a pair, the question is in the second language. A context that is too long
+    beside its question becomes several windows, two of which share `stride` tokens.
+
+    The columns of tokens files: `start` and `end` are the first and last token of the first answer, both 0 (the first
+    special token) where the window lacks part of it; `example` is the number of the question; `first` and `last` are, for
+    each token, the characters of the window's text where the token starts and ends, and -1 for tokens outside of the
+    context; `text` is the window's part of the context; `answers` are the texts of all correct answers.
+
+    An outcome is `[F1, exact match]` of a question.
+    """
+
+    name = "span"
+    model_suffix = "QuestionAnswering"
+    token_columns = ("first", "last")
+    has_stride = True
+
+    def second(self, task: TaskColumns) -> str:
+        return task.inputs[0]
+
+    def parallel(self, task: TaskColumns) -> str:
+        """The id, because an answer is a piece of one language's context."""
+        return "id"
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+        super().check(table, task, where)
+        check_text(table, task.inputs, where)
+        columns = (table[column].to_pylist() for column in (task.inputs[1], task.target))
+        for row, (context, answers) in enumerate(zip(*columns, strict=True)):
+            if problem := wrong_answers(context, answers):
+                raise ValueError(f"{where}, row {row}, column {task.target!r}: {problem}")
+
+    def fields(self) -> list["pa.Field"]:
+        import pyarrow as pa
+
+        number, numbers = pa.int32(), pa.list_(pa.int32())
+        return [
+            *(pa.field(name, number) for name in ("start", "end", "example")),
+            *(pa.field(name, numbers) for name in ("first", "last")),
+            pa.field("text", pa.string()),
+            pa.field("answers", pa.list_(pa.string())),
+        ]
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        question_column, context_column = task.inputs
+        questions = [question.lstrip() for question in table[question_column].to_pylist()]
+        contexts, answers = (table[column].to_pylist() for column in (context_column, task.target))
+        encoded = encoding.tokenizer(questions, contexts, return_offsets_mapping=True, verbose=False)
+        rows: list[dict[str, Any]] = []
+        examples = zip(encoded.encodings, encoded["input_ids"], encoded["offset_mapping"], answers, strict=True)
+        for example, (segments, ids, offsets, answer) in enumerate(examples):
+            inside = [at for at, segment in enumerate(segments.sequence_ids) if segment == 1]
+            if not inside:
+                raise ValueError(f"the context {contexts[example]!r} has no tokens: look at the data")
+            begin, after, length = inside[0], inside[-1] + 1, context_length(segments)
+            before, tail = ids[:begin], ids[after:]
+            if encoding.one_separator:
+                before = before[:length]
+            room = encoding.max_length - len(before) - len(tail)
+            if room < 1 or (room < len(inside) and room <= encoding.stride):
+                raise ValueError(
+                    f"max_length {encoding.max_length} leaves {max(0, room)} tokens for a context beside the question "
+                    f"{questions[example]!r}, of which windows share {encoding.stride}: raise max_length, or lower the "
+                    "task's stride"
+                )
+            context_offsets, start = offsets[begin:after], answer["answer_start"][0]
+            answer_place = start, start + len(answer["text"][0])
+            pieces = list(windows(context_offsets, answer_place, room, encoding.stride))
+            encoding.truncated += len(pieces) > 1
+            for piece in pieces:
+                here = context_offsets[piece.start : piece.end]
+                origin, shift = here[0][0], len(before) - piece.start
+                outside = [-1] * len(before), [-1] * len(tail)
+                rows.append(
+                    {
+                        "input_ids": [*before, *ids[begin + piece.start : begin + piece.end], *tail],
+                        "context_length": length,
+                        "start": piece.answer[0] + shift if piece.answer else 0,
+                        "end": piece.answer[1] + shift if piece.answer else 0,
+                        "example": example,
+                        "first": [*outside[0], *(first - origin for first, _ in here), *outside[1]],
+                        "last": [*outside[0], *(last - origin for _, last in here), *outside[1]],
+                        "text": contexts[example][origin : here[-1][1]],
+                        "answers": answer["text"],
+                    }
+                )
+        names = ["input_ids", "context_length", *(field.name for field in self.fields())]
+        return {name: [row[name] for row in rows] for name in names}
+
+    def segment_languages(self, codes: Sequence[str]) -> tuple[str, str]:
+        return codes[-1], codes[0]
+
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        """The first and the last token of each row's answer: [rows, 2]."""
+        return np.stack([tokens.columns[name][rows] for name in ("start", "end")], axis=1)
+
+    def settings(self, labels: int) -> dict[str, int]:
+        """Two outputs, the logit of a start and that of an end."""
+        return {"num_labels": 2}
+
+    def scores(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]
+    ) -> tuple["torch.Tensor", "torch.Tensor"]:
+        """Logits of a start for all rows, then of an end for all rows, over the tokens: [2 * rows, longest]."""
+        import torch
+
+        inputs, labels = without_labels(batch)
+        output = model(**inputs)
+        padding = inputs["attention_mask"].repeat(2, 1) == 0
+        logits = torch.cat([output.start_logits, output.end_logits]).masked_fill(padding, -float("inf"))
+        return logits, labels.T.flatten()
+
+    def predict(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
+    ) -> list[Answer]:
+        """The best answer of each window."""
+        logits, _ = self.scores(model, batch)
+        starts, ends = logits.float().cpu().numpy().reshape(2, len(rows), -1)
+        answers = []
+        for at, row in enumerate(rows.tolist()):
+            here, size = slice(tokens.offsets[row], tokens.offsets[row + 1]), int(tokens.sizes[row])
+            first, last = (tokens.token_columns[name][here] for name in ("first", "last"))
+            answers.append(best(starts[at, :size], ends[at, :size], first, last, tokens.columns["text"][row].as_py()))
+        return answers
+
+    def outcomes(self, tokens: Tokens, predictions: Sequence[Answer]) -> list[Outcome]:
+        """The outcome of the best answer among each question's windows, the first of equal ones."""
+        chosen: dict[int, int] = {}
+        for row, example in enumerate(tokens.example_of.tolist()):
+            if example not in chosen or predictions[row].score > predictions[chosen[example]].score:
+                chosen[example] = row
+        answers = tokens.columns["answers"]
+        return [answer_outcome(predictions[row].text, answers[row].as_py()) for _, row in sorted(chosen.items())]
+
+    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
+        return SQUAD_F1, SQUAD_EM
+
+
+def wrong_answers(context: str, answers: Any) -> str | None:
+    """The problem with the answers to a question; None if there is none."""
+    if not isinstance(answers, dict) or not {"text", "answer_start"} <= answers.keys():
+        return f"expected the lists `text` and `answer_start`, as in SQuAD, got {answers!r}"
+    texts, starts = answers["text"], answers["answer_start"]
+    if not texts or len(texts) != len(starts):
+        return f"{len(texts)} texts and {len(starts)} starts of answers: expected as many, and at least one"
+    for text, start in zip(texts, starts, strict=True):
+        if not text or (there := context[start : start + len(text)]) != text:
+            return (
+                f"the answer {text!r} is not in the context at character {start}"
+                + (f", where {there!r} stands" if text else "")
+                + ": `answer_start` counts characters (not bytes) from 0"
+            )
+    return None
+
+
+class Window(NamedTuple):
+    """Tokens of a context, from `start` to before `end`, and the first and last token of the answer: None if not whole."""
+
+    start: int
+    end: int
+    answer: tuple[int, int] | None
+
+
+def windows(offsets: Sequence[tuple[int, int]], answer: tuple[int, int], room: int, stride: int) -> Iterator[Window]:
+    """Windows of at most `room` tokens over a context, each of which begins `stride` tokens before the last one ends.
+
+    Args:
+        offsets: the first character of each token of the context, and the one after its last character.
+        answer: the same of the answer.
+    """
+    firsts, lasts = (np.array([offset[side] for offset in offsets], np.int64) for side in (0, 1))
+    start = 0
+    while True:
+        end = min(start + room, len(offsets))
+        place = None
+        if start < end and firsts[start] <= answer[0] and lasts[end - 1] >= answer[1]:
+            # From the last token that starts before the answer to the first one that ends after it.
+            begin = int(np.searchsorted(firsts[start:end], answer[0], "right")) - 1
+            # A token of one character may share it with the mark of the word before it.
+            place = start + begin, start + max(begin, int(np.searchsorted(lasts[start:end], answer[1], "left")))
+        yield Window(start, end, place)
+        if end == len(offsets):
+            return
+        start += room - stride
+
+
+def best(starts: Floats, ends: Floats, first: NDArray[np.int32], last: NDArray[np.int32], text: str) -> Answer:
+    """The best span of a window: inside the context, of at most `LONGEST` tokens, among the `BEST` starts and ends.
+
+    Args:
+        starts, ends: [tokens], the logits.
+        first, last, text: the columns of these names, see `SpanHead`.
+    """
+    # A stable sort keeps the first of equal ones.
+    begins, finishes = (np.argsort(-logits, kind="stable")[:BEST] for logits in (starts, ends))
+    scores = starts[begins][:, None] + ends[finishes][None, :]
+    lengths = finishes[None, :] - begins[:, None] + 1
+    allowed = (lengths >= 1) & (lengths <= LONGEST)
+    allowed &= (first[begins] >= 0)[:, None] & (first[finishes] >= 0)[None, :]
+    if not allowed.any():
+        return NO_ANSWER
+    row, column = np.unravel_index(np.argmax(np.where(allowed, scores, -np.inf)), scores.shape)
+    return Answer(float(scores[row, column]), text[first[begins[row]] : last[finishes[column]]].strip())
+
+
+def normalised(text: str) -> str:
+    """An answer as SQuAD's evaluation compares it: lower case, without ASCII punctuation and English articles, its words
+    separated by single spaces. XQuAD's evaluation does so in every language (Artetxe et al. 2020)."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def answer_outcome(predicted: str, gold: Sequence[str]) -> list[float]:
+    """F1 of the words of a predicted answer, and whether it matches, each for the gold answer for which it is highest
+    (Rajpurkar et al. 2016, section 6)."""
+    guess, answers = normalised(predicted), [normalised(answer) for answer in gold]
+    return [max(words_f1(guess.split(), answer.split()) for answer in answers), float(guess in answers)]
+
+
+def words_f1(guess: Sequence[str], answer: Sequence[str]) -> float:
+    """F1 of the words of two answers; 0 where either has no words, which in SQuAD v1.1 no gold answer lacks."""
+    shared = (Counter(guess) & Counter(answer)).total()
+    return 2 * shared / (len(guess) + len(answer)) if shared else 0.0

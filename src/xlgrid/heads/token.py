@@ -1,0 +1,176 @@
+"""The head `token`: one label for each word."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.head import Head, TaskColumns
+from xlgrid.heads.metrics import ACCURACY, SPAN_F1, Metric, Outcome
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+# The type of a labelled span, and its first and last word.
+Span = tuple[str, int, int]
+
+
+class Words(NamedTuple):
+    """The label numbers of the words in a row."""
+
+    predicted: list[int]
+    gold: list[int]
+
+
+class TokenHead(Head):
+    """A label for each word of a list of words.
+
+    The target is a list of label numbers, one for each word. The first token of a word has the word's label, and the other
+    tokens have none. A sentence that is too long becomes several windows without overlap, each of whole words, as in the
+    preprocessing of XTREME (Hu et al. 2020), so that each word is scored once. There are no pairs of languages.
+
+    An outcome is `[true positives, false positives, false negatives]` of a sentence's spans where the labels are BIO, and
+    else `[correct, words]`.
+    """
+
+    name = "token"
+    model_suffix = "TokenClassification"
+    token_columns = ("labels",)
+    output_per_label = True
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+        super().check(table, task, where)
+        columns = (table[column].to_pylist() for column in (task.inputs[0], task.target))
+        for row, (words, labels) in enumerate(zip(*columns, strict=True)):
+            if len(words) != len(labels):
+                raise ValueError(
+                    f"{where}, row {row}: {len(words)} values in {task.inputs[0]!r} but {len(labels)} in {task.target!r}"
+                )
+            for label in labels:
+                if not isinstance(label, int) or not 0 <= label < len(task.labels):
+                    raise ValueError(
+                        f"{where}, row {row}, column {task.target!r}: the label {label!r} is not a number from 0 to "
+                        f"{len(task.labels) - 1} ({', '.join(task.labels)})"
+                    )
+
+    def fields(self) -> list["pa.Field"]:
+        import pyarrow as pa
+
+        return [pa.field("labels", pa.list_(pa.int64()))]
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        encoded = encoding.tokenizer(table[task.inputs[0]].to_pylist(), is_split_into_words=True, verbose=False)
+        columns: dict[str, list[Any]] = {name: [] for name in ("input_ids", "context_length", "labels", "example")}
+        sentences = zip(encoded["input_ids"], encoded.encodings, table[task.target].to_pylist(), strict=True)
+        for example, (ids, numbering, word_labels) in enumerate(sentences):
+            word_of = numbering.word_ids
+            labels = [
+                IGNORED if word is None or word == before else word_labels[word]
+                for before, word in zip([None, *word_of], word_of, strict=False)
+            ]
+            encoding.lost_words += len(word_labels) - len({word for word in word_of if word is not None})
+            pieces = windows(word_of, encoding.max_length)
+            encoding.truncated += len(pieces) > 1
+            for piece in pieces:
+                columns["input_ids"].append([ids[at] for at in piece])
+                columns["context_length"].append(len(piece))
+                columns["labels"].append([labels[at] for at in piece])
+                columns["example"].append(example)
+        return columns
+
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        labels = np.full(arrays["input_ids"].shape, IGNORED, np.int64)
+        labels[arrays["attention_mask"] == 1] = tokens.token_columns["labels"][positions]
+        return labels
+
+    def predict(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
+    ) -> list[Words]:
+        logits, _ = self.scores(model, batch)
+        labels = batch["labels"]
+        predicted, due = logits.argmax(-1).view_as(labels), labels != IGNORED
+        return [
+            Words(guess[where].tolist(), gold[where].tolist())
+            for guess, gold, where in zip(predicted, labels, due, strict=True)
+        ]
+
+    def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:
+        """The outcome of each sentence, of whose windows the words are joined first: a span may cross windows."""
+        outcome = span_outcome if is_bio(tokens.label_names) else accuracy_outcome
+        sentences: dict[int, Words] = {}
+        for example, words in zip(tokens.example_of.tolist(), predictions, strict=True):
+            sentence = sentences.setdefault(example, Words([], []))
+            sentence.predicted.extend(words.predicted)
+            sentence.gold.extend(words.gold)
+        return [outcome(tokens.label_names, *words) for _, words in sorted(sentences.items())]
+
+    def counts(self, tokens: Tokens) -> dict[str, int]:
+        return {"words": int((tokens.token_columns["labels"] != IGNORED).sum())}
+
+    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
+        return (SPAN_F1,) if is_bio(labels) else (ACCURACY,)
+
+
+def windows(word_of: Sequence[int | None], max_length: int) -> list[list[int]]:
+    """Positions of the tokens of each window over a sentence; every word begins in exactly one window.
+
+    A window ends before the first word that it has no room for, and has the sentence's special tokens around it. A word that
+    has no room even alone loses its last tokens.
+
+    Args:
+        word_of: the number of each token's word; None for special tokens.
+        max_length: the most tokens of a window, special tokens included.
+
+    Raises:
+        ValueError: the special tokens leave no room for a word.
+    """
+    if len(word_of) <= max_length:
+        return [list(range(len(word_of)))]
+    inside = [at for at, word in enumerate(word_of) if word is not None]
+    before, after = list(range(inside[0])), list(range(inside[-1] + 1, len(word_of)))
+    room = max_length - len(before) - len(after)
+    if room < 1:
+        raise ValueError(f"max_length {max_length} leaves no room for a word beside the special tokens: raise it")
+    pieces: list[list[int]] = [[]]
+    for _, group in groupby(inside, key=lambda at: word_of[at]):
+        word = list(group)[:room]
+        if len(pieces[-1]) + len(word) > room:
+            pieces.append([])
+        pieces[-1] += word
+    return [[*before, *piece, *after] for piece in pieces]
+
+
+def is_bio(labels: Sequence[str]) -> bool:
+    """Whether labels mark the words of spans as BIO does."""
+    return any(label.startswith("B-") for label in labels)
+
+
+def spans(tags: Sequence[str]) -> set[Span]:
+    """The spans of BIO tags; an I- that continues nothing opens a span, as in conlleval."""
+    closed: set[Span] = set()
+    start, kind = 0, ""
+    for at, tag in enumerate([*tags, "O"]):
+        here = "" if tag == "O" else tag[2:]
+        if kind and (tag.startswith("B-") or here != kind):
+            closed.add((kind, start, at - 1))
+            kind = ""
+        if here and not kind:
+            start, kind = at, here
+    return closed
+
+
+def span_outcome(labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
+    """True positives, false positives and false negatives among the spans of a sentence, from its words' label numbers."""
+    guesses, answers = (spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
+    return [len(guesses & answers), len(guesses - answers), len(answers - guesses)]
+
+
+def accuracy_outcome(labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
+    """The number of words of a sentence whose label is right, and of all its words."""
+    return [sum(guess == answer for guess, answer in zip(predicted, gold, strict=True)), len(gold)]

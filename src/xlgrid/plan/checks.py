@@ -1,0 +1,67 @@
+"""Mistakes in a study that only its cells and runs show."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xlgrid.plan.load import Plan
+
+
+def plan_problems(plan: "Plan") -> list[str]:
+    """Each mistake as `place: what is wrong`; a place is the path to a key, joined by dots.
+
+    Raises:
+        ValueError: two grids have the same cell.
+    """
+    return [*_steps(plan), *_snapshots(plan), *_exhibits(plan)]
+
+
+def _steps(plan: "Plan") -> Iterator[str]:
+    """Trainings reach the steps of their snapshots."""
+    study = plan.study
+    setting = [f"training.{i}.set" for i, entry in enumerate(study.training) if "snapshots" in entry.set]
+    # Settings are the same for every seed, and for every target that a source has a run for.
+    alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
+    for run in alike.values():
+        training = study.recipe(*run[1:]).training
+        if training.steps and (last := max(training.snapshots, default=0)) > training.steps:
+            yield (
+                f"{setting[-1]}: `snapshots` has step {last}, but {run.folder} has {training.steps} steps: leave it out, "
+                "raise `steps`, or say `when` it is meant"
+            )
+            return
+
+
+def _snapshots(plan: "Plan") -> Iterator[str]:
+    """Runs on text keep the snapshots for which the grids ask."""
+    study = plan.study
+    for name, grid in study.grids.items():
+        for encoder, method in product(grid.encoder, grid.method) if grid.snapshots else ():
+            start = study.methods[method].start
+            assert start
+            if study.methods[start.method].imported:
+                yield (
+                    f"grids.{name}.snapshots: method {start.method}, through whose runs on text cells of {method} speak, is "
+                    "`imported`, and imported adapters have no steps: leave one of the two out"
+                )
+                continue
+            texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}
+            for text, target in texts.items():
+                if text is None:
+                    yield f"grids.{name}.snapshots: there is no run on text through which {method} speaks {target}: leave it out"
+                    continue
+                kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.snapshots
+                if lacking := [step for step in grid.snapshots if step not in kept]:
+                    yield (
+                        f"grids.{name}.snapshots: the run on text of method {start.method} in {text} keeps "
+                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, lacking))}: add them to the "
+                        f"`snapshots` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
+                    )
+                    break
+
+
+def _exhibits(plan: "Plan") -> Iterator[str]:
+    """The planned cells have what exhibits show."""
+    for name, exhibit in plan.study.exhibits.items():
+        yield from (f"exhibits.{name}.{problem}" for problem in exhibit.problems_of_plan(plan.cells))

@@ -1,0 +1,178 @@
+"""The files from which each product of a study is made: the one statement of how products depend on one another.
+
+The rules ask it for their inputs, and `xlgrid status` for the jobs on which a cell rests.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlgrid.data.encoders import encoder_files
+from xlgrid.data.sources import local_files
+from xlgrid.languages.sources import Source, Target
+from xlgrid.plan.grid import starting_runs
+from xlgrid.plan.products import (
+    Claims,
+    Contrast,
+    Data,
+    Encoder,
+    Exhibit,
+    Meanings,
+    Product,
+    Report,
+    Summary,
+    Text,
+    Tokens,
+    delta,
+    main_file,
+    product_of,
+)
+from xlgrid.results.claims import terms
+from xlgrid.results.identity import Cell, Run
+from xlgrid.training import adapterhub
+
+if TYPE_CHECKING:
+    from xlgrid.plan.load import Plan
+    from xlgrid.study.schema import ImportedAdapters
+
+# The inputs of a rule by name: one file, or several.
+Inputs = dict[str, str | list[str]]
+
+
+def inputs(plan: "Plan", product: Product) -> Inputs:
+    """The files from which the rule of a product makes it.
+
+    Raises:
+        ValueError: the product is the claims, and a claim compares cells that no grid has.
+    """
+    study = plan.study
+    match product:
+        case Cell():
+            return {
+                "delta": delta(product.run),
+                "encoder": Encoder(study.name, product.encoder).path,
+                "tokens": test_tokens(product).path,
+                "start": _starts(plan, [product]),
+            }
+        case Run():
+            return _of_run(plan, product)
+        case Contrast():
+            encoder = Encoder(study.name, product.encoder)
+            return {
+                "delta": delta(product.run),
+                "encoder": encoder.path,
+                "tokenizer": encoder.tokenizer,
+                "tokens": [test_tokens(cell).path for cell in product.cells],
+                "start": _starts(plan, product.cells),
+            }
+        case Meanings():
+            return {}
+        case Data():
+            source = study.tasks[product.task].data
+            if source is None:
+                return {"meanings": Meanings(study.name, product.task).path}
+            return {"files": local_files(source.of(product.split, product.language), product.language, product.split)}
+        case Text():
+            return {"files": study.text.local_files(product.language)}
+        case Encoder():
+            entry = study.encoders[product.encoder]
+            if entry.mini:
+                return {"texts": [Text(study.name, code).path for code in entry.mini.languages]}
+            return {"files": encoder_files(entry.path) if entry.path else []}
+        case Tokens():
+            tokenizer = Encoder(study.name, product.encoder).tokenizer
+            if study.tasks[product.task].is_text:
+                texts = [Text(study.name, code).path for code in Target(product.language).languages]
+                return {"texts": texts, "tokenizer": tokenizer}
+            data = Data(study.name, product.task, product.language, product.split)
+            return {"data": data.path, "tokenizer": tokenizer}
+        case Exhibit():
+            exhibit = study.exhibit(product.exhibit)
+            results = [cell.path for cell in exhibit.cells(plan.cells)]
+            results += [contrast.path for contrast in exhibit.contrasts(plan.cells)]
+            return {"results": results, "published": exhibit.references}
+        case Claims():
+            judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
+            return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
+        case Summary():
+            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibit.cells(plan.cells)}
+            return {
+                # The other cells are inputs of exhibits.
+                "cells": [cell.path for cell in plan.cells if cell not in shown_cells],
+                "exhibits": [Exhibit(study.name, name).path for name in study.exhibits],
+                "claims": [Claims(study.name).path] if study.claims else [],
+            }
+        case Report():
+            return {"summary": Summary(study.name).path}
+
+
+def test_tokens(cell: Cell) -> Tokens:
+    """The tokens on which a cell is evaluated."""
+    return Tokens(cell.study, cell.task, cell.encoder, Target(cell.target).data, "test")
+
+
+def source_tokens(plan: "Plan", run: Run, split: str) -> list[Tokens]:
+    """The tokens on which a run trains (`train`) or chooses its checkpoint (`dev`), for each part of its source."""
+    task, _ = plan.study.entry(run.task, split)
+    return [Tokens(run.study, task, run.encoder, part, split) for part in Source(run.source).parts]
+
+
+def _of_run(plan: "Plan", run: Run) -> Inputs:
+    encoder = Encoder(run.study, run.encoder).path
+    if plan.is_imported(run):
+        adapters = plan.study.methods[run.method].imported
+        assert adapters
+        return {"encoder": encoder, "adapter": adapter_files(adapters, run.source, run.encoder)}
+    return {
+        "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
+        "dev": [tokens.path for tokens in source_tokens(plan, run, "dev")],
+        "encoder": encoder,
+        "start": _starts(plan, [run]),
+    }
+
+
+def _starts(plan: "Plan", users: Iterable[Run | Cell]) -> list[str]:
+    return [delta(run) for run in dict.fromkeys(run for user in users for run in starting_runs(plan.study, user))]
+
+
+def adapter_files(adapters: "ImportedAdapters", language: str, encoder: str) -> list[str]:
+    """The files of imported adapters in a folder: none if they come from the Hub."""
+    if adapters.hub:
+        return []
+    folder = Path(adapters.place(language, encoder))
+    # An adapter has its weights in one of these files.
+    weights = [name for name in adapterhub.WEIGHTS if (folder / name).is_file()] or [adapterhub.WEIGHTS[0]]
+    return [str(folder / name) for name in (adapterhub.CONFIG, *weights)]
+
+
+def rests_on(plan: "Plan", product: Product) -> list[Product]:
+    """The product and everything from which it is made, each after what it is made from, and one for each job."""
+    product = _of_job(plan, product)
+    if product not in plan.chains:
+        chain: dict[Product, None] = {}
+        for files in inputs(plan, product).values():
+            for file in [files] if isinstance(files, str) else files:
+                if needed := product_of(file):
+                    chain |= dict.fromkeys(rests_on(plan, needed))
+        plan.chains[product] = [*chain, product]
+    return plan.chains[product]
+
+
+def _of_job(plan: "Plan", product: Product) -> Product:
+    """The product that stands for all products of one job."""
+    if isinstance(product, Data) and plan.study.tasks[product.task].data is None:
+        return replace(product, split="test")
+    return product
+
+
+def log(plan: "Plan", product: Product) -> str:
+    """The log of the job that makes a product."""
+    results = f"results/{plan.study.name}/"
+    path = main_file(product).removeprefix(results)
+    several_files = isinstance(product, Run | Encoder)
+    several_splits = (isinstance(product, Data) and plan.study.tasks[product.task].data is None) or (
+        isinstance(product, Tokens) and plan.study.tasks[product.task].is_text
+    )
+    place = path.rpartition("/" if several_files or several_splits else ".")[0]
+    return f"{results}logs/{place}.log"

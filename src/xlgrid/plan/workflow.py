@@ -1,0 +1,166 @@
+"""What the rules ask of the plans: which studies a command is about, which files a rule makes, and what it reads."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from xlgrid.base.names import unknown
+from xlgrid.languages.sources import Source, Target
+from xlgrid.plan.explain import explain, lacking
+from xlgrid.plan.load import Plan, load_plan
+from xlgrid.plan.needs import Inputs, inputs
+from xlgrid.plan.products import Product
+
+# The keys of config.yaml.
+SETTINGS = ("study", "hub_lock")
+# Options of Snakemake whose value is a file that Snakemake writes.
+_WRITE = ("--report", "--archive")
+# How Snakemake names a job to a process that runs it: rule:wildcard=value,wildcard=value.
+_TARGET_JOB = re.compile(r"\w+:(?:.*,)?study=([^,]+)")
+
+
+def targets(arguments: Sequence[str]) -> list[str]:
+    """The files below results/ that the arguments of a Snakemake command ask for, as paths from the working directory."""
+    values = [new for old, new in zip(["", *arguments], arguments, strict=False) if old not in _WRITE]
+    paths = [os.path.relpath(value) for value in values if "results/" in value and "=" not in value]
+    return [path for path in paths if path.startswith("results/") and path.count("/") > 1]
+
+
+def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: bool = False) -> dict[str, Plan]:
+    """Name -> plan of the studies that a Snakemake command names by its targets or target jobs; if it names none, or the
+    default target beside them, of the study of `config`, too.
+
+    Args:
+        config: the settings in config.yaml and from the command line.
+        arguments: the command line without the name of the program.
+        is_module: whether the rules belong to a workflow of someone else, which may have settings and files of its own.
+
+    Raises:
+        FileNotFoundError: a study does not exist.
+        ValueError: there is no such setting, a study has mistakes, or it does not make a target.
+    """
+    strange = [] if is_module else [key for key in config if key not in SETTINGS]
+    if strange:
+        raise ValueError(f"--config: {unknown('setting', strange[0], SETTINGS)}")
+    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.fullmatch(argument))]
+    paths = targets(arguments)
+    names = dict.fromkeys([*jobs, *(path.split("/")[1] for path in paths)])
+    if is_module:
+        names = dict.fromkeys(name for name in names if Path(f"studies/{name}.yaml").is_file())
+    asks_default = "all" in arguments or any(f"study={config['study']}" == argument for argument in arguments)
+    if asks_default or not names:
+        names[config["study"]] = None
+    plans = {name: load_plan(f"studies/{name}.yaml") for name in names}
+    # The process that started target jobs has checked its targets.
+    for path in () if jobs or is_module else paths:
+        if problem := explain(plans[path.split("/")[1]], path):
+            raise ValueError(problem)
+    return plans
+
+
+def either(values: Iterable[str]) -> str:
+    """A regular expression that matches exactly these values; without any, it matches nothing."""
+    return "|".join(map(re.escape, sorted(set(values), key=lambda value: (-len(value), value)))) or "(?!)"
+
+
+def studies_with(plans: Mapping[str, Plan], folder: str, names: Callable[[Plan], Iterable[str]]) -> str:
+    """A constraint of the wildcard `study`: each study where one of its `names` follows in `folder`.
+
+    Which rule makes a file depends on the study: one generates the data of a task that another fetches.
+    """
+    after = r"(?:/|(?:-published)?\.[a-z]+$)"
+    choices = [f"{re.escape(study)}(?=/{folder}/(?:{either(names(plan))}){after})" for study, plan in plans.items()]
+    return "|".join(choices)
+
+
+def generated_tasks(plan: Plan) -> list[str]:
+    """The tasks whose data are generated."""
+    return [name for name, entry in plan.study.tasks.items() if not entry.data and not entry.is_text]
+
+
+def fetched_tasks(plan: Plan) -> list[str]:
+    """The tasks whose data come from the Hub or from files."""
+    return [name for name, entry in plan.study.tasks.items() if entry.data]
+
+
+def tasks_on_text(plan: Plan) -> list[str]:
+    """The tasks whose data are the texts."""
+    return [name for name, entry in plan.study.tasks.items() if entry.is_text]
+
+
+def other_tasks(plan: Plan) -> list[str]:
+    """The tasks that have data of their own."""
+    return [name for name, entry in plan.study.tasks.items() if not entry.is_text]
+
+
+def generated_texts(plan: Plan) -> list[str]:
+    """The languages whose text is generated."""
+    return [code for code in plan.study.languages if not plan.study.text.fetches(code)]
+
+
+def fetched_texts(plan: Plan) -> list[str]:
+    """The languages whose text comes from the Hub or from files."""
+    return [code for code in plan.study.languages if plan.study.text.fetches(code)]
+
+
+def mini_encoders(plan: Plan) -> list[str]:
+    """The encoders that are pre-trained here."""
+    return [name for name, entry in plan.study.encoders.items() if entry.mini]
+
+
+def hub_encoders(plan: Plan) -> list[str]:
+    """The encoders that come from the Hub."""
+    return [name for name, entry in plan.study.encoders.items() if entry.hub]
+
+
+def local_encoders(plan: Plan) -> list[str]:
+    """The encoders that come from a folder."""
+    return [name for name, entry in plan.study.encoders.items() if entry.path]
+
+
+def trained_runs(plan: Plan) -> set[str]:
+    """Task, encoder and method of the runs that are trained, as in their paths."""
+    return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if not plan.is_imported(run)}
+
+
+def imported_runs(plan: Plan) -> set[str]:
+    """Task, encoder and method of the runs that are adapters which others have trained, as in their paths."""
+    return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if plan.is_imported(run)}
+
+
+def exhibits_drawn(plan: Plan, tables: bool, with_published: bool) -> list[str]:
+    """The exhibits that are tables or figures, and are or are not compared with published numbers."""
+    return [
+        name
+        for name, exhibit in plan.study.exhibits.items()
+        if (exhibit.is_table, exhibit.is_compared) == (tables, with_published)
+    ]
+
+
+def product(kind: type, wildcards: Any, **fixed: str) -> Product:
+    """The product of a kind that a rule makes.
+
+    Args:
+        wildcards: of the rule, named as the fields of the kind.
+        fixed: the fields that are no wildcards of the rule.
+    """
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields  # type: ignore[attr-defined]
+    values: dict[str, Any] = {name: fixed[name] if name in fixed else getattr(wildcards, name) for name in names}
+    parsed: dict[str, Callable[[str], Any]] = {"source": Source, "target": Target, "other": Target, "seed": int}
+    made: Product = kind(**{name: parsed[name](text) if name in parsed else text for name, text in values.items()})
+    return made
+
+
+def inputs_of(plans: Mapping[str, Plan], made: Product) -> Inputs:
+    """The inputs of the rule that makes a product.
+
+    Raises:
+        ValueError: the study does not have the product; the message names what is near it.
+    """
+    plan = plans[made.study]
+    if problem := lacking(plan, made):
+        raise ValueError(f"results/{made.study}: {problem}")
+    return inputs(plan, made)

@@ -1,0 +1,116 @@
+"""Mistakes in the data of a study: languages without data, settings of training that no run has, sizes that do not fit."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+
+from xlgrid.base.settings import plainly
+from xlgrid.data.sources import SPLITS, lacking
+from xlgrid.study.checks import among, axes, definitions, unknown_or_unused, with_first
+from xlgrid.tasks import TASKS, task
+from xlgrid.training.recipe import Training
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Grid, Study
+
+_DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans", "distance")
+
+
+def spoken(study: "Study") -> Iterator[str]:
+    """Data and text exist, or can be generated, in the languages of the grids and of the mini encoders."""
+    yield from among("text.files", "language", study.text.files, study.languages)
+    for name, encoder in study.encoders.items():
+        for code in encoder.mini.languages if encoder.mini else ():
+            if not study.text.fetches(code) and not any(each.speaks(code) for each in TASKS.values()):
+                yield f"encoders.{name}.mini: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
+    for name, grid in study.grids.items():
+        parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
+        codes = dict.fromkeys(code for part in parts for code in part.languages)
+        pairs = [part for part in parts if part.is_pair]
+        for key in with_first(study, grid.task):
+            entry = study.tasks[key]
+            kind = task(entry.kind)
+            if pairs and kind.second is None:
+                reads = "reads one text and " if len(kind.inputs) == 1 else ""
+                yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
+            yield from (f"grids.{name}: {text}" for text in _lacking(study, key, grid))
+            mute = [code for code in codes if entry.data is None and not kind.speaks(code)]
+            if mute:
+                yield (
+                    f"grids.{name}: task {key} cannot be generated in {', '.join(mute)}: give it `data`, "
+                    "leave them out, or see CONTRIBUTING.md on how to add a language"
+                )
+
+
+def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
+    """The languages of a grid in which the source of a split of a task's data has none."""
+    for split in SPLITS:
+        name, entry = study.entry(key, split)
+        if entry.data:
+            trained = [part for source in study.sources(grid) for part in source.parts]
+            for part in dict.fromkeys(study.targets(grid) if split == "test" else trained):
+                if not (origin := entry.data.of(split, part)).has(part):
+                    yield lacking(name, origin, split, part)
+
+
+def training(study: "Study") -> Iterator[str]:
+    """Entries of `training` are for runs that exist, and set what there is to set."""
+    known = axes(study)
+    starts = [study.methods[str(name)].start for name in known["method"]]
+    while starts:
+        following = []
+        for start in filter(None, starts):
+            sources = [start.source] if start.source else start.pairs or [*known["source"], *known["target"]]
+            of_text = {"task": [start.task], "method": [start.method], "source": sources}
+            for axis, values in of_text.items():
+                known[axis] += [value for value in values if value not in known[axis]]
+            following.append(study.methods[start.method].start)
+        starts = following
+    known["task"] = [*with_first(study, map(str, known["task"]))]
+    known["base"] = [*dict.fromkeys(study.methods[str(name)].base for name in known["method"])]
+    defined = definitions(study)
+    for i, entry in enumerate(study.training):
+        for axis, names in entry.when.items():
+            for value in [names] if isinstance(names, str) else names:
+                place = f"training.{i}.when.{axis}"
+                try:
+                    members = study.meant(axis, value)
+                except ValueError as error:
+                    yield f"{place}: {error}"
+                    continue
+                if {*members} & {*known[axis]}:
+                    continue
+                if members == [value]:
+                    yield f"{place}: {unknown_or_unused(axis, value, known[axis], defined[axis])}"
+                else:
+                    yield f"{place}: no run is for a source of {value!r}, which has {', '.join(members) or 'no members'}: leave it out"
+        try:
+            Training(**entry.set)
+        except ValidationError as error:
+            yield f"training.{i}.set: {plainly(error)}"
+
+
+def sizes(study: "Study") -> Iterator[str]:
+    """Inputs fit mini encoders, and these are pre-trained on the languages that the tasks are in."""
+    for grid in study.grids.values():
+        on_text = [start.task for key in grid.method if (start := study.methods[key].start)]
+        for name in dict.fromkeys([*with_first(study, grid.task), *on_text]):
+            for encoder in grid.encoder:
+                mini = study.encoders[encoder].mini
+                if mini and study.tasks[name].max_length > mini.max_length:
+                    yield (
+                        f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for encoder "
+                        f"{encoder}, which takes {mini.max_length}: lower this max_length, or raise the encoder's"
+                    )
+    if not any(encoder.mini for encoder in study.encoders.values()):
+        return
+    for name, entry in study.tasks.items():
+        options = task(entry.kind).Options(**entry.options)
+        for dial in _DIALS if "overlap" in type(options).model_fields else ():
+            of_text = study.text.dials.get(dial, type(options).model_fields[dial].default)
+            if entry.data is None and getattr(options, dial) != of_text:
+                yield (
+                    f"tasks.{name}: its languages have {dial} {getattr(options, dial)}, those of the text {of_text}: "
+                    "set the same in text.dials, or encoders read another language of the same code"
+                )

@@ -1,0 +1,142 @@
+"""Mistakes in the methods of a study, and in the runs with which their runs begin."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xlgrid import methods as registry
+from xlgrid.base.names import unknown
+from xlgrid.languages.sources import Source, Target
+from xlgrid.study.checks import LANGUAGE, among
+from xlgrid.tasks import task
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Grid, Study
+
+
+def methods(study: "Study") -> Iterator[str]:
+    """Methods have options that exist, and starts that name tasks, methods and languages of the study."""
+    texts = [name for name, entry in study.tasks.items() if entry.is_text]
+    for name, entry in study.methods.items():
+        try:
+            method = registry.make(entry.base, entry.options)
+        except ValueError as error:
+            yield f"methods.{name}: {error}"
+        else:
+            if entry.imported and getattr(method, "tune", None) != "language":
+                yield (
+                    f"methods.{name}.imported: what can be read are language adapters: set `base: madx` and `options: "
+                    "{tune: language}`, or leave it out"
+                )
+        if entry.start:
+            place = f"methods.{name}.start"
+            if entry.start.task not in texts:
+                yield (
+                    f"{place}.task: {unknown('task of kind `mlm`', entry.start.task, texts)}: add `{entry.start.task}: "
+                    "{kind: mlm}` to `tasks`, or name another"
+                )
+            yield from among(f"{place}.method", "method", [entry.start.method], study.methods)
+            named = [*map(Target, entry.start.pairs), *(Source(entry.start.source).parts if entry.start.source else ())]
+            yield from among(place, LANGUAGE, [code for part in named for code in part.languages], study.languages)
+
+
+def begun(study: "Study") -> Iterator[str]:
+    """A method gets from its start what it does not train, and methods do not begin with one another in a circle."""
+    instances = {name: registry.make(entry.base, entry.options) for name, entry in study.methods.items()}
+    for name, entry in study.methods.items():
+        try:
+            instances[name].check_start(instances[entry.start.method] if entry.start else None)
+        except ValueError as error:
+            yield f"methods.{name}: {error}"
+        chain = [name]
+        while (start := study.methods[chain[-1]].start) and start.method not in chain:
+            chain.append(start.method)
+        if start and start.method == name:
+            yield (
+                f"methods.{name}.start: runs on text would begin with one another in a circle, {' -> '.join([*chain, name])}: "
+                "add a method without `start` for the first runs on text, and name it here"
+            )
+
+
+def first_tasks(study: "Study") -> Iterator[str]:
+    """The task with whose runs a task's runs begin has the same head, and does not begin with that task's runs in turn."""
+    for name, entry in study.tasks.items():
+        first = entry.start
+        if first is None:
+            continue
+        if wrong := list(among(f"tasks.{name}.start", "task", [first], study.tasks)):
+            yield from wrong
+            continue
+        chain = [name]
+        while (last := study.tasks[chain[-1]].start) in study.tasks and last not in chain:
+            chain.append(str(last))
+        if last in chain:
+            yield f"tasks.{name}.start: tasks begin with one another in a circle: {' -> '.join([*chain, str(last)])}"
+            continue
+        later, earlier = (task(study.tasks[key].kind) for key in (name, first))
+        for what, here, there in (
+            ("head", later.head.name, earlier.head.name),
+            *([("labels", later.labels, earlier.labels)] if later.head.output_per_label else []),
+        ):
+            if here != there:
+                yield (
+                    f"tasks.{name}.start: runs begin with the head of task {first}, too, but its {what} is {there}, and "
+                    f"{here} here: name a task of the same kind"
+                )
+
+
+def grids(study: "Study") -> Iterator[str]:
+    """The runs on text with which the runs of a grid begin, and through which its cells speak, exist: one for each."""
+    for name, grid in study.grids.items():
+        for key in grid.method:
+            yield from _begins(study, name, grid, key)
+        if len(grid.snapshots) > len(set(grid.snapshots)):
+            yield f"grids.{name}.snapshots: a step stands twice in {grid.snapshots}: remove one"
+
+
+def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
+    start = study.methods[key].start
+    method = registry.make(study.methods[key].base, study.methods[key].options)
+    if (tune := getattr(method, "tune", None)) in ("language", "query"):
+        yield (
+            f"grids.{name}.method: {key}, with `tune: {tune}`, is for runs on text and trains no head: name a method "
+            "that begins with it"
+        )
+    if grid.snapshots and (start is None or start.source or start.at != "both"):
+        yield (
+            f"grids.{name}.snapshots: cells of method {key} do not speak through runs on text of their targets: "
+            "leave the method out of this grid, or give it a `start` without `source` and `at`"
+        )
+    if start is None:
+        return
+    sources, targets = study.sources(grid), study.targets(grid)
+    wrong: list[str] = [source for source in sources if len(source.parts) > 1 or source.parts[0].is_pair]
+    wrong += [target for target in targets if target.is_pair]
+    if start.at == "target" and wrong:
+        yield (
+            f"grids.{name}: runs of method {key} begin with the run on text of their target, a language, and train "
+            f"on one: leave out {', '.join(dict.fromkeys(wrong))}"
+        )
+        return
+    without: list[Target] = []
+    for source in sources:
+        try:
+            without += source.parts if start.of_source(source) is None else []
+        except ValueError as error:
+            yield f"grids.{name}.source: method {key}: {error}"
+    if start.at == "both" and start.missing == "none":
+        without += [target for target in targets if start.of_target(target, sources[0]) is None]
+    if without and not _needs_no_start(method):
+        parts = ", ".join(dict.fromkeys(without))
+        yield (
+            f"grids.{name}: method {key} has no run on text of {parts}, and what it does not train would stay untrained: "
+            f"add it to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
+        )
+
+
+def _needs_no_start(method: registry.Method) -> bool:
+    """Whether runs of a method may begin with no run on text."""
+    try:
+        method.check_start(None)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,49 @@
+"""Strict settings refuse what they do not know, and say so in one line."""
+
+import pytest
+from pydantic import Field, ValidationError, field_validator
+
+from xlgrid.base.settings import Strict, plainly
+
+
+class Inner(Strict):
+    steps: int = Field(1, gt=0)
+
+    @field_validator("steps")
+    @classmethod
+    def _even(cls, steps: int) -> int:
+        if steps % 2 and steps > 1:
+            raise ValueError(f"steps must be even, got {steps}")
+        return steps
+
+
+class Outer(Strict):
+    inner: Inner = Inner()
+    rate: float = 0.1
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"inner": {"setps": 2}}, "inner: unknown key 'setps', did you mean 'steps'? (there are: steps)"),
+        ({"inner": {"steps": 3}}, "inner.steps: steps must be even, got 3"),
+        ({"rate": "fast"}, "rate: Input should be a valid number, unable to parse string as a number, got 'fast'"),
+        (
+            {"inner": {"steps": 3}, "rate": None},
+            "inner.steps: steps must be even, got 3; rate: Input should be a valid number, got None",
+        ),
+        (
+            {"x": 1, "rat": 2},
+            "unknown key 'x' (there are: inner, rate); unknown key 'rat', did you mean 'rate'? (there are: inner, rate)",
+        ),
+    ],
+)
+def test_every_problem_stands_in_one_line_with_its_place(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        Outer.model_validate(values)
+    assert plainly(raised.value) == message
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Outer().rate = 0.2  # type: ignore[misc]

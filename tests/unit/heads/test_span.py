@@ -1,0 +1,180 @@
+"""The head `span`: windows over long contexts, the best answer over all windows of a question, and SQuAD's scores."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xlgrid.heads import HEADS, span
+from xlgrid.heads.span import NO_ANSWER, Answer, Window
+from xlgrid.heads.tokens import Tokens
+
+TEXT = "Ada met Bob in Rome."
+FIRST = np.array([-1, -1, -1, 0, 4, 8, 12, 15, 19, -1], np.int32)
+LAST = np.array([-1, -1, -1, 3, 7, 11, 14, 19, 20, -1], np.int32)
+
+
+def logits(**at: float) -> np.ndarray:
+    found = np.zeros(len(FIRST))
+    for place, value in at.items():
+        found[int(place[1:])] = value
+    return found
+
+
+def words(count: int) -> list[tuple[int, int]]:
+    """Characters of words of three letters and a space."""
+    return [(4 * at, 4 * at + 3) for at in range(count)]
+
+
+@given(st.integers(1, 60), st.integers(1, 30), st.data())
+def test_windows_cover_the_context_and_share_the_stride(count: int, room: int, data: st.DataObject) -> None:
+    stride = data.draw(st.integers(0, room - 1))
+    found = list(span.windows(words(count), (0, 3), room, stride))
+    assert found[0].start == 0 and found[-1].end == count
+    assert all(0 < window.end - window.start <= room for window in found)
+    for one, after in pairwise(found):
+        assert one.end - after.start == stride
+        assert one.end < after.end, "each says something new"
+
+
+@given(st.integers(1, 40), st.integers(2, 20), st.data())
+def test_a_window_has_the_answer_exactly_where_it_is_whole(count: int, room: int, data: st.DataObject) -> None:
+    begin = data.draw(st.integers(0, count - 1))
+    end = data.draw(st.integers(begin, count - 1))
+    answer = words(count)[begin][0], words(count)[end][1]
+    for window in span.windows(words(count), answer, room, room // 2):
+        whole = window.start <= begin and end < window.end
+        assert window.answer == ((begin, end) if whole else None)
+
+
+def test_an_answer_that_begins_inside_a_token_takes_the_whole_token() -> None:
+    [window] = span.windows([(0, 5), (6, 12), (13, 20)], (8, 15), 10, 2)
+    assert window == Window(0, 3, (1, 2))
+
+
+def test_an_answer_of_a_character_that_two_tokens_share_does_not_end_before_it_starts() -> None:
+    [window] = span.windows([(0, 5), (6, 7), (6, 7)], (6, 7), 10, 2)
+    assert window == Window(0, 3, (2, 2))
+
+
+def test_the_best_span_has_the_highest_sum() -> None:
+    found = span.best(logits(_3=2.0, _5=3.0), logits(_5=1.0, _7=0.5), FIRST, LAST, TEXT)
+    assert found == Answer(4.0, "Bob")
+
+
+def test_an_answer_has_no_space_around_it() -> None:
+    """Tokens of XLM-R may begin with the one before them."""
+    first = np.where(FIRST > 0, FIRST - 1, FIRST).astype(np.int32)
+    assert span.best(logits(_5=3.0), logits(_5=1.0), first, LAST, TEXT).text == "Bob"
+
+
+def test_an_end_before_its_start_is_no_answer() -> None:
+    found = span.best(logits(_7=9.0), logits(_3=9.0, _8=0.1), FIRST, LAST, TEXT)
+    assert found.text == "Rome."
+
+
+def test_an_answer_is_never_outside_of_the_context() -> None:
+    found = span.best(logits(_0=9.0, _5=1.0), logits(_9=9.0, _5=1.0), FIRST, LAST, TEXT)
+    assert found == Answer(2.0, "Bob")
+
+
+def test_an_answer_is_no_longer_than_permitted() -> None:
+    count = span.LONGEST + 5
+    first, last = (np.array([4 * at + more for at in range(count)], np.int32) for more in (0, 3))
+    starts, ends = np.zeros(count), np.zeros(count)
+    starts[0], ends[span.LONGEST], ends[span.LONGEST - 1] = 5, 5, 1
+    found = span.best(starts, ends, first, last, "wor " * count)
+    assert found == Answer(6.0, ("wor " * span.LONGEST)[:-1])
+
+
+def test_only_the_most_likely_starts_and_ends_count() -> None:
+    outside = np.full(span.BEST, -1, np.int32)
+    first, last = np.append(outside, 0).astype(np.int32), np.append(outside, 3).astype(np.int32)
+    high = np.append(np.ones(span.BEST), 0.0)
+    assert span.best(high, high, first, last, "Ada") is NO_ANSWER
+    assert span.best(high[1:], high[1:], first[1:], last[1:], "Ada").text == "Ada"
+
+
+def test_the_best_window_answers_its_question() -> None:
+    answers = pa.array([["Ada"], ["Ada"], ["Rome", "the old Rome"]])
+    tokens = Tokens(
+        head="span",
+        label_names=(),
+        pad_id=0,
+        values=np.zeros(3, np.int32),
+        offsets=np.arange(4),
+        contexts=np.zeros(3, np.int64),
+        languages=("en",),
+        language_of=np.zeros((3, 2), np.int16),
+        columns={"example": np.array([0, 0, 1]), "answers": answers},
+    )
+    found = HEADS["span"].outcomes(tokens, [Answer(1.0, "Bob"), Answer(2.0, "Ada"), Answer(0.0, "old Rome")])
+    assert found == [[1.0, 1.0], [1.0, 1.0]]
+    assert HEADS["span"].outcomes(tokens, [Answer(3.0, "Bob"), Answer(2.0, "Ada"), NO_ANSWER]) == [
+        [0.0, 0.0],
+        [0.0, 0.0],
+    ]
+
+
+# By hand, from the definition: SQuAD v1.1's script lowers, then drops punctuation, articles and superfluous spaces.
+@pytest.mark.parametrize(
+    ("predicted", "gold", "f1", "em"),
+    [
+        ("the Cat.", ["cat"], 1.0, 1.0),
+        ("An  apple, a pear", ["apple pear"], 1.0, 1.0),
+        ("theatre", ["atre"], 0.0, 0.0),
+        ("U.S.", ["us"], 1.0, 1.0),
+        ("Denver Broncos", ["The Denver Broncos of 2015"], 2 / 3, 0.0),
+        ("red red", ["red"], 2 / 3, 0.0),
+        ("two three", ["one two", "two three four"], 0.8, 0.0),
+        ("Wolf", ["ten wolves", "a wolf"], 1.0, 1.0),
+        ("", ["wolf"], 0.0, 0.0),
+        ("the", ["a"], 0.0, 1.0),
+        ("«Анна»", ["Анна"], 0.0, 0.0),
+        ("哈哈 (X)", ["哈哈 x"], 1.0, 1.0),
+    ],
+)
+def test_answers_are_scored_as_in_squad(predicted: str, gold: list[str], f1: float, em: float) -> None:
+    assert span.answer_outcome(predicted, gold) == pytest.approx([f1, em])
+
+
+def test_answers_drawn_by_chance_are_scored_as_in_transformers() -> None:
+    """`squad_fixture.py` made the answers and scores."""
+    cases = json.loads((Path(__file__).parent / "squad.json").read_text(encoding="utf-8"))
+    for predicted, gold, f1, em in cases:
+        assert span.answer_outcome(predicted, gold) == pytest.approx([f1, em]), (predicted, gold)
+
+
+WORDS = st.lists(st.sampled_from(["cat", "Dog", "the", "a", "x-y", "U.S.", "кот", "3,5"]), max_size=6).map(" ".join)
+
+
+@given(WORDS, WORDS)
+def test_f1_is_symmetric_and_an_exact_match_of_words_is_a_full_one(one: str, other: str) -> None:
+    f1, em = span.answer_outcome(one, [other])
+    assert f1 == span.answer_outcome(other, [one])[0]
+    assert 0 <= f1 <= 1
+    if span.normalised(one):
+        assert not em or f1 == 1
+
+
+@given(WORDS, st.lists(WORDS, min_size=1, max_size=4))
+def test_the_best_of_several_gold_answers_counts(predicted: str, gold: list[str]) -> None:
+    each = [span.answer_outcome(predicted, [one]) for one in gold]
+    assert span.answer_outcome(predicted, gold) == [max(column) for column in zip(*each, strict=True)]
+
+
+@given(st.text())
+def test_normalising_again_changes_no_word(text: str) -> None:
+    once = span.normalised(text)
+    assert once == " ".join(once.split())
+    assert not set(once) & set("!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~")
+    assert not {"a", "an", "the"} & set(once.split())
+
+
+def test_the_main_metric_is_f1_of_words() -> None:
+    assert [metric.name for metric in HEADS["span"].metrics(())] == ["squad-f1", "squad-em"]
