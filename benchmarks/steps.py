@@ -29,7 +29,6 @@ from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import Study
-from xlgrid.tasks import task
 
 
 class Work:
@@ -38,7 +37,7 @@ class Work:
     def __init__(self, study: Study, run: Run, length: int, batch: int, device: torch.device) -> None:
         recipe = study.recipe(*run[1:])
         config = configuration(study, run.encoder)
-        kind = task(study.tasks[run.task].kind)
+        kind = study.tasks[run.task].task
         self.head = kind.head
         if not self.head.is_text:
             config.num_labels = len(kind.labels)

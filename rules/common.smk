@@ -67,6 +67,11 @@ def studies(folder, names):
     return plans.studies_with(PLANS, folder, names)
 
 
+# A task that is described by its columns has them in no table of the library.
+def task_columns(wildcards):
+    return json.dumps(study(wildcards).tasks[wildcards.task].columns, ensure_ascii=False)
+
+
 # Other languages' settings do not change the text of a language.
 def text_settings(wildcards):
     return json.dumps(study(wildcards).text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)

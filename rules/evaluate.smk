@@ -15,9 +15,10 @@ rule evaluate:
         "results/{study}/logs/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.log",
     conda:
         "../envs/xlgrid.yaml"
-    # There are thousands of these jobs: what the path of the cell says, Snakemake need not work out for each.
+    # There are thousands of these jobs, so nothing is computed for each: `params` would be.
     shell:
-        "xlgrid evaluate {output} 2> {log}"
+        "xlgrid evaluate --run {input.delta} --encoder {input.encoder} --tokens {input.tokens}"
+        " --target {wildcards.target} --output {output} {input.text_run} 2> {log}"
 
 
 rule attention:
@@ -29,5 +30,15 @@ rule attention:
         "results/{study}/logs/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.log",
     conda:
         "../envs/xlgrid.yaml"
+    params:
+        tokens=lambda w, input: [f"--tokens={w.target}={input.tokens[0]}", f"--tokens={w.other}={input.tokens[1]}"],
+        text_runs=lambda w, input: [
+            *(f"--text-run={w.target}={path}" for path in input.text_run),
+            *(f"--text-run={w.other}={path}" for path in input.other_text_run),
+        ],
     shell:
-        "xlgrid attention {output} 2> {log}"
+        r"""
+        xlgrid attention --run {input.delta:q} --encoder {input.encoder:q} \
+            {params.tokens:q} {params.text_runs:q} \
+            --output {output:q} 2>{log:q}
+        """

@@ -44,12 +44,15 @@ rule train:
         folder=subpath(output[0], parent=True),
         train=lambda w, input: [f"--train={path}" for path in input.train],
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
+        start=lambda w, input: [f"--start={path}" for path in input.start],
+        first=lambda w, input: [f"--first={path}" for path in input.first],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
             --encoder {params.encoder:q} \
             {params.train:q} \
             {params.dev:q} \
+            {params.start:q} {params.first:q} \
             --output {params.folder:q} 2>{log:q}
         """
 

@@ -28,7 +28,25 @@ Ledger = Annotated[
 ]
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
+Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
+
+
+RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
+EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
+
+
+def _folder(path: Path) -> Path:
+    """The folder of a run or encoder that is named by the folder or by the weights in it."""
+    return path.parent if path.suffix == ".safetensors" else path
+
+
+def _by_target(option: str, values: list[str]) -> dict[str, Path]:
+    """Target -> path, of values TARGET=PATH."""
+    pairs = [value.partition("=") for value in values]
+    if wrong := [value for value, (_, equals, path) in zip(values, pairs, strict=True) if not (equals and path)]:
+        raise ValueError(f"--{option} takes TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
+    return {target: Path(path) for target, _, path in pairs}
 
 
 def main() -> None:
@@ -62,7 +80,7 @@ def _plainly() -> Iterator[None]:
 @app.command()
 def meanings(kind: str, output: Output, options: Json = "{}") -> None:
     """Make the meanings of a generated task, which every language then says."""
-    from xlgrid.data.sources import make_meanings
+    from xlgrid.data.generated import make_meanings
 
     with _plainly():
         make_meanings(kind, json.loads(options), output)
@@ -71,19 +89,21 @@ def meanings(kind: str, output: Output, options: Json = "{}") -> None:
 @app.command()
 def data(kind: str, language: str, meanings: File, output: Output, options: Json = "{}") -> None:
     """Say the meanings of a generated task in a language or pair."""
-    from xlgrid.data.sources import make_data
+    from xlgrid.data.generated import make_data
 
     with _plainly():
         make_data(kind, json.loads(options), language, meanings, output)
 
 
 @app.command()
-def fetch_data(kind: str, language: str, split: str, source: Json, lock: File, output: Output) -> None:
+def fetch_data(
+    kind: str, language: str, split: str, source: Json, lock: File, output: Output, columns: Columns = "{}"
+) -> None:
     """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
-    from xlgrid.data.sources import fetch_data
+    from xlgrid.data.fetch import fetch_data
 
     with _plainly():
-        fetch_data(kind, json.loads(source), language, split, output, lock)
+        fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
 
 
 @app.command()
@@ -136,12 +156,13 @@ def tokenize(
     output: Output,
     one_separator: OneSeparator = False,
     stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
+    columns: Columns = "{}",
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output, one_separator, stride)
+        tokenize(data, encoder, kind, max_length, output, one_separator, stride, json.loads(columns))
 
 
 @app.command()
@@ -165,18 +186,21 @@ def tokenize_text(
 @app.command()
 def train(
     recipe: Json,
-    encoder: File,
+    encoder: EncoderFolder,
     train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
     dev: Annotated[list[Path], typer.Option(help="likewise, for selection")],
     output: Output,
     pace: Json = "{}",
+    start: Annotated[Path | None, typer.Option(help="the run on text that the recipe's `start` names")] = None,
+    first: Annotated[Path | None, typer.Option(help="the run of the task that the recipe's `first` names")] = None,
 ) -> None:
-    """Train one run; repeat --train and --dev for each part of a mix. Interrupted, it goes on where it was."""
+    """Train one run; repeat --train and --dev for each part of a mix. An interrupted run goes on from where it was."""
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
     with _plainly():
-        train_run(Recipe.parse(recipe, pace), encoder, train, dev, output)
+        parsed = Recipe.parse(recipe, pace)
+        train_run(parsed, _folder(encoder), train, dev, output, start and _folder(start), first and _folder(first))
 
 
 @app.command()
@@ -212,30 +236,49 @@ def import_adapter(
 
 
 @app.command()
-def evaluate(cell: str) -> None:
-    """Make a cell, results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json: its path says from what."""
+def evaluate(
+    run: RunFolder,
+    encoder: EncoderFolder,
+    tokens: File,
+    target: Annotated[str, typer.Option(help="a language or pair; as of a step of its run on text: qu@1000")],
+    output: Output,
+    text_run: Annotated[
+        Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
+    ] = None,
+) -> None:
+    """Make a cell: evaluate a run on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate
-    from xlgrid.results.identity import Cell, parse
 
     with _plainly():
-        made = parse(cell)
-        if not isinstance(made, Cell):
-            raise ValueError(f"{cell} is no cell, which is one of a run's evaluations")
-        evaluate(made.run.folder, made.encoder_folder, made.tokens, made.target, made.path)
+        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
 
 
 @app.command()
-def attention(contrast: str) -> None:
-    """Compare a run's attention on two targets: results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json."""
+def attention(
+    run: RunFolder,
+    encoder: EncoderFolder,
+    tokens: Annotated[list[str], typer.Option(metavar="TARGET=FILE", help="tokens of a target; give it twice")],
+    output: Output,
+    text_run: Annotated[
+        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the target's run on text, if there is one")
+    ] = None,
+) -> None:
+    """Compare the attention of a run on two targets."""
     from xlgrid.evaluation.attention import compare
-    from xlgrid.results.identity import Contrast, parse
 
     with _plainly():
-        made = parse(contrast)
-        if not isinstance(made, Contrast):
-            raise ValueError(f"{contrast} is not of attention, but is a run or a cell: see `xlgrid attention --help`")
-        tokens = {cell.target: cell.tokens for cell in made.cells}
-        compare(made.run.folder, made.cells[0].encoder_folder, tokens, made.path)
+        files, runs = (
+            _by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or []))
+        )
+        if len(files) != 2:
+            raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
+        compare(
+            _folder(run),
+            _folder(encoder),
+            files,
+            output,
+            {target: _folder(path) for target, path in runs.items()},
+        )
 
 
 @app.command()

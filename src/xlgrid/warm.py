@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 
 # What all models and tokenisers rest on, a thousand modules each, `transformers` imports only with the first of them.
 _MODELS = (
@@ -35,9 +37,12 @@ LIBRARIES = {
 
 
 def warm_up(arguments: Sequence[str]) -> None:
-    """Import the libraries of a command; load the encoder of a cell, if it is not the last one again.
+    """Import the libraries of a command, and load the encoder of an evaluation, unless it is that of the last evaluation.
 
     Touches no GPU and starts no thread, which would not survive a fork.
+
+    Args:
+        arguments: the command line of `xlgrid`, without the name of the program.
     """
     command = arguments[0] if arguments else ""
     for library in LIBRARIES.get(command, ()):
@@ -46,15 +51,14 @@ def warm_up(arguments: Sequence[str]) -> None:
         import torch
 
         from xlgrid.data import batches
-        from xlgrid.evaluation import cell as evaluate
-        from xlgrid.results.identity import Cell, parse
+        from xlgrid.evaluation import trained
 
-        cell = parse(arguments[1])
-        assert isinstance(cell, Cell)
+        options = dict(pairwise(arguments))
+        encoder, tokens = Path(options["--encoder"]), options["--tokens"]
         threads = torch.get_num_threads()
         # With more, OpenMP would start them.
         torch.set_num_threads(1)
         try:
-            evaluate.preload(cell.encoder_folder, batches.read(cell.tokens))
+            trained.preload(encoder.parent if encoder.suffix else encoder, batches.read(tokens))
         finally:
             torch.set_num_threads(threads)

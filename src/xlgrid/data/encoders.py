@@ -115,11 +115,7 @@ def check_vocabulary(folder: Path) -> None:
     except Exception as error:  # The tokenizers library raises bare Exceptions.
         raise ValueError(f"{path} is damaged ({error}): copy or fetch the encoder again") from error
     with safe_open(folder / "model.safetensors", framework="numpy") as weights:
-        sizes = [
-            weights.get_slice(name).get_shape()[0]
-            for name in weights.keys()
-            if name.endswith(EMBEDDINGS)  # noqa: SIM118
-        ]
+        sizes = [weights.get_slice(name).get_shape()[0] for name in weights.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
     token, number = max(vocabulary.items(), key=lambda entry: entry[1], default=("", -1))
     if sizes and number >= sizes[0]:
         raise ValueError(

@@ -65,6 +65,19 @@ def read_table(path: str | Path) -> "pa.Table":
         raise Damaged(f"{path} is damaged or not {path.suffix[1:]}: {error}; {_advice(path)}") from error
 
 
+def read_text(path: str | Path) -> dict[int, str]:
+    """Id -> text, of a file that `xlgrid.data.text` wrote.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_table`, or a column is missing.
+    """
+    table = read_table(path)
+    for column in ("id", COLUMN):
+        if column not in table.column_names:
+            raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and {COLUMN}")
+    return dict(zip(table["id"].to_pylist(), table[COLUMN].to_pylist(), strict=True))
+
+
 def count_rows(path: str | Path) -> int:
     """The number of rows of a file.
 

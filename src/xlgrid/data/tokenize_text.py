@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from xlgrid.base.files import whole
-from xlgrid.data.formats import rows
-from xlgrid.data.sources import read_text
+from xlgrid.data.formats import read_text, rows
 from xlgrid.data.streams import Progress
 from xlgrid.data.tokenize import BATCH, TokensFile, load_tokenizer, room
 from xlgrid.heads import HEADS

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from xlgrid.base.arrays import Ints
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.evaluation import trained
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Target
-from xlgrid.models import deltas, prediction
+from xlgrid.models import prediction
 from xlgrid.models.load import has_segments
 
 if TYPE_CHECKING:
@@ -43,13 +43,24 @@ BUDGET = 4096
 ROWS = ("context", "first")
 
 
-def compare(run: str | Path, encoder: str | Path, tokens: Mapping[Target, str | Path], out: str | Path) -> None:
-    """Compare the attention of the run in folder `run` on two targets; write a JSON to `out`, which `read` reads.
+def compare(
+    run: str | Path,
+    encoder: str | Path,
+    tokens: Mapping[str, str | Path],
+    out: str | Path,
+    text_runs: Mapping[str, Path] | None = None,
+) -> None:
+    """Compare the attention of a run on two targets, and write a JSON that `read` reads.
 
-    Without dropout, with the masks of evaluation, in full precision. The example that is kept to be drawn is the shortest.
+    The weights are computed without dropout, with the masks of evaluation, in full precision. The shortest example is kept
+    to be drawn.
 
     Args:
-        tokens: each target's tokens file, row by row the same examples.
+        run: the folder of the run.
+        encoder: the folder of its encoder.
+        tokens: the tokens file of each target; row by row they have the same examples.
+        out: the file to write.
+        text_runs: the folder of each target's run on text, of targets that have one.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -59,17 +70,17 @@ def compare(run: str | Path, encoder: str | Path, tokens: Mapping[Target, str | 
     import torch
     from tokenizers import Tokenizer
 
-    from xlgrid.methods import make
-    from xlgrid.training.recipe import Recipe
-
-    record = deltas.read_run(run)
-    recipe = Recipe.model_validate(record["recipe"])
-    method, device = make(recipe.base, recipe.options), prediction.default_device()
-    data = {target: batches.read(path, target) for target, path in tokens.items()}
+    finished = trained.read(run)
+    recipe, method, device = finished.recipe, finished.method, prediction.default_device()
+    data = {Target(target): batches.read(path, target) for target, path in tokens.items()}
+    text_runs = text_runs or {}
     first, second = data.values()
     chosen, left_out = same_contexts(first, second)
-    models = {target: evaluate.speaking(run, encoder, one, target).to(device).eval() for target, one in data.items()}  # type: ignore[arg-type]
-    # For methods whose evaluation has something random.
+    models = {
+        target: trained.model_of(finished, encoder, parallel, text_runs.get(target), target.step).to(device).eval()  # type: ignore[arg-type]
+        for target, parallel in data.items()
+    }
+    # Some methods draw masks of attention in evaluation too.
     torch.manual_seed(recipe.seed)
     longest = np.maximum(first.lengths, second.lengths)
     shortest = int(chosen[np.argmin(longest[chosen])])
@@ -101,8 +112,8 @@ def compare(run: str | Path, encoder: str | Path, tokens: Mapping[Target, str | 
         "row": shortest,
         "drawn": [_drawn(data[target], shortest, weights, tokenizer) for target, weights in drawn.items()],
         "run": str(run),
-        "digest": record["digest"],
-        "speaks": [[str(folder) for folder in deltas.start_folders(recipe, target)] for target in data],
+        "digest": finished.record["digest"],
+        "speaks": [[str(text_runs[target])] if target in text_runs else [] for target in data],
         **prediction.circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
     }

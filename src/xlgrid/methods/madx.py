@@ -93,7 +93,7 @@ class MadX(Method):
         in_head = at[0] in _LM_HEAD and "decoder" not in at
         return adapter_kind(name) == "language" or (self.lm_head == "trained" and in_head)
 
-    def swaps(self, name: str) -> bool:
+    def is_language_specific(self, name: str) -> bool:
         """All of the language and invertible adapters (sections 4.1 and 4.3)."""
         return adapter_kind(name) == "language"
 

@@ -16,7 +16,7 @@ class Method:
 
     A subclass keeps the contract that `tests/unit/test_methods.py` checks: installing leaves the outputs as they were
     (nearly so where new weights are drawn as a paper draws them: an option then has them change nothing at first), and the
-    gradients are exactly where `trains` says. What `swaps` names changes what a cell computes (`test_speaking.py`).
+    gradients are exactly where `trains` says. What `is_language_specific` names changes what a cell computes (`test_speaking.py`).
     """
 
     def install(self, model: "PreTrainedModel") -> None:
@@ -34,7 +34,7 @@ class Method:
         """
         return {}
 
-    def swaps(self, name: str) -> bool:
+    def is_language_specific(self, name: str) -> bool:
         """Whether a cell that speaks through the text run of its target (`Start.at`) takes the parameter `name` from that."""
         return False
 

@@ -86,7 +86,7 @@ class CrossQuery(Method):
             return ".query.cross." in name
         return BitFit().trains(name) if self.tune == "bitfit" else True
 
-    def swaps(self, name: str) -> bool:
+    def is_language_specific(self, name: str) -> bool:
         return name.endswith(".query.cross.weight") or (
             self.swap == "weight+bias" and name.endswith(".query.cross.bias")
         )

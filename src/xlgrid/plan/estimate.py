@@ -22,7 +22,6 @@ from xlgrid.plan.load import Plan
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.study.schema import Study
-from xlgrid.tasks import task
 from xlgrid.training.recipe import Training
 
 # Tokens per example, by kind of task. Those of ruletaker and lot are the means of 300 generated examples over nine languages,
@@ -217,11 +216,11 @@ class Estimate:
         entry = self.study.tasks[name]
         given = self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind)
         tokens = given or entry.tokens or TOKENS.get(entry.kind, OTHER)
-        return min(tokens, entry.max_length * max(1, len(task(entry.kind).choices)))
+        return min(tokens, entry.max_length * max(1, len(entry.task.choices)))
 
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
-        kind = task(self.study.tasks[run.task].kind)
+        kind = self.study.tasks[run.task].task
         place = run.encoder, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = self.study.methods[run.method]
@@ -236,7 +235,7 @@ class Estimate:
     def _options(self, name: str) -> Mapping[str, object]:
         """The options of a generated task."""
         entry = self.study.tasks[name]
-        return {} if entry.data else task(entry.kind).Options(**entry.options).model_dump()
+        return {} if entry.data else entry.task.Options(**entry.options).model_dump()
 
 
 def length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import product
 from typing import TYPE_CHECKING
 
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import Target
 from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
@@ -67,15 +67,11 @@ def started_from(start: "Start | None", user: Run | Cell) -> list[Run]:
     """The run on text that `start` names for a run, or for a cell by its target: none or one."""
     if start is None:
         return []
-    text: str | None
-    source = Source(user.source)
-    if start.at == "target":
-        text = source.for_target
-    elif start.at == "both" and isinstance(user, Cell):
-        text = start.of_target(Target(user.target).data, source.data)
+    if start.at == "both" and isinstance(user, Cell):
+        text = start.of_target(user.target.data, user.source.data)
     else:
-        text = start.of_source(source.data)
-    return [Run(user.study, start.task, user.encoder, start.method, Source(text), start.seed)] if text else []
+        text = start.of_run(user.source)
+    return [Run(user.study, start.task, user.encoder, start.method, text, start.seed)] if text else []
 
 
 def first_stage(task: str | None, run: Run) -> list[Run]:

@@ -3,7 +3,6 @@
 The rules ask it for their inputs, and `xlgrid status` for the jobs on which a cell rests.
 """
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
-from xlgrid.plan.grid import starting_runs
+from xlgrid.plan.grid import first_stage, started_from, starting_runs
 from xlgrid.plan.products import (
     Claims,
     Contrast,
@@ -53,7 +52,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 "delta": delta(product.run),
                 "encoder": Encoder(study.name, product.encoder).path,
                 "tokens": test_tokens(product).path,
-                "start": _starts(plan, [product]),
+                **_text_runs(plan, text_run=product),
             }
         case Run():
             return _of_run(plan, product)
@@ -64,7 +63,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 "encoder": encoder.path,
                 "tokenizer": encoder.tokenizer,
                 "tokens": [test_tokens(cell).path for cell in product.cells],
-                "start": _starts(plan, product.cells),
+                **_text_runs(plan, text_run=product.cells[0], other_text_run=product.cells[1]),
             }
         case Meanings():
             return {}
@@ -128,12 +127,22 @@ def _of_run(plan: "Plan", run: Run) -> Inputs:
         "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
         "dev": [tokens.path for tokens in source_tokens(plan, run, "dev")],
         "encoder": encoder,
-        "start": _starts(plan, [run]),
+        "first": [delta(earlier) for earlier in first_stage(plan.study.tasks[run.task].start, run)],
+        **_text_runs(plan, start=run),
     }
 
 
-def _starts(plan: "Plan", users: Iterable[Run | Cell]) -> list[str]:
-    return [delta(run) for run in dict.fromkeys(run for user in users for run in starting_runs(plan.study, user))]
+def _text_runs(plan: "Plan", **users: Run | Cell) -> Inputs:
+    """The run on text of each run or cell, none or one, and under `earlier` those with which these runs on text, or the run
+    of a cell, began."""
+    starts = {name: started_from(plan.study.methods[user.method].start, user) for name, user in users.items()}
+    named = {run for runs in starts.values() for run in runs}
+    earlier = dict.fromkeys(run for user in users.values() for run in starting_runs(plan.study, user))
+    texts = {name: [delta(run) for run in runs] for name, runs in starts.items()}
+    return {
+        **texts,
+        "earlier": [delta(run) for run in earlier if run not in named and plan.study.tasks[run.task].is_text],
+    }
 
 
 def adapter_files(adapters: "ImportedAdapters", language: str, encoder: str) -> list[str]:

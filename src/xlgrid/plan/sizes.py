@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.base.names import unknown
-from xlgrid.data import sources
+from xlgrid.data import generated
 from xlgrid.data.formats import count_rows
+from xlgrid.data.sources import SPLITS, local_files
 from xlgrid.data.tokenize_text import DEV_EVERY
 from xlgrid.languages.sources import Target
-from xlgrid.tasks import task
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Sizes, Study
@@ -44,12 +44,10 @@ class DataSizes:
     def __post_init__(self) -> None:
         check_names(self.study, "examples", self.given)
         for name, numbers in self.given.items():
-            kinds = [
-                entry.kind for key, entry in self.study.tasks.items() if name.partition(":")[0] in (key, entry.kind)
-            ]
-            wanted = 2 if task(kinds[0]).head.is_text else 3
+            entries = [entry for key, entry in self.study.tasks.items() if name.partition(":")[0] in (key, entry.kind)]
+            wanted = 2 if entries[0].is_text else 3
             if len(numbers) != wanted:
-                splits = ",".join(split.upper() for split in sources.SPLITS[:wanted])
+                splits = ",".join(split.upper() for split in SPLITS[:wanted])
                 raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(numbers)}")
 
     def of(self, name: str, code: str) -> Splits:
@@ -68,10 +66,10 @@ class DataSizes:
         if entry.is_text:
             return self._of_text(name, code) or Splits(train, dev, 0)
         if entry.data is None:
-            kind = task(entry.kind)
-            options = kind.Options(**entry.options)
-            return Splits(*sources.sizes(options.n, kind.group(options)))  # type: ignore[attr-defined]
-        counted = {split: self._counted(name, code, split) for split in sources.SPLITS}
+            options: Any = entry.task.Options(**entry.options)
+            assert entry.task.generator
+            return Splits(*generated.sizes(options.n, entry.task.generator.group(options)))
+        counted = {split: self._counted(name, code, split) for split in SPLITS}
         return Splits(counted["train"] or train, counted["dev"] or dev, counted["test"] or test)
 
     def _of_text(self, name: str, code: str) -> Splits | None:
@@ -85,14 +83,15 @@ class DataSizes:
             return None
         smallest = min(number for number in rows if number is not None)
         entry = self.study.tasks[name]
-        dev = min(math.ceil(smallest / DEV_EVERY), task(entry.kind).Options(**entry.options).dev_inputs)  # type: ignore[attr-defined]
+        options: Any = entry.task.Options(**entry.options)
+        dev = min(math.ceil(smallest / DEV_EVERY), options.dev_inputs)
         return Splits(smallest - dev, dev, 0)
 
     def _counted(self, name: str, code: str, split: str) -> int | None:
         data = self.study.tasks[name].data
         assert data
         origin = data.of(split, code)
-        number = _count(sources.local_files(origin, code, split)[:1])
+        number = _count(local_files(origin, code, split)[:1])
         return min(number, origin.limit) if number and origin.limit else number
 
 

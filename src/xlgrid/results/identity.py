@@ -113,7 +113,7 @@ class Contrast(_ContrastAxes):
     @property
     def cells(self) -> tuple[Cell, Cell]:
         """The cells of the two targets."""
-        cell = Cell(self.study, self.task, self.encoder, self.method, self.source, self.target, self.seed)
+        cell = Cell(*self[:5], self.target, self.seed)
         return cell, cell._replace(target=self.other)
 
     @property

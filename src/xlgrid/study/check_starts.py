@@ -7,7 +7,6 @@ from xlgrid import methods as registry
 from xlgrid.base.names import unknown
 from xlgrid.languages.sources import Source, Target
 from xlgrid.study.checks import LANGUAGE, among
-from xlgrid.tasks import task
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -72,7 +71,7 @@ def first_tasks(study: "Study") -> Iterator[str]:
         if last in chain:
             yield f"tasks.{name}.start: tasks begin with one another in a circle: {' -> '.join([*chain, str(last)])}"
             continue
-        later, earlier = (task(study.tasks[key].kind) for key in (name, first))
+        later, earlier = (study.tasks[key].task for key in (name, first))
         for what, here, there in (
             ("head", later.head.name, earlier.head.name),
             *([("labels", later.labels, earlier.labels)] if later.head.output_per_label else []),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from xlgrid.base.names import unknown
 from xlgrid.languages import language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.tasks import task
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -74,7 +73,7 @@ def _languages(study: "Study") -> Iterator[str]:
 def _names(study: "Study") -> Iterator[str]:
     for name, entry in study.tasks.items():
         if entry.trained_on:
-            alike = [key for key, other in study.tasks.items() if task(other.kind).head is task(entry.kind).head]
+            alike = [key for key, other in study.tasks.items() if other.task.head is entry.task.head]
             alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
             yield from among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
     for name, grid in study.grids.items():

@@ -4,6 +4,7 @@ Strict: an unknown or misspelt key is an error that names the file, the line and
 """
 
 import re
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -26,7 +27,7 @@ from xlgrid.languages.sources import Source, Target
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
-from xlgrid.tasks import task
+from xlgrid.tasks import Columns, Task, task
 from xlgrid.training.mini import MiniEncoder
 from xlgrid.training.recipe import Recipe, Start, Training
 
@@ -50,14 +51,16 @@ class Sizes(Strict):
     test: PositiveInt | None = None
 
 
-class TaskEntry(Strict):
-    """A task: its kind, and its settings where the data are generated, or where the data come from.
+class TaskEntry(Columns):
+    """A task: a kind that has columns of its own, or a head with `inputs`, `target`, `labels` and `choices`; and its data.
+
+    The data are generated, as `options` say, or come from `data`.
 
     The data of a task of kind `mlm` are the texts of the study (`text`). Its runs are those with which other runs begin
     (`start` of a method).
     """
 
-    kind: str = Field(description="key of xlgrid.tasks.TASKS")
+    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span or choice")
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated")
     examples: Sizes | None = Field(
@@ -78,10 +81,26 @@ class TaskEntry(Strict):
         "tokenizer", description="between two segments: as the tokenizer has them, or one (Foroutan et al. 2023's code)"
     )
 
+    @cached_property
+    def task(self) -> Task:
+        """The task that the entry names or describes."""
+        return task(self.kind, self.columns)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns and labels that the entry describes; none if it names a task."""
+        return {name: value for name in Columns.model_fields if (value := getattr(self, name))}
+
+    @model_validator(mode="after")
+    def _has_data(self) -> Self:
+        if not (self.data or self.task.generator or self.is_text):
+            raise ValueError(f"data of kind {self.kind} cannot be generated: say in `data` where they come from")
+        return self
+
     @model_validator(mode="after")
     def _options_exist(self) -> Self:
         try:
-            task(self.kind).Options(**self.options)
+            self.task.Options(**self.options)
         except ValidationError as error:
             raise ValueError(f"options: {plainly(error)}") from None
         return self
@@ -98,7 +117,7 @@ class TaskEntry(Strict):
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
         if self.data and not self.is_text:
-            self.data.check_labels(task(self.kind))
+            self.data.check_labels(self.task)
         return self
 
     @model_validator(mode="after")
@@ -114,7 +133,7 @@ class TaskEntry(Strict):
     @property
     def is_text(self) -> bool:
         """Whether the data are the texts of the study, and a run masks and predicts their tokens."""
-        return task(self.kind).head.is_text
+        return self.task.head.is_text
 
 
 class EncoderEntry(Strict):
@@ -251,17 +270,17 @@ class Study(Strict):
         """The sources of a grid, groups expanded.
 
         Raises:
-            ValueError: as `expand`.
+            ValueError: there is no such language or group.
         """
-        return [Source(text) for value in grid.source for text in self.expand(value, grid)]
+        return [Source(member) for value in grid.source for member in self.expand(value, grid)]
 
     def targets(self, grid: Grid) -> list[Target]:
         """The targets of a grid, groups expanded, without `snapshots`.
 
         Raises:
-            ValueError: as `expand`, or a target is a mix.
+            ValueError: there is no such language or group.
         """
-        return [Target(text) for value in grid.target for text in self.expand(value, grid)]
+        return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis: of groups of sources, the members.
@@ -299,7 +318,7 @@ class Study(Strict):
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
         """Task -> the metrics of its cells, the main one first."""
-        return {name: task(entry.kind).metrics for name, entry in self.tasks.items()}
+        return {name: entry.task.metrics for name, entry in self.tasks.items()}
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
         """The task that a split is of, which runs or cells of a task take: its own, or the one that it is `trained_on`."""
@@ -317,10 +336,16 @@ class Study(Strict):
         Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
         """
         entry = self.methods[method]
-        axes = {"task": task, "encoder": encoder, "method": method, "base": entry.base, "source": Source(source).data}
+        matched = {
+            "task": task,
+            "encoder": encoder,
+            "method": method,
+            "base": entry.base,
+            "source": Source(source).data,
+        }
         settings: dict[str, Any] = {}
         for rule in self.training:
-            if all(axes[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
+            if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
                 settings |= rule.set
         return Recipe(
             study=self.name,

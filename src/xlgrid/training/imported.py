@@ -11,8 +11,8 @@ from xlgrid.methods.madx import MadX
 from xlgrid.models import prediction
 from xlgrid.models.load import shapes
 from xlgrid.training import adapterhub
-from xlgrid.training.loop import fingerprint, write_results
 from xlgrid.training.recipe import Recipe
+from xlgrid.training.results import fingerprint, write_results
 
 
 def import_adapter(
@@ -49,7 +49,10 @@ def import_adapter(
     model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), HEADS["mlm"])
     method.install(model)
     tensors = adapterhub.read(found, model, method)
-    told = {
+    details = {
+        "encoder": str(encoder),
+        "start": None,
+        "first": None,
         "inputs": fingerprint([Path(encoder) / "model.safetensors", *(found / name for name in files)]),
         "imported": origin,
         "labels": [],
@@ -66,7 +69,7 @@ def import_adapter(
         **prediction.circumstances(torch.device("cpu")),
         "seconds": round(time.monotonic() - began, 3),
     }
-    write_results(Path(folder), recipe, told, [], tensors)
+    write_results(Path(folder), recipe, details, [], tensors)
 
 
 def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple[Path, dict[str, Any]]:

@@ -10,16 +10,13 @@ another draw.
 """
 
 import contextlib
-import hashlib
-import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -28,47 +25,60 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xlgrid.base.arrays import Ints
-from xlgrid.base.files import whole, write_text
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
-from xlgrid.training import schedule
+from xlgrid.training import schedule, state
 from xlgrid.training.recipe import Recipe, Training
+from xlgrid.training.results import fingerprint, write_results, write_tensors
+from xlgrid.training.state import say
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-STATE = "state.pt"
+# The attributes of a `Loop` that a step changes, besides the weights and the optimiser.
+PROGRESS = ("step", "limit", "seconds", "losses", "curve", "best", "best_step", "best_score")
 
 
 class Stopped(Exception):
     """A signal asked the process to end."""
 
 
-def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path], folder: str | Path) -> None:
-    """Train one run; write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`, and on the way `step{n}.safetensors`
-    for each of the recipe's snapshots: what delta.safetensors has, as of step n.
+def train(
+    recipe: Recipe,
+    encoder: str | Path,
+    train: Sequence[Path],
+    dev: Sequence[Path],
+    folder: str | Path,
+    start: Path | None = None,
+    first: Path | None = None,
+) -> None:
+    """Train one run. Write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`, and during training
+    `step{n}.safetensors` for each of the recipe's snapshots: the weights of delta.safetensors as they are after step n.
 
     Args:
-        encoder: folder of the pretrained encoder.
-        train, dev: tokens files of the source, one per part of a mix, in the same order.
-        folder: the run's folder; `state.pt` in it is where an interrupted run of the same recipe goes on.
+        encoder: the folder of the pretrained encoder.
+        train, dev: the tokens files of the source, one for each part of a mix, in the same order.
+        folder: the run's folder. An interrupted run of the same recipe goes on from `state.pt` in it.
+        start: the folder of the run on text that the recipe's `start` names.
+        first: the folder of the run of the task that the recipe's `first` names.
 
     Raises:
-        FileNotFoundError, ValueError: an input is missing, damaged or does not fit, or memory runs out even one
-            example at a time.
+        FileNotFoundError: an input is missing.
+        ValueError: an input is damaged or does not fit, the recipe names a run to begin with that is not given, or memory
+            runs out even one example at a time.
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
-    loop = Loop(recipe, Path(encoder), train, dev, Path(folder))
+    loop = Loop(recipe, Path(encoder), train, dev, Path(folder), start, first)
     with _signals() as stop:
         try:
             loop.go(stop)
         except Stopped:
             loop.save()
-            _say(
+            say(
                 f"stopped by {stop[0].name} before step {loop.step + 1} of {loop.steps}; the same command goes on there"
             )
             raise SystemExit(os.EX_TEMPFAIL) from None
@@ -78,15 +88,35 @@ def train(recipe: Recipe, encoder: str | Path, train: list[Path], dev: list[Path
 class Loop:
     """A run in progress. What `save` writes changes from step to step; all else follows from the recipe."""
 
-    def __init__(self, recipe: Recipe, encoder: Path, train: list[Path], dev: list[Path], folder: Path) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        encoder: Path,
+        train: Sequence[Path],
+        dev: Sequence[Path],
+        folder: Path,
+        start: Path | None = None,
+        first: Path | None = None,
+    ) -> None:
         import torch
 
         self.began = time.monotonic()
         self.recipe, self.settings, self.folder = recipe, recipe.training, folder
-        # The recipe has names of encoder and task only: these are what they stood for.
-        texts, first = deltas.start_folders(recipe), deltas.first_folders(recipe)
-        begins = [path / deltas.DELTA for path in (*texts, *first)]
-        self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begins])
+        text = recipe.start.of_run(recipe.source) if recipe.start else None
+        for option, name, run in (("start", text, start), ("first", recipe.first, first)):
+            if (name is None) != (run is None):
+                raise ValueError(
+                    f"the recipe {'begins' if name else 'does not begin'} with {f'the run of {name}' if name else 'a run'} as "
+                    f"its `{option}`, and {f'{run} is' if run else 'none is'} given: {'add' if name else 'leave out'} --{option}"
+                )
+        self.begun_with = {
+            "encoder": str(encoder),
+            "start": None if start is None else str(start),
+            "first": None if first is None else str(first),
+        }
+        # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
+        begun = [run / deltas.DELTA for run in (start, first) if run]
+        self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begun])
         codes = recipe.source.parts
         self.train, self.dev = (
             batches.mix(
@@ -112,8 +142,10 @@ class Loop:
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, encoder)
         self.method.install(self.model)
-        deltas.load_start(texts, self.model, self.method)
-        deltas.load_first(first, self.model, self.method)
+        if start:
+            deltas.load_text_run(start, self.model, self.method)
+        if first:
+            deltas.load_run(first, self.model, self.method)
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
@@ -216,7 +248,7 @@ class Loop:
                 problem = str(error)
             self.optimiser.zero_grad(set_to_none=True)
             self.limit = prediction.halved(self.limit or sys.maxsize, self.train.lengths, parts, problem)
-            _say(
+            say(
                 f"out of memory at step {self.step + 1} of {self.steps}: the same batch again, and all later ones, "
                 f"{self.limit} tokens at once"
             )
@@ -262,7 +294,7 @@ class Loop:
         if first or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
             self.best_step, self.best_score = line["step"], line["score"]
             self.best = self.trained()
-        _say(
+        say(
             f"step {self.step}/{self.steps}  loss {line['loss']:.4f}  dev {line['score']:.2f}  "
             f"({self.settings.keep} {self.best_score:.2f} at {self.best_step})  {line['seconds']:.0f} s"
         )
@@ -277,72 +309,37 @@ class Loop:
 
     def save(self) -> None:
         """Write the state, atomically."""
-        import torch
-
-        state = {
-            "digest": self.recipe.digest(),
-            "inputs": self.inputs,
-            "step": self.step,
-            "limit": self.limit,
+        values = {name: getattr(self, name) for name in PROGRESS}
+        changing = {
             "seconds": self.elapsed(),
-            "losses": self.losses,
-            "curve": self.curve,
             "weights": {name: parameter.detach() for name, parameter in self.weights.items()},
             "optimiser": self.optimiser.state_dict(),
-            "best": self.best,
-            "best_step": self.best_step,
-            "best_score": self.best_score,
         }
-        # Through a file of Python's, whose errors say what the disk said.
-        with whole(self.folder / STATE) as aside, aside.open("wb") as file:
-            torch.save(state, file)
+        state.write(self.folder, self.recipe.digest(), self.inputs, values | changing)
 
     def resume(self) -> None:
-        """Take up the state in the folder, if it is whole and of this recipe; otherwise remove an earlier training's snapshots."""
-        if not self.taken_up():
-            for old in self.folder.glob("step*.safetensors"):
-                old.unlink()
-
-    def taken_up(self) -> bool:
-        """Whether there is a state to go on from, which is then taken up."""
+        """Continue from the state in the folder, if it is whole and of this recipe; otherwise remove the snapshots of an
+        earlier training."""
         import torch
 
-        path = self.folder / STATE
-        # A process killed while writing leaves its file behind.
-        for left in (*self.folder.glob(f".{path.stem}.*{path.suffix}"), *self.folder.glob(".step*.safetensors")):
-            left.unlink(missing_ok=True)
-        if not path.exists():
-            return False
-        try:
-            state = torch.load(path, map_location=self.device, weights_only=True)
-            digest, inputs = state["digest"], state["inputs"]
-        except Exception as error:
-            _say(f"warning: {path} is truncated or damaged ({type(error).__name__}): training starts over")
-            return False
-        if digest != self.recipe.digest():
-            _say(f"note: {path} belongs to another recipe ({digest}): training starts over")
-            return False
-        if inputs != self.inputs:
-            _say(f"note: the encoder or the data have changed since {path} was written: training starts over")
-            return False
-        passed = [deltas.snapshot_path(self.folder, n) for n in self.settings.snapshots if n < state["step"]]
-        if lost := [file for file in passed if not file.exists()]:
-            _say(f"note: {lost[0]} is gone, which only training can make: it starts over")
-            return False
+        saved = state.read(self.folder, self.recipe.digest(), self.inputs, self.settings.snapshots, self.device)
+        if saved is None:
+            for snapshot in self.folder.glob("step*.safetensors"):
+                snapshot.unlink()
+            return
         with torch.no_grad():
             for name, parameter in self.weights.items():
-                parameter.copy_(state["weights"][name])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.best = {name: tensor.cpu() for name, tensor in state["best"].items()}
-        self.step, self.limit, self.seconds = state["step"], state["limit"], state["seconds"]
-        self.losses, self.curve = state["losses"], state["curve"]
-        self.best_step, self.best_score = state["best_step"], state["best_score"]
-        _say(f"resumes after step {self.step} of {self.steps}")
-        return True
+                parameter.copy_(saved["weights"][name])
+        self.optimiser.load_state_dict(saved["optimiser"])
+        for name in PROGRESS:
+            setattr(self, name, saved[name])
+        self.best = {name: tensor.cpu() for name, tensor in self.best.items()}
+        say(f"resumes after step {self.step} of {self.steps}")
 
     def finish(self) -> None:
         """Write the results and remove the state."""
-        told = {
+        details = {
+            **self.begun_with,
             "inputs": self.inputs,
             "labels": list(self.train.label_names),
             # Of the weights that are kept, be they the best or the last.
@@ -361,44 +358,8 @@ class Loop:
             **prediction.circumstances(self.device),
             "seconds": round(self.elapsed(), 3),
         }
-        write_results(self.folder, self.recipe, told, self.curve, self.best)
-        (self.folder / STATE).unlink(missing_ok=True)
-
-
-def write_results(
-    folder: Path,
-    recipe: Recipe,
-    told: dict[str, Any],
-    curve: list[dict[str, float]],
-    tensors: dict[str, "torch.Tensor"],
-) -> None:
-    """Write `curve.jsonl`, `run.json` and `delta.safetensors` of a run.
-
-    Args:
-        told: what run.json says besides the recipe and the commit of this code.
-    """
-    record = {"recipe": recipe.model_dump(mode="json"), "digest": recipe.digest(), **told, "commit": _commit()}
-    write_text(folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in curve))
-    write_text(folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-    write_tensors(folder / deltas.DELTA, recipe, tensors)
-
-
-def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]) -> None:
-    """Write tensors with the digest of the recipe, atomically."""
-    from safetensors.torch import save
-
-    with whole(path) as aside:
-        aside.write_bytes(save(tensors, metadata={"digest": recipe.digest()}))
-
-
-def fingerprint(paths: Iterable[Path]) -> str:
-    """Sixteen hexadecimal digits that differ when the contents of any file do; missing files, which are told later, do not count."""
-    found = hashlib.sha256()
-    for path in paths:
-        if path.is_file():
-            with path.open("rb") as file:
-                found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()[:16]
+        write_results(self.folder, self.recipe, details, self.curve, self.best)
+        (self.folder / state.STATE).unlink(missing_ok=True)
 
 
 def learning_rate(settings: Training, step: int, steps: int) -> float:
@@ -424,20 +385,3 @@ def _signals() -> Iterator[list[signal.Signals]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _commit() -> str | None:
-    """The commit of this code, with `-dirty` where it was changed since; None outside a checkout."""
-    here = Path(__file__)
-    tracked = ["git", "ls-files", "--error-unmatch", here.name]
-    name = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        subprocess.run(tracked, cwd=here.parent, check=True, capture_output=True, timeout=10)
-        found = subprocess.run(name, cwd=here.parent, check=True, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return found.stdout.strip()

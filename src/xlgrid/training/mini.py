@@ -10,7 +10,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 
 from xlgrid.base.settings import Strict
 from xlgrid.data.encoders import whole_folder, write_json
-from xlgrid.data.sources import read_text
+from xlgrid.data.formats import read_text
 from xlgrid.data.vocabulary import Kind, specials, tokenizer_config, train_tokenizer
 from xlgrid.heads.mlm import MASKED, language_head
 from xlgrid.training.schedule import POOL

@@ -89,7 +89,7 @@ class Start(Strict):
     at: Literal["both", "source", "target"] = Field(
         "both",
         description="both: a run begins with its source's, and a cell speaks through its target's, of which it takes what "
-        "`Method.swaps` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
+        "`Method.is_language_specific` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
         "begins with the target's",
     )
     seed: Seed = 1
@@ -118,6 +118,16 @@ class Start(Strict):
                 f"`at: target` makes a run for each target, which begins with its own: leave out `{given}`"
             )
         return self
+
+    def of_run(self, source: Source) -> Source | None:
+        """The source of the run on text with which a run on `source` begins; None if it begins with none.
+
+        Raises:
+            ValueError: there are several.
+        """
+        if self.at == "target":
+            return Source(source.for_target) if source.for_target else None
+        return self.of_source(source.data)
 
     def of_source(self, source: Source) -> Source | None:
         """What the text run was trained on that runs on `source` begin with; None if `source` has no such pair.

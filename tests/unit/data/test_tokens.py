@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
-from xlgrid.data.sources import make_data, make_meanings
+from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.data.tokenize_text import tokenize_text

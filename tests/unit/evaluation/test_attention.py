@@ -14,8 +14,7 @@ from tokenizers.models import WordLevel
 from transformers import BertConfig, BertModel
 
 from xlgrid.data import batches
-from xlgrid.evaluation import attention
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.evaluation import attention, trained
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.methods import make
 from xlgrid.training.loop import train
@@ -111,7 +110,7 @@ def of_example(folder: Path, method: str, target: str, row: int) -> np.ndarray:
     """Attention weights of the last layer on one example alone, H × L × L."""
     base = make(METHODS[method], {})
     data = batches.read(folder / f"{target}.arrow", target)
-    model = evaluate.speaking(folder / method, folder / "encoder", data, target).eval()
+    model = trained.model_of(trained.read(folder / method), folder / "encoder", data).eval()
     return attention.last_layer(model, base, data, np.array([row]), True)[0].numpy().astype(float)
 
 
@@ -123,7 +122,7 @@ def js(first: np.ndarray, second: np.ndarray, context: int) -> float:
 
 def test_the_last_layer_is_what_the_model_itself_tells(folder: Path) -> None:
     data = batches.read(folder / "en-fr.arrow", "en-fr")
-    model: Any = evaluate.speaking(folder / "full-ft", folder / "encoder", data, "en-fr").eval()
+    model: Any = trained.model_of(trained.read(folder / "full-ft"), folder / "encoder", data).eval()
     chosen = np.arange(len(data))
     found = attention.last_layer(model, make("full-ft", {}), data, chosen, True)
     model.set_attn_implementation("eager")

@@ -16,9 +16,10 @@ from test_batches import write
 from transformers import ElectraConfig, XLMRobertaConfig, XLMRobertaModel
 
 from xlgrid.data import batches
-from xlgrid.evaluation import cell as module
+from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.heads import HEADS
+from xlgrid.languages.sources import Target
 from xlgrid.models import load
 from xlgrid.results import records
 from xlgrid.training.loop import train
@@ -73,7 +74,7 @@ def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none
     loads = []
     load_model = load.load_model
     monkeypatch.setattr(load, "load_model", lambda *args: loads.append(args) or load_model(*args))
-    module.preload(made["encoder"], batches.read(made["tokens"]))
+    trained.preload(made["encoder"], batches.read(made["tokens"]))
     outcomes = []
     for name in ("first", "second"):
         evaluate(**made, out=tmp_path / name)
@@ -85,7 +86,7 @@ def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none
 def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
     made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module.preload(made["encoder"], batches.read(made["tokens"]))
+    trained.preload(made["encoder"], batches.read(made["tokens"]))
     (made["encoder"] / "model.safetensors").touch()
     loads = []
     load_model = load.load_model
@@ -163,6 +164,7 @@ print([name for name in {HEAVY} if name in sys.modules])
     assert done.stdout.strip() == "[]"
 
 
+START = {"task": "mlm", "method": "text"}
 QUERY = "roberta.encoder.layer.0.attention.self.query.cross"
 
 
@@ -172,53 +174,63 @@ def spoken(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "qcross", "start": {"task": "mlm", "method": "query"}, "training": training})
+    recipe = Recipe.model_validate({**names, "base": "qcross", "start": START, "training": training})
     shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
-    for place, number in {"en/seed1/delta": 1, "fr/seed1/delta": 2, "fr/seed1/step10": 3, "en/seed1/step10": 4}.items():
-        path = tmp_path / f"results/s/runs/mlm/e/query/{place}.safetensors"
+    for place, number in {"en/delta": 1, "fr/delta": 2, "fr/step10": 3, "en/step10": 4}.items():
+        path = tmp_path / f"text/{place}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.with_name("run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": []}))
+        write_record(path.parent)
         save_file({name: torch.full(size, float(number)) for name, size in shape.items()}, path, {"digest": "d"})
-    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
+    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run", Path("text/en"))
     return made | {"run": tmp_path / "run"}
 
 
+def write_record(folder: Path, digest: str = "d", start: str | None = None) -> None:
+    """The run.json of a run on text in the language that the folder is named by."""
+    record = {"recipe": {"source": folder.name}, "digest": digest, "labels": [], "start": start}
+    (folder / "run.json").write_text(json.dumps(record))
+
+
 def heard(spoken: dict[str, Any], target: str) -> float:
-    model = module.speaking(spoken["run"], spoken["encoder"], batches.read(spoken["tokens"]), target)
+    parsed = Target(target)
+    tokens, text_run = batches.read(spoken["tokens"]), Path(f"text/{parsed.data}")
+    model = trained.model_of(trained.read(spoken["run"]), spoken["encoder"], tokens, text_run, parsed.step)
     return float(dict(model.named_parameters())[f"{QUERY}.weight"].detach().mean())
 
 
 def test_a_cell_speaks_through_its_target_as_of_the_step_it_names(spoken: dict[str, Any], tmp_path: Path) -> None:
     assert heard(spoken, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
     assert [heard(spoken, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
-    evaluate(**{**spoken, "target": "fr@10"}, out=tmp_path / "cell.json")
+    evaluate(**{**spoken, "target": "fr@10"}, out=tmp_path / "cell.json", text_run=Path("text/fr"))
     cell = records.read_cell(tmp_path / "cell.json")
-    assert (cell["target"], cell["speaks"]) == ("fr@10", ["results/s/runs/mlm/e/query/fr/seed1/step10.safetensors"])
+    assert (cell["target"], cell["speaks"]) == ("fr@10", ["text/fr/step10.safetensors"])
 
 
 def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(spoken: dict[str, Any]) -> None:
-    folder = Path("results/s/runs/mlm/e/query/fr/seed1")
+    folder = Path("text/fr")
     with pytest.raises(FileNotFoundError, match=f"snapshots of the steps: 10.* delete {folder}"):
         heard(spoken, "fr@20")
-    (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "other", "labels": []}))
+    write_record(folder, digest="other")
     with pytest.raises(ValueError, match=f"of recipe d, the run.json beside it of other: delete {folder}"):
         heard(spoken, "fr@10")
 
 
-def test_what_a_method_does_not_swap_stays_that_of_the_source(
+def test_what_is_not_language_specific_stays_that_of_the_source(
     made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = "roberta.encoder.layer.0.attention.self.value.weight"
     for number, code in enumerate(("en", "fr")):
-        folder = tmp_path / f"results/s/runs/mlm/e/mlm/{code}/seed1"
+        folder = tmp_path / "text" / code
         folder.mkdir(parents=True)
+        write_record(folder)
         save_file({name: torch.full((16, 16), float(number))}, folder / "delta.safetensors", {"digest": "d"})
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": {"task": "mlm", "method": "mlm"}, "training": training})
-    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run")
-    model = module.speaking(tmp_path / "run", made["encoder"], batches.read(made["tokens"]), "fr")
+    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": START, "training": training})
+    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run", Path("text/en"))
+    tokens = batches.read(made["tokens"])
+    model = trained.model_of(trained.read(tmp_path / "run"), made["encoder"], tokens, Path("text/fr"))
     assert (dict(model.named_parameters())[name] == 0).all()
 
 
@@ -233,6 +245,6 @@ def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
     spoken: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], said: str
 ) -> None:
     tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
-    save_file(tensors, tmp_path / "results/s/runs/mlm/e/query/fr/seed1/delta.safetensors", {"digest": "d"})
+    save_file(tensors, tmp_path / "text/fr/delta.safetensors", {"digest": "d"})
     with pytest.raises(ValueError, match=said):
         heard(spoken, "fr")

@@ -11,9 +11,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from test_batches import write
-from test_methods import IDS, SIZE, logits, model_of
+from test_methods import IDS, SIZE, logits, model_of, write_run
 from transformers import (
     AutoConfig,
     BertConfig,
@@ -23,7 +23,9 @@ from transformers import (
     XLMRobertaForTokenClassification,
 )
 
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.data import batches
+from xlgrid.evaluation import trained
+from xlgrid.evaluation.cell import evaluate
 from xlgrid.heads import HEADS
 from xlgrid.heads.mlm import language_head
 from xlgrid.methods import make
@@ -269,9 +271,15 @@ def test_of_a_task_only_its_adapters_and_its_head_are_kept(kind: str) -> None:
 def test_what_a_language_swaps_is_all_that_its_text_has_trained_but_the_head() -> None:
     model, method = adapted("xlmr-mlm", tune="language"), make("madx", {"tune": "language"})
     trained = {name for name, _ in model.named_parameters() if method.trains(name)}
-    assert {name for name in trained if method.swaps(name)} == {n for n in trained if not n.startswith("lm_head.")}
+    assert {name for name in trained if method.is_language_specific(name)} == {
+        n for n in trained if not n.startswith("lm_head.")
+    }
     task = adapted("xlmr-token")
-    assert not [name for name, _ in task.named_parameters() if make("madx", {}).trains(name) and method.swaps(name)]
+    assert not [
+        name
+        for name, _ in task.named_parameters()
+        if make("madx", {}).trains(name) and method.is_language_specific(name)
+    ]
 
 
 def shape_of(encoder: str) -> Any:
@@ -333,9 +341,9 @@ def test_the_last_layer_is_the_encoders_own_where_it_is_left_out() -> None:
 def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict[str, Any], tmp_path: Path) -> None:
     speaker, method = adapted("bert-mlm", tune="language", **text), make("madx", {"tune": "language", **text})
     kept = {name: p.detach().clone() for name, p in deltas.kept(speaker, method).items()}
-    save_file(kept, tmp_path / "delta.safetensors")
+    write_run(tmp_path, kept)
     model = adapted("bert-token", leave_out_last=True)
-    deltas.load_start([tmp_path], model, make("madx", {"leave_out_last": True}))
+    deltas.load_text_run(tmp_path, model, make("madx", {"leave_out_last": True}))
     first = "encoder.layer.0.output.LayerNorm.language.up.weight"
     assert torch.equal(model.base_model.get_parameter(first), speaker.base_model.get_parameter(first))
 
@@ -371,7 +379,7 @@ STUDY = """
 title: a study
 languages: [en, qu]
 encoders: {mini: {mini: {languages: [en]}}}
-tasks: {rt: {kind: ruletaker}}
+tasks: {mlm: {kind: mlm}, rt: {kind: ruletaker}}
 methods:
   adapter: {base: madx, options: {tune: language}}
   whole: {base: full-ft}
@@ -385,7 +393,10 @@ grids: {main: {task: [rt], encoder: [mini], method: [tested], source: [en], targ
     [
         ("{base: madx}", r"methods.tested: its language and invertible adapters would stay as they are drawn"),
         ("{base: madx, options: {language: false}}", r"its invertible adapters would stay as they are drawn"),
-        ("{base: madx, start: {task: mlm, method: whole, pairs: [en, qu]}}", r"give it a `start` whose method is of base madx"),
+        (
+            "{base: madx, start: {task: mlm, method: whole, pairs: [en, qu]}}",
+            r"give it a `start` whose method is of base madx",
+        ),
         (
             "{base: madx, options: {invertible: false}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
             r"option invertible is False here and True in the method that it starts with",
@@ -479,11 +490,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             }
             asked = Recipe.model_validate({**names, **text, "training": training})
             read = [write(root / f"{source}.arrow", ids[source], "mlm")]
-            train(asked, "encoder", read, read, f"results/s/runs/mlm/e/adapter/{source}/seed1")
+            train(asked, "encoder", read, read, f"text/{source}")
         task = {"task": "t", "kind": "wikiann", "method": "madx", "source": "en"}
-        start = {"method": "adapter", "pairs": ["en", "qu"]}
+        start = {"task": "mlm", "method": "adapter", "pairs": ["en", "qu"]}
         asked = Recipe.model_validate({**names, **task, "training": training, "start": start})
-        train(asked, "encoder", [tokens], [tokens], "results/s/runs/t/e/madx/en/seed1")
+        train(asked, "encoder", [tokens], [tokens], "run", Path("text/en"))
     return root
 
 
@@ -492,7 +503,7 @@ def cell(root: Path, target: str) -> Any:
     out = root / f"{target}.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
-        evaluate.evaluate("results/s/runs/t/e/madx/en/seed1", "encoder", "token.arrow", target, out)
+        evaluate("run", "encoder", "token.arrow", target, out, Path(f"text/{target}"))
     return json.loads(out.read_text())
 
 
@@ -529,10 +540,10 @@ def test_a_cell_speaks_with_its_targets_adapters_and_the_runs_task_adapters(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(made)
-    data = evaluate.batches.read("token.arrow", "qu")
-    model = evaluate.speaking("results/s/runs/t/e/madx/en/seed1", "encoder", data, "qu")
-    run = load_file("results/s/runs/t/e/madx/en/seed1/delta.safetensors")
-    text = load_file("results/s/runs/mlm/e/adapter/qu/seed1/delta.safetensors")
+    data = batches.read("token.arrow", "qu")
+    model = trained.model_of(trained.read("run"), "encoder", data, Path("text/qu"))
+    run = load_file("run/delta.safetensors")
+    text = load_file("text/qu/delta.safetensors")
     assert len(text) == 2 * 4 + 2 * 4 and len(run) == 2 * 4 + 2
     for name, tensor in {**run, **text}.items():
         assert torch.equal(model.get_parameter(name), tensor), name
@@ -540,8 +551,8 @@ def test_a_cell_speaks_with_its_targets_adapters_and_the_runs_task_adapters(
 
 def test_a_run_keeps_a_few_tensors_only_and_counts_them(made: Path) -> None:
     # The language model's own layer, its norm and its bias train, and are thrown away.
-    for name, thrown_away in (("mlm/e/adapter/en", 16 * 16 + 16 + 2 * 16 + 50), ("t/e/madx/en", 0)):
-        folder = made / f"results/s/runs/{name}/seed1"
+    for name, thrown_away in (("text/en", 16 * 16 + 16 + 2 * 16 + 50), ("run", 0)):
+        folder = made / name
         kept = load_file(folder / "delta.safetensors")
         counts = json.loads((folder / "run.json").read_text())["parameters"]
         assert counts["trained"] - thrown_away == sum(tensor.numel() for tensor in kept.values()) < counts["total"] / 2

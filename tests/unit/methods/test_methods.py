@@ -1,5 +1,6 @@
 """The contract that every method keeps, on every kind of model."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from transformers import (
 
 from xlgrid.base.arrays import Segments
 from xlgrid.methods import METHODS, Method, make
-from xlgrid.models.deltas import kept, load_start
+from xlgrid.models.deltas import kept, load_text_run
 
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 MODELS = {
@@ -53,6 +54,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 pytestmark = [pytest.mark.parametrize("base", [*METHODS, *OPTIONS]), pytest.mark.parametrize("kind", MODELS)]
+
+
+def write_run(folder: Path, weights: dict[str, torch.Tensor]) -> None:
+    """Write a run on text that began with none."""
+    save_file(weights, folder / "delta.safetensors", {"digest": "d"})
+    (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
 
 
 def model_of(kind: str, seed: int = 3) -> Any:
@@ -130,9 +137,9 @@ def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
     speaker, method = model_of(f"{kind.partition('-')[0]}-mlm", seed=5), made(base)
     method.install(speaker)
     saved = {name: p.detach().clone() for name, p in kept(speaker, method).items()}
-    save_file(saved, tmp_path / "delta.safetensors")
+    write_run(tmp_path, saved)
     model, _ = installed(base, kind)
-    load_start([tmp_path], model, method)
+    load_text_run(tmp_path, model, method)
     there = dict(model.base_model.named_parameters())
     for name, parameter in speaker.base_model.named_parameters():
         if method.trains(f"{speaker.base_model_prefix}.{name}"):

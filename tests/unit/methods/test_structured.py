@@ -281,7 +281,7 @@ def test_evaluation_is_strict_and_dropout_is_for_training() -> None:
 @pytest.mark.parametrize(("swap", "names"), [("weight", {"weight"}), ("weight+bias", {"weight", "bias"})])
 def test_a_target_brings_its_own_cross_query_with_its_bias_where_asked(kind: str, swap: str, names: set[str]) -> None:
     method = make("qcross", {"swap": swap})
-    found = [name for name, _ in model_of(kind).named_parameters() if method.swaps(name)]
+    found = [name for name, _ in model_of(kind).named_parameters() if method.is_language_specific(name)]
     assert found and len(found) == len(names) * SIZE["num_hidden_layers"]
     assert {name.partition(".query.cross.")[2] for name in found} == names
 

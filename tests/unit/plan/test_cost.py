@@ -23,7 +23,7 @@ from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
 from xlgrid.plan.load import load_plan
 from xlgrid.report import cost
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry
+from xlgrid.study.schema import ImportedAdapters, TrainingEntry
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
 

@@ -464,7 +464,9 @@ def test_claims_that_cannot_be_judged_are_told_and_keep_nothing_from_the_rest() 
 
 
 def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text() -> None:
-    text = STUDY.replace("ner: {kind: wikiann}", "ner: {kind: wikiann, start: first}, first: {kind: wikiann}, mlm: {kind: mlm}")
+    text = STUDY.replace(
+        "ner: {kind: wikiann}", "ner: {kind: wikiann, start: first}, first: {kind: wikiann}, mlm: {kind: mlm}"
+    )
     text = text.replace("full-ft: {}", "mlm: {base: full-ft}, full-ft: {start: {task: mlm, method: mlm, at: target}}")
     study = load_study(write("studies/tiny.yaml", text))
     planned = cells(study)

@@ -284,50 +284,44 @@ def test_a_snapshot_after_the_end_is_refused(encoder: Path, tokens: Path, tmp_pa
 
 def staged(folder: Path, task: str, first: str | None, **changes: Any) -> tuple[Recipe, Path]:
     """The recipe of a task, whose runs begin with those of task `first`, and the folder of its run."""
-    made = {**recipe(steps=4, evaluations=1, **changes).model_dump(), "task": task, "first": first}
-    return Recipe.model_validate(made), folder / f"results/s/runs/{task}/e/m/en/seed1"
+    fields = {**recipe(steps=4, evaluations=1, **changes).model_dump(), "task": task, "first": first}
+    return Recipe.model_validate(fields), folder / task
 
 
-def test_a_second_stage_begins_with_all_that_the_first_ended_with(
-    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_second_stage_begins_with_all_that_the_first_ended_with(encoder: Path, tokens: Path, tmp_path: Path) -> None:
     one, folder = staged(tmp_path, "siqa", None)
     train(one, encoder, [tokens], [tokens], folder)
     two, second = staged(tmp_path, "copa", "siqa")
-    loop = Loop(two, encoder, [tokens], [tokens], second)
+    loop = Loop(two, encoder, [tokens], [tokens], second, first=folder)
     stored = load_file(folder / "delta.safetensors")
     assert "classifier.weight" in stored
     assert all(torch.equal(p, stored[name]) for name, p in deltas.kept(loop.model, loop.method).items())
 
 
 def test_a_second_stage_starts_over_when_the_first_has_changed(
-    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     two, second = staged(tmp_path, "copa", "siqa")
     for changes in ({}, {"lr": 1e-2}):
         one, folder = staged(tmp_path, "siqa", None, **changes)
         train(one, encoder, [tokens], [tokens], folder)
-        Loop(two, encoder, [tokens], [tokens], second).save()
+        Loop(two, encoder, [tokens], [tokens], second, first=folder).save()
     assert "have changed since" in capfd.readouterr().err
 
 
-def test_the_first_stage_comes_after_the_text(
-    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a method trains is the first stage's, all else the text's."""
-    monkeypatch.chdir(tmp_path)
+def test_the_first_stage_comes_after_the_text(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    """The parameters that a method trains are those of the first stage, all others those of the run on text."""
     query = "bert.encoder.layer.0.attention.self.query"
     spoken = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
-    texts = tmp_path / "results/s/runs/mlm/e/mlm/en/seed1"
-    texts.mkdir(parents=True)
-    save_file(spoken, texts / "delta.safetensors")
+    text = tmp_path / "text"
+    text.mkdir()
+    save_file(spoken, text / "delta.safetensors", {"digest": "d"})
+    (text / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
     biases = {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}}
     one, folder = staged(tmp_path, "siqa", None)
-    train(Recipe.model_validate(one.model_dump() | biases), encoder, [tokens], [tokens], folder)
+    train(Recipe.model_validate(one.model_dump() | biases), encoder, [tokens], [tokens], folder, text)
     two, second = staged(tmp_path, "copa", "siqa")
-    loop = Loop(Recipe.model_validate(two.model_dump() | biases), encoder, [tokens], [tokens], second)
+    loop = Loop(Recipe.model_validate(two.model_dump() | biases), encoder, [tokens], [tokens], second, text, folder)
     stored = load_file(folder / "delta.safetensors")
     now = dict(loop.model.named_parameters())
     assert torch.equal(now[f"{query}.weight"], spoken[f"{query}.weight"]) and f"{query}.weight" not in stored

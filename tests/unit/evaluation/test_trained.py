@@ -10,7 +10,7 @@ from test_batches import write
 from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.data import batches
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.evaluation import trained
 from xlgrid.heads import HEADS
 from xlgrid.methods import METHODS, Method, make
 from xlgrid.models import prediction
@@ -26,13 +26,13 @@ SWAPPING: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "madx without the invertible": ({"invertible": False}, {"tune": "language", "invertible": False}),
     "madx without the last layer": ({"leave_out_last": True}, {"tune": "language"}),
 }
-RUN = "results/s/runs/t/e/m/en-fr/seed1"
+RUN, TEXT = "run", "text/%s"
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_every_method_that_swaps_is_tried() -> None:
-    swapping = {base for base, kind in METHODS.items() if kind.swaps is not Method.swaps}
+    swapping = {base for base, kind in METHODS.items() if kind.is_language_specific is not Method.is_language_specific}
     assert swapping == {name.split()[0] for name in SWAPPING}
 
 
@@ -52,17 +52,18 @@ def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     for pair in ("en-fr", "en-de"):
         tokens = [write(Path(f"{pair}.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "mlm")]
         asked = names | {"task": "mlm", "kind": "mlm", "method": "text", "source": pair, "options": text}
-        train(Recipe.model_validate(asked), "encoder", tokens, tokens, f"results/s/runs/mlm/e/text/{pair}/seed1")
+        train(Recipe.model_validate(asked), "encoder", tokens, tokens, TEXT % pair)
     tokens = [write(Path("task.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "token")]
     asked = names | {"task": "t", "kind": "wikiann", "method": "m", "source": "en-fr", "options": options}
-    train(Recipe.model_validate(asked | {"start": {"task": "mlm", "method": "text"}}), "encoder", tokens, tokens, RUN)
+    started = Recipe.model_validate(asked | {"start": {"task": "mlm", "method": "text"}})
+    train(started, "encoder", tokens, tokens, RUN, Path(TEXT % "en-fr"))
     return make(base, options)
 
 
 def heard(method: Method, target: str) -> torch.Tensor:
     """What an evaluation computes that speaks through `target`; the data are the same for all."""
     data = batches.read("task.arrow", target)
-    model = evaluate.speaking(RUN, "encoder", data, target).eval()
+    model = trained.model_of(trained.read(RUN), "encoder", data, Path(TEXT % target)).eval()
     chosen = np.arange(len(data))
     head = HEADS[data.head]
     batch = head.collate(data, chosen, True, model.device)

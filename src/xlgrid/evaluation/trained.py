@@ -1,0 +1,107 @@
+"""The model of a run, as evaluation needs it: with the language-specific parameters of a target."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xlgrid.heads import HEADS
+from xlgrid.heads.tokens import Tokens
+from xlgrid.languages.sources import Source
+from xlgrid.methods import Method, make
+from xlgrid.models import deltas, load
+from xlgrid.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# At most one model that is ready for the next evaluation, by what it was loaded from.
+_ready: dict[tuple[Any, ...], "PreTrainedModel"] = {}
+
+
+class TrainedRun(NamedTuple):
+    """A finished run.
+
+    Attributes:
+        folder: the folder of the run.
+        record: its `run.json`.
+        recipe: the recipe in the record.
+        method: the method of the recipe.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+    recipe: Recipe
+    method: Method
+
+
+def read(folder: str | Path) -> TrainedRun:
+    """The run in a folder.
+
+    Raises:
+        FileNotFoundError: there is no `run.json`.
+        ValueError: `run.json` is damaged.
+    """
+    record = deltas.read_run(folder)
+    recipe = Recipe.model_validate(record["recipe"])
+    return TrainedRun(Path(folder), record, recipe, make(recipe.base, recipe.options))
+
+
+def model_of(
+    run: TrainedRun, encoder: str | Path, tokens: Tokens, text_run: Path | None = None, step: int | None = None
+) -> "PreTrainedModel":
+    """The model of a run with the language-specific parameters of a target (`Method.is_language_specific`).
+
+    Args:
+        encoder: the folder of the run's encoder.
+        tokens: the tokens of the target, or tokens with the same head and labels.
+        text_run: the folder of the target's run on text, from which these parameters come; None: they stay as the method
+            installs them. If the run itself began with this run on text, they are those of the run.
+        step: the step of the run on text from whose snapshot they are; None: its end.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file is damaged, or does not fit the encoder.
+    """
+    method, start = run.method, deltas.start_of(run.folder, run.record) if run.recipe.start else None
+    # The run's head replaces the random one.
+    model = _ready.pop(_identity(encoder, tokens), None) or _load(encoder, tokens)
+    method.install(model)
+    exchanged = _resolved(text_run) != _resolved(start) or step is not None
+    if start:
+        deltas.load_text_run(start, model, method, lambda name: not (exchanged and method.is_language_specific(name)))
+    # The run stores everything that the run of its first task had trained.
+    deltas.load_delta(run.folder / deltas.DELTA, model, method, run.record["digest"])
+    if text_run and exchanged:
+        deltas.load_text_run(text_run, model, method, method.is_language_specific, step)
+    return model
+
+
+def text_source(text_run: Path) -> Source:
+    """The source of a run on text, from its `run.json`.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read`.
+    """
+    return Source(deltas.read_run(text_run)["recipe"]["source"])
+
+
+def preload(encoder: str | Path, tokens: Tokens) -> None:
+    """Load the model for the next evaluation in this process, or for one in each of its forks."""
+    identity = _identity(encoder, tokens)
+    if identity not in _ready:
+        _ready.clear()
+        _ready[identity] = _load(encoder, tokens)
+
+
+def _load(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
+    return load.load_model(encoder, HEADS[tokens.head], len(tokens.label_names))
+
+
+def _identity(encoder: str | Path, tokens: Tokens) -> tuple[Any, ...]:
+    weights = Path(encoder) / "model.safetensors"
+    written = weights.stat().st_mtime_ns if weights.is_file() else None
+    return str(encoder), written, tokens.head, tokens.label_names
+
+
+def _resolved(folder: Path | None) -> Path | None:
+    return folder and folder.resolve()
