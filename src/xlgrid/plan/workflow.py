@@ -3,12 +3,11 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from xlgrid.base.names import unknown
-from xlgrid.languages.sources import Source, Target
 from xlgrid.plan.explain import explain, lacking
 from xlgrid.plan.load import Plan, load_plan
 from xlgrid.plan.needs import Inputs, inputs
@@ -16,15 +15,16 @@ from xlgrid.plan.products import Product
 
 # The keys of config.yaml.
 SETTINGS = ("study", "hub_lock")
-# Options of Snakemake whose value is a file that Snakemake writes.
+# Options of Snakemake whose value is a file that Snakemake writes, and those whose value may be `all`.
 _WRITE = ("--report", "--archive")
+_ALL = ("--cores", "-c", "--quiet", "-q")
 # How Snakemake names a job to a process that runs it: rule:wildcard=value,wildcard=value.
 _TARGET_JOB = re.compile(r"\w+:(?:.*,)?study=([^,]+)")
 
 
 def targets(arguments: Sequence[str]) -> list[str]:
     """The files below results/ that the arguments of a Snakemake command ask for, as paths from the working directory."""
-    values = [new for old, new in zip(["", *arguments], arguments, strict=False) if old not in _WRITE]
+    values = [value for option, value in pairwise(["", *arguments]) if option not in _WRITE]
     paths = [os.path.relpath(value) for value in values if "results/" in value and "=" not in value]
     return [path for path in paths if path.startswith("results/") and path.count("/") > 1]
 
@@ -50,8 +50,8 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
     names = dict.fromkeys([*jobs, *(path.split("/")[1] for path in paths)])
     if is_module:
         names = dict.fromkeys(name for name in names if Path(f"studies/{name}.yaml").is_file())
-    asks_default = "all" in arguments or any(f"study={config['study']}" == argument for argument in arguments)
-    if asks_default or not names:
+    asks_all = any(value == "all" and option not in _ALL for option, value in pairwise(["", *arguments]))
+    if asks_all or not names or f"study={config['study']}" in arguments:
         names[config["study"]] = None
     plans = {name: load_plan(f"studies/{name}.yaml") for name in names}
     # The process that started target jobs has checked its targets.
@@ -140,17 +140,16 @@ def exhibits_drawn(plan: Plan, tables: bool, with_published: bool) -> list[str]:
     ]
 
 
-def product(kind: type, wildcards: Any, **fixed: str) -> Product:
+def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
     """The product of a kind that a rule makes.
 
     Args:
         wildcards: of the rule, named as the fields of the kind.
         fixed: the fields that are no wildcards of the rule.
     """
-    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields  # type: ignore[attr-defined]
-    values: dict[str, Any] = {name: fixed[name] if name in fixed else getattr(wildcards, name) for name in names}
-    parsed: dict[str, Callable[[str], Any]] = {"source": Source, "target": Target, "other": Target, "seed": int}
-    made: Product = kind(**{name: parsed[name](text) if name in parsed else text for name, text in values.items()})
+    # Thousands of rules ask this: both kinds of classes name their fields here.
+    values = [fixed[name] if name in fixed else getattr(wildcards, name) for name in kind.__match_args__]
+    made: Product = kind(*values[:-1], int(values[-1])) if issubclass(kind, tuple) else kind(*values)
     return made
 
 

@@ -226,7 +226,7 @@ def exhibits(planned: Mapping[str, Any], folder: str | Path) -> Html:
 
 
 def claims(planned: Mapping[str, Any], folder: str | Path) -> Html | None:
-    """The verdicts of a study's claims, as `verdicts.render_claims` left them in `folder`; nothing for a study without any."""
+    """The verdicts of a study's claims, as `xlgrid.exhibits.claims.render` left them in `folder`; nothing for a study without any."""
     if not planned:
         return None
     table, picture = (Path(folder) / f"claims{suffix}" for suffix in (".html", ".svg"))

@@ -18,8 +18,8 @@ def exhibits(study: "Study") -> Iterator[str]:
         for axis, values in exhibit.named_values.items():
             yield from among(f"exhibits.{name}.select.{axis}", axis, values, known[axis], defined.get(axis, ()))
         yield from (f"exhibits.{name}.{problem}" for problem in exhibit.problems(study, known))
-        if exhibit.is_compared and f"{name}-published" in study.exhibits:
-            yield f"exhibits.{name}-published: the comparison of exhibit {name} has files of this name: choose another"
+        if name.endswith("-published"):
+            yield f"exhibits.{name}: files of such a name compare an exhibit with published numbers: choose another"
     yield from _published(study, known)
 
 

@@ -65,3 +65,33 @@ EARLY = {
     "seed": [1],
     "snapshots": [10, 20],
 }
+
+
+COSTED = """\
+title: Tiny
+languages: [en, fr, de]
+text: {sentences: 1000}
+encoders:
+  tiny: {mini: {kind: bert, languages: [en], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
+tasks:
+  rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}
+  mlm: {kind: mlm}
+methods:
+  full-ft: {}
+  bitfit: {}
+  query: {base: qcross, options: {tune: query, p_mask: 1}}
+  pair: {base: qcross, start: {task: mlm, method: query, pairs: [en-fr, en-de]}}
+training:
+  - set: {epochs: 2, batch_size: 32, evaluations: 4}
+  - {when: {method: bitfit}, set: {epochs: 3, curriculum: [{epochs: 1, max_depth: 0}]}}
+  - {when: {task: mlm}, set: {steps: 100, batch_size: 16, evaluations: 5}}
+grids:
+  one: {task: [rt], encoder: [tiny], method: [full-ft, bitfit], source: [en, en+en-fr], target: [mono], seed: [1, 2]}
+  two: {task: [rt], encoder: [tiny], method: [pair], source: [en+en-fr], target: [en-X, de-en], seed: [1]}
+exhibits:
+  full: {kind: table, title: Full, select: {method: full-ft}, rows: [source], columns: target}
+  biases: {kind: table, title: Biases, select: {method: bitfit, source: en}, rows: [source], columns: target}
+  pairs: {kind: table, title: Pairs, select: {method: pair, target: [en-fr, de-en]}, rows: [source], columns: target}
+  masks: {kind: masks, title: Masks, methods: [pair]}
+  look: {kind: attention, title: Look, select: {method: pair}, targets: [en-fr, en-de]}
+"""

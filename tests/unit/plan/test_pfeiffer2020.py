@@ -9,7 +9,7 @@ import pytest
 from xlgrid.exhibits import Heatmap, Parameters, Table
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import cells, runs
-from xlgrid.plan.load import load_study
+from xlgrid.plan.load import Plan, load_study
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
 from xlgrid.results.identity import Cell
@@ -208,7 +208,7 @@ def test_the_miniature_has_four_of_eight_languages_that_no_encoder_was_trained_o
 
 
 def test_a_run_of_adapters_in_the_miniature_stores_a_few_per_cent_of_its_encoder(mini: Study) -> None:
-    estimate = Estimate(mini, Assumed())
+    estimate = Estimate(Plan(mini), Assumed())
     for run in runs(mini):
         if mini.methods[run.method].base == "madx":
             found = estimate.count(run)

@@ -232,7 +232,10 @@ PAPERS = {"foroutan2023": ["pair-qcross-bias"], "pfeiffer2020": ["madx", "madx",
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
     known = {
-        "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in TASKS["lot"].Options.model_fields)},
+        "tasks": {
+            *TaskEntry.model_fields,
+            *(f"options.{name}" for kind in ("lot", "mlm") for name in TASKS[kind].Options.model_fields),
+        },
         "text": set(TextSettings.model_fields),
         "options": {field.name for method in METHODS.values() for field in fields(method)},
         "start": set(Start.model_fields),

@@ -319,7 +319,9 @@ def test_too_many_requeues_are_a_timeout(grid: Grid) -> None:
         wait("the job runs", partial(has_started, grid, starts), report=grid.report)
         slurm("scancel", "--batch", "--signal=USR2", *grid.tasks())
     assert grid.end(head) != 0, "Snakemake hides that the job never ended"
-    assert "timeout: the task reached its time limit 2 times" in grid.said(), f"the cause is not reported: {grid.said()}"
+    assert "timeout: the task reached its time limit 2 times" in grid.said(), (
+        f"the cause is not reported: {grid.said()}"
+    )
     assert not grid.tasks(), "the task is still in the queue"
 
 
