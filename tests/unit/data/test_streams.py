@@ -44,6 +44,7 @@ def wikipedia(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("settings", "rows"), [({}, 3000), ({"limit": 700, "most_characters": 99}, 12)])
 def test_text_from_the_hub_is_streamed(wikipedia, tmp_path, settings, rows):
     done, found = wikipedia(**settings)
