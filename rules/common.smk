@@ -110,12 +110,9 @@ def drawn(tables, with_published):
 
 
 # The settings behind an exhibit, so that a change of them draws it again.
-def asked(wildcards):
+def exhibit_settings(wildcards):
     this = study(wildcards)
-    exhibit = this.exhibit(wildcards.exhibit)
-    methods = [this.methods[name] for name in exhibit.methods] if exhibit.kind in ("masks", "parameters") else []
-    encoders = [this.encoders[name] for name in exhibit.encoders] if exhibit.kind == "parameters" else []
-    return [settings.model_dump_json() for settings in (exhibit, *methods, *encoders)]
+    return this.exhibit(wildcards.exhibit).settings(this)
 
 
 def everything(wildcards):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.schema import compared, tabular
 from xlgrid.plan.explain import explain, lacking
 from xlgrid.plan.load import Plan, load_plan
 from xlgrid.plan.needs import Inputs, inputs
@@ -137,7 +136,7 @@ def exhibits_drawn(plan: Plan, tables: bool, with_published: bool) -> list[str]:
     return [
         name
         for name, exhibit in plan.study.exhibits.items()
-        if (tabular(exhibit), compared(exhibit)) == (tables, with_published)
+        if (exhibit.is_table, exhibit.is_compared) == (tables, with_published)
     ]
 
 
