@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.schema import compared, tabular
 from xlgrid.plan.explain import explain, lacking
 from xlgrid.plan.load import Plan, load_plan
 from xlgrid.plan.needs import Inputs, inputs
@@ -75,70 +74,6 @@ def studies_with(plans: Mapping[str, Plan], folder: str, names: Callable[[Plan],
     after = r"(?:/|(?:-published)?\.[a-z]+$)"
     choices = [f"{re.escape(study)}(?=/{folder}/(?:{either(names(plan))}){after})" for study, plan in plans.items()]
     return "|".join(choices)
-
-
-def generated_tasks(plan: Plan) -> list[str]:
-    """The tasks whose data are generated."""
-    return [name for name, entry in plan.study.tasks.items() if not entry.data and not entry.is_text]
-
-
-def fetched_tasks(plan: Plan) -> list[str]:
-    """The tasks whose data come from the Hub or from files."""
-    return [name for name, entry in plan.study.tasks.items() if entry.data]
-
-
-def tasks_on_text(plan: Plan) -> list[str]:
-    """The tasks whose data are the texts."""
-    return [name for name, entry in plan.study.tasks.items() if entry.is_text]
-
-
-def other_tasks(plan: Plan) -> list[str]:
-    """The tasks that have data of their own."""
-    return [name for name, entry in plan.study.tasks.items() if not entry.is_text]
-
-
-def generated_texts(plan: Plan) -> list[str]:
-    """The languages whose text is generated."""
-    return [code for code in plan.study.languages if not plan.study.text.fetches(code)]
-
-
-def fetched_texts(plan: Plan) -> list[str]:
-    """The languages whose text comes from the Hub or from files."""
-    return [code for code in plan.study.languages if plan.study.text.fetches(code)]
-
-
-def mini_encoders(plan: Plan) -> list[str]:
-    """The encoders that are pre-trained here."""
-    return [name for name, entry in plan.study.encoders.items() if entry.mini]
-
-
-def hub_encoders(plan: Plan) -> list[str]:
-    """The encoders that come from the Hub."""
-    return [name for name, entry in plan.study.encoders.items() if entry.hub]
-
-
-def local_encoders(plan: Plan) -> list[str]:
-    """The encoders that come from a folder."""
-    return [name for name, entry in plan.study.encoders.items() if entry.path]
-
-
-def trained_runs(plan: Plan) -> set[str]:
-    """Task, encoder and method of the runs that are trained, as in their paths."""
-    return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if not plan.is_imported(run)}
-
-
-def imported_runs(plan: Plan) -> set[str]:
-    """Task, encoder and method of the runs that are adapters which others have trained, as in their paths."""
-    return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if plan.is_imported(run)}
-
-
-def exhibits_drawn(plan: Plan, tables: bool, with_published: bool) -> list[str]:
-    """The exhibits that are tables or figures, and are or are not compared with published numbers."""
-    return [
-        name
-        for name, exhibit in plan.study.exhibits.items()
-        if (tabular(exhibit), compared(exhibit)) == (tables, with_published)
-    ]
 
 
 def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
