@@ -6,7 +6,6 @@ import sys
 
 from snakemake.exceptions import WorkflowError
 
-from xlgrid.exhibits.schema import compared, tabular
 from xlgrid.plan import workflow as plans
 from xlgrid.plan.products import (
     Cell,
@@ -90,7 +89,7 @@ def drawn(tables, with_published):
     """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
 
     def is_made(exhibit):
-        return (tabular(exhibit), compared(exhibit)) == (tables, with_published)
+        return (exhibit.is_table, exhibit.is_compared) == (tables, with_published)
 
     names = [name for plan in PLANS.values() for name, exhibit in plan.study.exhibits.items() if is_made(exhibit)]
     return {"study": studies_where("exhibits", "exhibits", is_made), "exhibit": plans.either(names)}
@@ -129,12 +128,9 @@ def imported_place(wildcards):
 
 
 # The settings behind an exhibit, so that a change of them draws it again.
-def asked(wildcards):
+def exhibit_settings(wildcards):
     this = study(wildcards)
-    exhibit = this.exhibit(wildcards.exhibit)
-    methods = [this.methods[name] for name in exhibit.methods] if exhibit.kind in ("masks", "parameters") else []
-    encoders = [this.encoders[name] for name in exhibit.encoders] if exhibit.kind == "parameters" else []
-    return [settings.model_dump_json() for settings in (exhibit, *methods, *encoders)]
+    return this.exhibit(wildcards.exhibit).settings(this)
 
 
 def everything(wildcards):

@@ -25,8 +25,8 @@ rule table:
         "../envs/xlgrid.yaml"
     params:
         study="studies/{study}.yaml",
-        # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=asked,
+        # Snakemake renders the exhibit again when this changes; the command reads the study.
+        exhibit=exhibit_settings,
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 
@@ -50,8 +50,8 @@ rule figure:
         "../envs/xlgrid.yaml"
     params:
         study="studies/{study}.yaml",
-        # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=asked,
+        # Snakemake renders the exhibit again when this changes; the command reads the study.
+        exhibit=exhibit_settings,
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 

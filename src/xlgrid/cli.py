@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -284,23 +284,23 @@ def attention(
 @app.command()
 def exhibit(study: StudyName, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
-    from xlgrid.plan.load import load_study
-    from xlgrid.report.render import render_exhibit
+    from xlgrid.plan.load import load_plan
 
     with _plainly():
-        loaded = load_study(study)
-        render_exhibit(loaded, name, output or f"results/{loaded.name}/exhibits")
+        plan = load_plan(study)
+        folder = output or f"results/{plan.study.name}/exhibits"
+        plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
 
 
 @app.command()
 def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
-    from xlgrid.plan.load import load_study
-    from xlgrid.results.verdicts import render_claims
+    from xlgrid.exhibits.claims import render
+    from xlgrid.plan.load import load_plan
 
     with _plainly():
-        loaded = load_study(study)
-        render_claims(loaded, output or f"results/{loaded.name}")
+        plan = load_plan(study)
+        render(plan.study, plan.cells, output or f"results/{plan.study.name}")
 
 
 @app.command()
@@ -369,7 +369,6 @@ def partial(
     from xlgrid.plan.load import load_plan
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
-    from xlgrid.report.render import render_exhibit
     from xlgrid.report.status import show
 
     with _plainly():
@@ -377,14 +376,16 @@ def partial(
         loaded, folder = plan.study, f"results/{plan.study.name}/partial"
         seen = look(plan, ledger or FOLDER, failed_files(log) if log else ())
         show(seen, report=Path(f"{folder}/failed.txt"))
-        renderers = {f"exhibit {name}": functools.partial(render_exhibit, loaded, name) for name in loaded.exhibits}
+        renderers: dict[str, Callable[..., None]] = {
+            f"exhibit {name}": functools.partial(loaded.exhibit(name).render, name) for name in loaded.exhibits
+        }
         if loaded.claims:
-            from xlgrid.results.verdicts import render_claims
+            from xlgrid.exhibits import claims
 
-            renderers["claims"] = functools.partial(render_claims, loaded)
+            renderers["claims"] = claims.render
         for name, render in renderers.items():
             # An exhibit that cannot be drawn, perhaps because it has no run yet, must not keep the others from it.
             try:
-                render(folder)
+                render(loaded, plan.cells, folder)
             except (ValueError, FileNotFoundError) as error:
                 print(f"{name}: {error}", file=sys.stderr)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.evaluation.attention import SAMPLES
-from xlgrid.exhibits.schema import contrasts, needed
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, configuration, count
 from xlgrid.plan.grid import runs
@@ -133,7 +132,7 @@ class Estimate:
         """Name and cost of each exhibit, and at last of the whole study, in which nothing counts twice."""
         all_compared: set[Contrast] = set()
         for name, exhibit in self.study.exhibits.items():
-            shown, compared = needed(exhibit, self.plan.cells), contrasts(exhibit, self.plan.cells)
+            shown, compared = exhibit.cells(self.plan.cells), exhibit.contrasts(self.plan.cells)
             all_compared |= {*compared}
             evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]
             yield name, self._cost(runs(self.study, evaluated), shown, compared)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
-from xlgrid.exhibits import schema as exhibits
 from xlgrid.languages.sources import Source, Target
 from xlgrid.plan.grid import first_stage, started_from, starting_runs
 from xlgrid.plan.products import (
@@ -89,14 +88,14 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             return {"data": data.path, "tokenizer": tokenizer}
         case Exhibit():
             exhibit = study.exhibit(product.exhibit)
-            results = [cell.path for cell in exhibits.needed(exhibit, plan.cells)]
-            results += [contrast.path for contrast in exhibits.contrasts(exhibit, plan.cells)]
-            return {"results": results, "published": exhibits.references(exhibit)}
+            results = [cell.path for cell in exhibit.cells(plan.cells)]
+            results += [contrast.path for contrast in exhibit.contrasts(plan.cells)]
+            return {"results": results, "published": exhibit.references}
         case Claims():
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
         case Summary():
-            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibits.needed(exhibit, plan.cells)}
+            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibit.cells(plan.cells)}
             return {
                 # The other cells are inputs of exhibits.
                 "cells": [cell.path for cell in plan.cells if cell not in shown_cells],

@@ -21,10 +21,11 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict, plainly
 from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
-from xlgrid.exhibits.schema import AnyExhibit, Exhibit, Naming, Published, stands_beside
+from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.results.claims import Claim
+from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.training.mini import MiniEncoder
@@ -247,7 +248,7 @@ class Study(Strict):
     methods: dict[Name, MethodEntry]
     training: list[TrainingEntry] = []
     grids: dict[Name, Grid]
-    exhibits: dict[Name, Exhibit] = {}
+    exhibits: dict[Name, AnyExhibit] = {}
     claims: dict[Name, Claim] = Field({}, description="statements of the paper, each of which gets a verdict")
     published: Naming = Field(Naming(), description="defaults for the `published` of every exhibit that has one")
     name: Name = ""
@@ -311,11 +312,12 @@ class Study(Strict):
         if name not in self.exhibits:
             raise ValueError(f"study {self.name}: {unknown('exhibit', name, self.exhibits)}")
         exhibit = self.exhibits[name]
-        published = stands_beside(exhibit)
-        if published is None:
+        if exhibit.published_numbers is None:
             return exhibit
-        defaults, entries = (each.model_dump(exclude_unset=True) for each in (self.published, published))
-        return exhibit.model_copy(update={"published": Published(**merge(defaults, entries))})
+        of_study, of_exhibit = (
+            naming.model_dump(exclude_unset=True) for naming in (self.published, exhibit.published_numbers)
+        )
+        return exhibit.model_copy(update={"published": Published(**merge(of_study, of_exhibit))})
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 import pytest
 from plan_fixture import EARLY, begun, small
 
-from xlgrid.exhibits.schema import Curve, Table, needed
+from xlgrid.exhibits import Curve, Table
 from xlgrid.plan.grid import cells, runs, starting_runs
 from xlgrid.results.identity import Cell, Run
 
@@ -91,11 +91,11 @@ def test_only_a_curve_over_snapshots_shows_them() -> None:
     planned = cells(begun(early=EARLY, late=EARLY | {"snapshots": []}))
     chosen = {"task": "siqa", "source": "en", "target": "fr"}
     curve = Curve(title="c", x="snapshot", lines="method", select=chosen)  # type: ignore[arg-type]
-    assert [cell.target for cell in needed(curve, planned)] == ["fr@10", "fr@20"]
+    assert [cell.target for cell in curve.cells(planned)] == ["fr@10", "fr@20"]
     table = Table(title="t", rows=("method",), columns=("target",), select=chosen)  # type: ignore[arg-type]
-    assert [cell.target for cell in needed(table, planned)] == ["fr"]
+    assert [cell.target for cell in table.cells(planned)] == ["fr"]
 
 
 def test_a_table_of_a_source_shows_its_runs_for_each_target() -> None:
     table = Table(title="t", rows=("method",), columns=("target",), select={"source": "en", "method": "mlm-trg"})  # type: ignore[arg-type, dict-item]
-    assert [cell.source for cell in needed(table, cells(begun()))] == ["en@en", "en@fr"]
+    assert [cell.source for cell in table.cells(cells(begun()))] == ["en@en", "en@fr"]

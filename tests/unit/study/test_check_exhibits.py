@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from study_fixture import CURVE, QA, TEXT, write
 
-from xlgrid.exhibits.schema import names_metric
+from xlgrid.plan.grid import cells
 from xlgrid.plan.load import load_study
-from xlgrid.report.render import render_exhibit
 
 
 def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
@@ -23,15 +22,15 @@ def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
 def test_metrics_follow_from_the_tasks_and_a_table_shows_the_main_ones(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, QA.replace("rows: [task]", "rows: [task, metric]")))
     assert study.metrics == {"xquad": ("squad-f1", "squad-em"), "copa": ("accuracy",), "siqa": ("accuracy",)}
-    assert names_metric(study.exhibits["table"])
-    assert not names_metric(load_study(write(tmp_path, QA)).exhibits["table"])
+    assert study.exhibits["table"].names_metric
+    assert not load_study(write(tmp_path, QA)).exhibits["table"].names_metric
 
 
 def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, axes in (("main", "rows: [task]"), ("both", "rows: [task, metric]")):
         study = load_study(write(tmp_path, QA.replace("rows: [task]", axes)))
-        render_exhibit(study, "table", name)
+        study.exhibit("table").render("table", study, cells(study), name)
         lines = Path(name, "table.csv").read_text().splitlines()
         # Two targets each.
         assert len(lines) - 1 == 2 * (2 if name == "main" else 3)

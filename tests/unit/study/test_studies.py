@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from xlgrid.data.text import TextSettings
-from xlgrid.exhibits import schema as exhibits
-from xlgrid.exhibits.schema import contrasts, references
+from xlgrid.exhibits import Table
 from xlgrid.methods import METHODS
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
@@ -78,11 +77,11 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
         patch.chdir(STUDIES[0].parents[1])
         for name in foroutan.exhibits:
             exhibit = foroutan.exhibit(name)
-            if not isinstance(exhibit, exhibits.Table):
+            if not isinstance(exhibit, Table):
                 continue
-            exhibits.render(name, exhibit, planned, pd.DataFrame(), {}, foroutan.belongs, folder)
+            exhibit.draw(name, foroutan, planned, folder)
             one = pd.read_csv(folder / f"{name}-published.csv")
-            found.append(one.assign(file=references(exhibit)[0]))
+            found.append(one.assign(file=exhibit.references[0]))
     return pd.concat(found)
 
 
@@ -98,7 +97,7 @@ def test_every_entry_of_foroutan2023_is_complete(compared: pd.DataFrame) -> None
 
 def test_the_figures_of_foroutan2023_show_attention_of_three_runs_each(foroutan: Study) -> None:
     """Of the baseline and of its own method, on a pair trained on and on another (figures 4 and 5)."""
-    shown = [one for name in ("figure04", "figure05") for one in contrasts(foroutan.exhibit(name), cells(foroutan))]
+    shown = [one for name in ("figure04", "figure05") for one in foroutan.exhibit(name).contrasts(cells(foroutan))]
     assert Counter((one.method, one.source, one.target, one.other) for one in shown) == {
         (method, "en+en-fr", "en-fr", "en-ar"): 3 for method in ("bitfit", "pair-qcross")
     }
@@ -218,7 +217,7 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
     monkeypatch.chdir(STUDIES[0].parents[1])
     planned = pd.DataFrame(cells(code)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
     name = "code-beside-paper"
-    exhibits.render(name, code.exhibit(name), planned, pd.DataFrame(), {}, code.belongs, tmp_path)
+    code.exhibit(name).draw(name, code, planned, tmp_path)
     found = pd.read_csv(tmp_path / f"{name}-published.csv").pivot(index="column", columns="method", values="published")
     assert found.shape == (3, 4) and found.notna().all().all()
     for method in ("bitfit", "pair-qcross"):
