@@ -50,7 +50,7 @@ def cells(exhibit: "Masks", methods: Mapping[str, "MethodEntry"]) -> pd.DataFram
     import numpy as np
     import torch
 
-    from xlgrid.methods import MASKS, make
+    from xlgrid.methods import make
 
     length = exhibit.context + exhibit.question
     tokens = [FIRST, *(f"c{n}" for n in range(2, exhibit.context + 1))]
@@ -63,7 +63,7 @@ def cells(exhibit: "Masks", methods: Mapping[str, "MethodEntry"]) -> pd.DataFram
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(exhibit.seed)
             drawn = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
-        for which, mask in zip(MASKS[type(method)], drawn, strict=False):
+        for which, mask in zip(method.masks, drawn, strict=False):
             rows += [
                 {"method": name, "mask": which, "query": query, "key": key, "kept": int(mask[0, i, j])}
                 for i, query in enumerate(tokens)

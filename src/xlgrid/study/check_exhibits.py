@@ -45,7 +45,7 @@ def exhibits(study: "Study") -> Iterator[str]:
         elif isinstance(exhibit, Curve):
             yield from among(f"{place}.x", "axis", [exhibit.x], ["step", "snapshot"])
         elif isinstance(exhibit, Masks):
-            masked = [key for key, entry in study.methods.items() if methods.METHODS[entry.base] in methods.MASKS]
+            masked = [key for key, entry in study.methods.items() if methods.METHODS[entry.base].masks]
             yield from among(f"{place}.methods", "method with masks", exhibit.methods, masked)
         elif isinstance(exhibit, Attention):
             yield from _contrasted(place, exhibit, known["target"])

@@ -29,7 +29,7 @@ from xlgrid.evaluation.cell import evaluate
 from xlgrid.heads import HEADS
 from xlgrid.heads.mlm import language_head
 from xlgrid.methods import make
-from xlgrid.methods.adapter_modules import Invertible
+from xlgrid.methods.madx.modules import Invertible
 from xlgrid.models import deltas, parameters
 from xlgrid.models.parameters import HUB
 from xlgrid.plan.load import load_study
@@ -393,7 +393,10 @@ grids: {main: {task: [rt], encoder: [mini], method: [tested], source: [en], targ
     [
         ("{base: madx}", r"methods.tested: its language and invertible adapters would stay as they are drawn"),
         ("{base: madx, options: {language: false}}", r"its invertible adapters would stay as they are drawn"),
-        ("{base: madx, start: {task: mlm, method: whole, pairs: [en, qu]}}", r"give it a `start` whose method is of base madx"),
+        (
+            "{base: madx, start: {task: mlm, method: whole, pairs: [en, qu]}}",
+            r"give it a `start` whose method is of base madx",
+        ),
         (
             "{base: madx, options: {invertible: false}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
             r"option invertible is False here and True in the method that it starts with",
