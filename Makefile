@@ -14,7 +14,7 @@ demo: .venv/installed
 test: .venv/installed
 	$(UNIT)
 	$(BIN)/python -m pytest --ignore tests/unit
-	$(BIN)/python -m pytest packages/snakemake-executor-plugin-submitit
+	$(BIN)/python -m pytest -m "slow or not slow" packages/snakemake-executor-plugin-submitit
 
 # The unit tests without those marked `slow`.
 test-fast: .venv/installed

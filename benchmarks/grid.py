@@ -1,4 +1,7 @@
-"""Time of a dry run over a study of many cells: reading the study, the grid, and Snakemake's plan.
+"""Time of a dry run over a study of many cells, beside a plain Snakefile with the same files.
+
+The time includes reading the study, its grid, and Snakemake's plan, but printing no jobs. The plain Snakefile has literal
+paths, `expand`, and neither studies nor input functions: it shows what Snakemake itself takes.
 
 Run from the repository root: python benchmarks/grid.py [--languages 50] [--seeds 4]
 """
@@ -27,6 +30,97 @@ grids:
 exhibits:
   transfer: {{kind: heatmap, title: Transfer, method: full-ft}}
 """
+PLAIN = """\
+LANGUAGES, SEEDS = {languages!r}.split(", "), {seeds!r}.split(", ")
+RUN = "results/many/runs/ner/tiny/{{method}}/{{source}}/seed{{seed}}"
+CELL = "results/many/cells/ner/tiny/{{method}}/{{source}}/{{target}}/seed{{seed}}.json"
+AXES = dict(method=["full-ft", "bitfit"], source=LANGUAGES, seed=SEEDS)
+
+
+rule all:
+    input:
+        "results/many/report.html",
+        expand(CELL, target=LANGUAGES, **AXES),
+        expand(RUN + "/delta.safetensors", **AXES),
+
+
+rule meanings:
+    output: "results/many/data/ner/meanings.parquet",
+    log: "results/many/logs/data/ner/meanings.log",
+    shell: "touch {{output}}"
+
+
+rule data:
+    input: "results/many/data/ner/meanings.parquet",
+    output: expand("results/many/data/ner/{{{{language}}}}/{{split}}.parquet", split=["train", "dev", "test"]),
+    log: "results/many/logs/data/ner/{{language}}.log",
+    shell: "touch {{output}}"
+
+
+rule text:
+    output: "results/many/text/{{language}}.parquet",
+    log: "results/many/logs/text/{{language}}.log",
+    shell: "touch {{output}}"
+
+
+rule encoder:
+    input: expand("results/many/text/{{language}}.parquet", language=LANGUAGES),
+    output: expand("results/many/encoders/tiny/{{name}}", name=["config.json", "model.safetensors", "tokenizer.json"]),
+    log: "results/many/logs/encoders/tiny.log",
+    shell: "touch {{output}}"
+
+
+rule tokens:
+    input:
+        "results/many/data/ner/{{language}}/{{split}}.parquet",
+        "results/many/encoders/tiny/tokenizer.json",
+    output: "results/many/tokens/ner/tiny/{{language}}/{{split}}.arrow",
+    log: "results/many/logs/tokens/ner/tiny/{{language}}/{{split}}.log",
+    shell: "touch {{output}}"
+
+
+rule train:
+    input:
+        "results/many/tokens/ner/tiny/{{source}}/train.arrow",
+        "results/many/tokens/ner/tiny/{{source}}/dev.arrow",
+        "results/many/encoders/tiny/model.safetensors",
+    output: expand(RUN.replace("{{", "{{{{").replace("}}", "}}}}") + "/{{name}}", name=["delta.safetensors", "run.json", "curve.jsonl"]),
+    log: "results/many/logs/runs/ner/tiny/{{method}}/{{source}}/seed{{seed}}.log",
+    shell: "touch {{output}}"
+
+
+rule evaluate:
+    input:
+        RUN + "/delta.safetensors",
+        "results/many/encoders/tiny/model.safetensors",
+        "results/many/tokens/ner/tiny/{{target}}/test.arrow",
+    output: CELL,
+    log: "results/many/logs/cells/ner/tiny/{{method}}/{{source}}/{{target}}/seed{{seed}}.log",
+    shell: "touch {{output}}"
+
+
+rule figure:
+    input: expand(CELL, target=LANGUAGES, method="full-ft", source=LANGUAGES, seed=SEEDS),
+    output: multiext("results/many/exhibits/transfer", ".csv", ".md", ".tex", ".png", ".svg"),
+    log: "results/many/logs/exhibits/transfer.log",
+    shell: "touch {{output}}"
+
+
+rule summary:
+    input:
+        expand(CELL, target=LANGUAGES, method="bitfit", source=LANGUAGES, seed=SEEDS),
+        "results/many/exhibits/transfer.csv",
+    output: "results/many/summary.csv",
+    log: "results/many/report.ipynb",
+    shell: "touch {{output}}"
+
+
+rule report:
+    input: "results/many/summary.csv",
+    output: "results/many/report.html",
+    log: "results/many/logs/report.log",
+    shell: "touch {{output}}"
+"""
 
 
 def main() -> None:
@@ -34,22 +128,40 @@ def main() -> None:
     parser.add_argument("--languages", type=int, default=50, help="sources, and targets (default: 50)")
     parser.add_argument("--seeds", type=int, default=4, help="(default: 4)")
     arguments = parser.parse_args()
-    languages = ", ".join(f"qa{number}" for number in range(1, arguments.languages + 1))
-    seeds = ", ".join(str(seed) for seed in range(arguments.seeds))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for part in ("rules", "notebooks", "envs"):
-            shutil.copytree(ROOT / part, folder / part)
-        shutil.copy(ROOT / "Snakefile", folder)
-        (folder / "config.yaml").write_text("study: many\nhub_lock: hub.lock.yaml\n")
-        (folder / "studies").mkdir()
-        (folder / "studies" / "many.yaml").write_text(STUDY.format(languages=languages, seeds=seeds))
-        command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "all"]
-        start = time.perf_counter()
-        subprocess.run(command, cwd=folder, check=True)
-        seconds = time.perf_counter() - start
+    names = {
+        "languages": ", ".join(f"qa{number}" for number in range(1, arguments.languages + 1)),
+        "seeds": ", ".join(str(seed) for seed in range(arguments.seeds)),
+    }
     cells = 2 * arguments.languages**2 * arguments.seeds
-    print(f"{cells:,} cells: {seconds:.1f} s, {1e3 * seconds / cells:.2f} ms a cell")
+    seconds = {}
+    with tempfile.TemporaryDirectory() as name:
+        study, plain = Path(name, "study"), Path(name, "plain")
+        for part in ("rules", "notebooks", "envs"):
+            shutil.copytree(ROOT / part, study / part)
+        shutil.copy(ROOT / "Snakefile", study)
+        (study / "config.yaml").write_text("study: many\nhub_lock: hub.lock.yaml\n")
+        (study / "studies").mkdir()
+        (study / "studies" / "many.yaml").write_text(STUDY.format(**names))
+        plain.mkdir()
+        (plain / "Snakefile").write_text(PLAIN.format(**names))
+        for folder in (plain, study):
+            seconds[folder.name] = dry_run(folder)
+            print(
+                f"{folder.name}: {cells:,} cells: {seconds[folder.name]:.1f} s, {1e3 * seconds[folder.name] / cells:.2f} ms a cell"
+            )
+    print(f"ratio: {seconds['study'] / seconds['plain']:.2f}")
+
+
+def dry_run(folder: Path) -> float:
+    """Seconds of a dry run in a folder, in which Snakemake prints no jobs."""
+    # With `--quiet all`, a dry run prints every job all the same; with `--quiet rules progress`, it prints none.
+    command = [sys.executable, "-m", "snakemake", "--dry-run", "--quiet", "rules", "progress", "reason", "host"]
+    start = time.perf_counter()
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    seconds = time.perf_counter() - start
+    if result.returncode:
+        sys.exit(result.stdout[-4000:] + result.stderr[-4000:])
+    return seconds
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from xlgrid.data.sources import make_data, make_meanings
+from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.synthetic.natural import natural_codes
 
 

@@ -20,18 +20,15 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from xlgrid.base.arrays import Segments
-from xlgrid.heads import HEADS
 from xlgrid.heads.mlm import MASKED
 from xlgrid.methods import Method, make
 from xlgrid.models import prediction
 from xlgrid.models.load import model_class
 from xlgrid.models.parameters import configuration
 from xlgrid.plan.estimate import Assumed, Estimate
-from xlgrid.plan.grid import runs
-from xlgrid.plan.load import load_study
+from xlgrid.plan.load import load_plan
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import Study
-from xlgrid.tasks import MLM, task
 
 
 class Work:
@@ -40,10 +37,10 @@ class Work:
     def __init__(self, study: Study, run: Run, length: int, batch: int, device: torch.device) -> None:
         recipe = study.recipe(*run[1:])
         config = configuration(study, run.encoder)
-        kind = None if run.task == MLM else task(study.tasks[run.task].kind)
-        if kind:
+        kind = study.tasks[run.task].task
+        self.head = kind.head
+        if not self.head.is_text:
             config.num_labels = len(kind.labels)
-        self.head = kind.head if kind else HEADS["mlm"]
         self.method: Method = make(recipe.base, recipe.options)
         self.model: PreTrainedModel = model_class(config.model_type, self.head)(config)
         self.method.install(self.model)
@@ -56,8 +53,8 @@ class Work:
         self.segments = Segments(np.full(batch, length * 3 // 4), ("en", "fr"), pairs, length)
         ids = torch.randint(1000, config.vocab_size, (batch, length), device=device)
         self.inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        self.labels = torch.randint(len(kind.labels), (batch,), device=device) if kind else ids.clone()
-        if not kind:
+        self.labels = ids.clone() if self.head.is_text else torch.randint(len(kind.labels), (batch,), device=device)
+        if self.head.is_text:
             self.labels[torch.rand(ids.shape, device=device) >= MASKED] = -100
         self.length, self.device, self.bf16 = length, device, device.type == "cuda"
 
@@ -98,9 +95,9 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     device = prediction.default_device()
-    study = load_study(given.study)
-    estimate = Estimate(study, Assumed({name: (1, 1) if name == MLM else (1, 1, 1) for name in [*study.tasks, MLM]}))
-    one_of = {run.method: run for run in runs(study) if run.encoder == given.encoder}
+    plan = load_plan(given.study)
+    study, estimate = plan.study, Estimate(plan, Assumed())
+    one_of = {run.method: run for run in plan.runs if run.encoder == given.encoder}
     where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, threads: {given.threads}"
     print(f"{where}; {given.encoder}, {given.batch} inputs of {given.length} tokens")
     tokens = given.batch * given.length

@@ -66,11 +66,13 @@ rule fetch_data:
         "../envs/xlgrid.yaml"
     params:
         kind=lambda w: study(w).tasks[w.task].kind,
+        columns=task_columns,
         source=lambda w: study(w).tasks[w.task].data.of(w.split, w.language).model_dump_json(exclude_none=True),
         lock=config["hub_lock"],
     shell:
         r"""
         xlgrid fetch-data {params.kind:q} {wildcards.language:q} {wildcards.split} \
+            --columns {params.columns:q} \
             --source {params.source:q} \
             --lock {params.lock:q} \
             --output {output:q} 2>{log:q}

@@ -5,17 +5,11 @@ OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{enc
     text is of task mlm
 """
 
-from xlgrid import tasks
-
 LAYOUT = [
     "results/{study}/encoders/{encoder}/config.json",
     "results/{study}/encoders/{encoder}/model.safetensors",
     "results/{study}/encoders/{encoder}/tokenizer.json",
 ]
-
-
-def task(wildcards):
-    return tasks.task(study(wildcards).tasks[wildcards.task].kind)
 
 
 rule mini_encoder:
@@ -100,6 +94,7 @@ rule tokens:
         "../envs/xlgrid.yaml"
     params:
         kind=lambda w: study(w).tasks[w.task].kind,
+        columns=task_columns,
         max_length=lambda w: study(w).tasks[w.task].max_length,
         separators=lambda w: "--one-separator" if study(w).tasks[w.task].separators == "one" else "",
         stride=lambda w: (f"--stride {study(w).tasks[w.task].stride}" if task(w).head.has_stride else ""),
@@ -107,6 +102,7 @@ rule tokens:
     shell:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \
+            --columns {params.columns:q} \
             --encoder {params.encoder:q} \
             --max-length {params.max_length} {params.separators} {params.stride} \
             --output {output:q} 2>{log:q}

@@ -6,25 +6,6 @@ OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or 
 """
 
 
-def drawn(tables, with_published):
-    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
-
-    def names(plan):
-        return plans.exhibits_drawn(plan, tables, with_published)
-
-    exhibits = [name for plan in PLANS.values() for name in names(plan)]
-    return {"study": studies("exhibits", names), "exhibit": plans.either(exhibits)}
-
-
-# The settings behind an exhibit, so that a change of them draws it again.
-def asked(wildcards):
-    this = study(wildcards)
-    exhibit = this.exhibit(wildcards.exhibit)
-    methods = [this.methods[name] for name in exhibit.methods] if exhibit.kind in ("masks", "parameters") else []
-    encoders = [this.encoders[name] for name in exhibit.encoders] if exhibit.kind == "parameters" else []
-    return [settings.model_dump_json() for settings in (exhibit, *methods, *encoders)]
-
-
 rule table:
     input:
         inputs(Exhibit),
@@ -44,8 +25,8 @@ rule table:
         "../envs/xlgrid.yaml"
     params:
         study="studies/{study}.yaml",
-        # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=asked,
+        # Snakemake renders the exhibit again when this changes; the command reads the study.
+        exhibit=exhibit_settings,
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 
@@ -69,8 +50,8 @@ rule figure:
         "../envs/xlgrid.yaml"
     params:
         study="studies/{study}.yaml",
-        # Not for the command, but so that a change of the exhibit renders it again.
-        exhibit=asked,
+        # Snakemake renders the exhibit again when this changes; the command reads the study.
+        exhibit=exhibit_settings,
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
 

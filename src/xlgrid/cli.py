@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,7 +26,9 @@ Ledger = Annotated[
         exists=True, file_okay=False, help="the submitit executor's folder", show_default=".snakemake/submitit"
     ),
 ]
+StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
+Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 
 
@@ -78,7 +80,7 @@ def _plainly() -> Iterator[None]:
 @app.command()
 def meanings(kind: str, output: Output, options: Json = "{}") -> None:
     """Make the meanings of a generated task, which every language then says."""
-    from xlgrid.data.sources import make_meanings
+    from xlgrid.data.generated import make_meanings
 
     with _plainly():
         make_meanings(kind, json.loads(options), output)
@@ -87,19 +89,21 @@ def meanings(kind: str, output: Output, options: Json = "{}") -> None:
 @app.command()
 def data(kind: str, language: str, meanings: File, output: Output, options: Json = "{}") -> None:
     """Say the meanings of a generated task in a language or pair."""
-    from xlgrid.data.sources import make_data
+    from xlgrid.data.generated import make_data
 
     with _plainly():
         make_data(kind, json.loads(options), language, meanings, output)
 
 
 @app.command()
-def fetch_data(kind: str, language: str, split: str, source: Json, lock: File, output: Output) -> None:
+def fetch_data(
+    kind: str, language: str, split: str, source: Json, lock: File, output: Output, columns: Columns = "{}"
+) -> None:
     """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
-    from xlgrid.data.sources import fetch_data
+    from xlgrid.data.fetch import fetch_data
 
     with _plainly():
-        fetch_data(kind, json.loads(source), language, split, output, lock)
+        fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
 
 
 @app.command()
@@ -152,12 +156,13 @@ def tokenize(
     output: Output,
     one_separator: OneSeparator = False,
     stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
+    columns: Columns = "{}",
 ) -> None:
     """Turn a file of data into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output, one_separator, stride)
+        tokenize(data, encoder, kind, max_length, output, one_separator, stride, json.loads(columns))
 
 
 @app.command()
@@ -277,30 +282,30 @@ def attention(
 
 
 @app.command()
-def exhibit(study_file: Path, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def exhibit(study: StudyName, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Render a table or figure from whatever cells exist."""
-    from xlgrid.plan.load import load_study
-    from xlgrid.report.render import render_exhibit
+    from xlgrid.plan.load import load_plan
 
     with _plainly():
-        study = load_study(study_file)
-        render_exhibit(study, name, output or f"results/{study.name}/exhibits")
+        plan = load_plan(study)
+        folder = output or f"results/{plan.study.name}/exhibits"
+        plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
 
 
 @app.command()
-def claims(study_file: Path, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
-    from xlgrid.plan.load import load_study
-    from xlgrid.results.verdicts import render_claims
+    from xlgrid.exhibits.claims import render
+    from xlgrid.plan.load import load_plan
 
     with _plainly():
-        study = load_study(study_file)
-        render_claims(study, output or f"results/{study.name}")
+        plan = load_plan(study)
+        render(plan.study, plan.cells, output or f"results/{plan.study.name}")
 
 
 @app.command()
 def status(
-    study_file: Path,
+    study: StudyName,
     ledger: Ledger = None,
     watch: Annotated[bool, typer.Option("--watch", help="show it anew until all is done or Ctrl-C is pressed")] = False,
     every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks of --watch")] = 5,
@@ -309,23 +314,22 @@ def status(
 
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
-    from xlgrid.plan.grid import cells
-    from xlgrid.plan.load import load_study
+    from xlgrid.plan.load import load_plan
     from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import look
 
     with _plainly():
-        study = load_study(study_file)
+        plan = load_plan(study)
         if watch:
-            status.watch(study, ledger or FOLDER, every)
+            status.watch(plan, ledger or FOLDER, every)
         else:
-            status.show(look(study, cells(study), ledger or FOLDER))
+            status.show(look(plan, ledger or FOLDER))
 
 
 @app.command()
 def cost(
-    study_file: Path,
+    study: StudyName,
     examples: Annotated[
         list[str] | None,
         typer.Option(
@@ -347,40 +351,41 @@ def cost(
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
 ) -> None:
     """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
-    from xlgrid.plan import cost
-    from xlgrid.plan.load import load_study
+    from xlgrid.plan.load import load_plan
+    from xlgrid.report import cost
 
     with _plainly():
         assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-        cost.show(load_study(study_file), assumed, measured, csv)
+        cost.show(load_plan(study), assumed, measured, csv)
 
 
 @app.command()
 def partial(
-    study_file: Path,
+    study: StudyName,
     log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
     ledger: Ledger = None,
 ) -> None:
     """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
-    from xlgrid.plan.grid import cells
-    from xlgrid.plan.load import load_study
+    from xlgrid.plan.load import load_plan
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
-    from xlgrid.report.render import render_exhibit
     from xlgrid.report.status import show
 
     with _plainly():
-        study = load_study(study_file)
-        seen = look(study, cells(study), ledger or FOLDER, failed_files(log) if log else ())
-        show(seen, report=Path(f"results/{study.name}/partial/failed.txt"))
-        made = {f"exhibit {name}": functools.partial(render_exhibit, study, name) for name in study.exhibits}
-        if study.claims:
-            from xlgrid.results.verdicts import render_claims
+        plan = load_plan(study)
+        loaded, folder = plan.study, f"results/{plan.study.name}/partial"
+        seen = look(plan, ledger or FOLDER, failed_files(log) if log else ())
+        show(seen, report=Path(f"{folder}/failed.txt"))
+        renderers: dict[str, Callable[..., None]] = {
+            f"exhibit {name}": functools.partial(loaded.exhibit(name).render, name) for name in loaded.exhibits
+        }
+        if loaded.claims:
+            from xlgrid.exhibits import claims
 
-            made["claims"] = functools.partial(render_claims, study)
-        for name, render in made.items():
-            # One that cannot be rendered, for want of any run perhaps, must not keep the others from it.
+            renderers["claims"] = claims.render
+        for name, render in renderers.items():
+            # An exhibit that cannot be drawn, perhaps because it has no run yet, must not keep the others from it.
             try:
-                render(f"results/{study.name}/partial")
+                render(loaded, plan.cells, folder)
             except (ValueError, FileNotFoundError) as error:
                 print(f"{name}: {error}", file=sys.stderr)

@@ -32,7 +32,7 @@ LIBRARIES = {
     "train": ("xlgrid.training.loop", *_MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *_MODELS),
     "attention": ("xlgrid.evaluation.attention", "tokenizers", *_MODELS),
-    "exhibit": ("xlgrid.report.render", "xlgrid.exhibits.plots", "xlgrid.exhibits.tables"),
+    "exhibit": ("xlgrid.study.schema", "xlgrid.exhibits.plots", "xlgrid.exhibits.sheet"),
 }
 
 

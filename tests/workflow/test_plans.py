@@ -29,14 +29,14 @@ def row(study: str, exhibit: str) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize(("study", "exhibit"), [("pfeiffer2020", "figure10"), ("foroutan2023", "table12")])
 def test_an_exhibit_of_a_paper_takes_what_its_documentation_says(folder: Path, study: str, exhibit: str) -> None:
-    jobs = planned(folder, f"results/{study}/exhibits/{exhibit}.csv", f"--config study={study}")
+    jobs = planned(folder, f"results/{study}/exhibits/{exhibit}.csv")
     runs, on_text, cells = row(study, exhibit)
     assert (jobs["train"], jobs["text_tokens"], jobs["evaluate"]) == (runs, on_text, cells)
 
 
 def test_all_of_a_paper_is_planned_with_what_its_documentation_says(folder: Path) -> None:
     """With all of its exhibits; on text two methods of an encoder share the tokens."""
-    jobs = planned(folder, "results/pfeiffer2020/report.html", "--config study=pfeiffer2020")
+    jobs = planned(folder, "results/pfeiffer2020/report.html")
     runs, _, cells = row("pfeiffer2020", "whole study")
     assert (jobs["train"], jobs["evaluate"]) == (runs, cells)
     drawn = sum(number for rule, number in jobs.items() if rule.startswith(("table", "figure")))
@@ -47,7 +47,7 @@ def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) ->
     """A language adapter and, of two seeds, an adapter of the task for each of nine languages; cells from and to each."""
     (folder / "studies" / "mine.yaml").write_text(shown("docs/adapters.md"))
     (folder / "my.txt").write_text("a line\n")
-    jobs = planned(folder, "results/mine/exhibits/figure10.csv", "--config study=mine")
+    jobs = planned(folder, "results/mine/exhibits/figure10.csv")
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 2, 9 * 9 * 2)
 
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from project import SIZES, project, shell
 
-from xlgrid.data.sources import make_data, make_meanings
+from xlgrid.data.generated import make_data, make_meanings
 
 STUDY = """\
 title: questions and choices

@@ -32,13 +32,14 @@ def study() -> dict[str, Any]:
     made["methods"] = {
         "query": {"base": "qcross", "options": {"tune": "query", "p_mask": 1.0}},
         "cs-mlm": {"base": "full-ft"},
-        "pair-qcross": {"base": "qcross", "start": {"method": "query", "pairs": PAIRS}},
-        "shared-qcross": {"base": "qcross", "start": {"method": "query", "source": both}},
-        "cs-baseline": {"base": "bitfit", "start": {"method": "cs-mlm", "source": both}},
-        "own-qcross": {"base": "qcross", "start": {"method": "query"}},
-        "mlm-src": {"base": "full-ft", "start": {"method": "cs-mlm", "at": "source"}},
-        "mlm-trg": {"base": "full-ft", "start": {"method": "cs-mlm", "at": "target"}},
+        "pair-qcross": {"base": "qcross", "start": {"task": "mlm", "method": "query", "pairs": PAIRS}},
+        "shared-qcross": {"base": "qcross", "start": {"task": "mlm", "method": "query", "source": both}},
+        "cs-baseline": {"base": "bitfit", "start": {"task": "mlm", "method": "cs-mlm", "source": both}},
+        "own-qcross": {"base": "qcross", "start": {"task": "mlm", "method": "query"}},
+        "mlm-src": {"base": "full-ft", "start": {"task": "mlm", "method": "cs-mlm", "at": "source"}},
+        "mlm-trg": {"base": "full-ft", "start": {"task": "mlm", "method": "cs-mlm", "at": "target"}},
     }
+    made["tasks"]["mlm"] = {"kind": "mlm"}
     made["tasks"]["second"] = made["tasks"]["ruletaker-d0"] | {"start": "ruletaker-d0"}
     made["training"].append({"when": {"task": "mlm", "source": ["en", "fr"]}, "set": {"snapshots": [2, 4]}})
     axes = {"encoder": ["mini-bert"], "source": ["en"], "target": ["fr"], "seed": [1]}
@@ -186,7 +187,7 @@ def imported(folder: Path) -> Path:
         "options": {"tune": "language"},
         "imported": {"path": "adapters/{language}"},
     }
-    made["methods"]["pair-qcross"] = {"base": "madx", "start": {"method": "query"}}
+    made["methods"]["pair-qcross"] = {"base": "madx", "start": {"task": "mlm", "method": "query"}}
     made["grids"] = {"main": made["grids"]["staged"] | {"task": ["ruletaker-d0"], "method": ["pair-qcross"]}}
     made["exhibits"] = {}
     for language in ("en", "fr"):

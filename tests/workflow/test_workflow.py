@@ -209,7 +209,7 @@ def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(fini
     [failure] = (folder / "results/demo/partial/failed.txt").read_text().strip().split("\n\n")
     assert "the loss is" in failure and f"log: results/demo/logs/runs/{run}.log" in failure
     again = failure.partition("again: ")[2]
-    assert again == f"snakemake --cores all --config study=demo -- results/demo/runs/{run}/run.json"
+    assert again == f"snakemake --cores all --rerun-incomplete -- results/demo/runs/{run}/run.json"
     scores = (folder / "results/demo/partial/ner-transfer.csv").read_text().splitlines()
     assert any("full-ft" in line for line in scores), "the partial table has what is done"
     status = shell(folder, "xlgrid status studies/demo.yaml")

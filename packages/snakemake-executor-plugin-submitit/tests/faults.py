@@ -9,7 +9,6 @@ The jobs themselves write down when they start and end, and hold a lock, so that
 
 import argparse
 import contextlib
-import ctypes
 import io
 import json
 import multiprocessing
@@ -20,123 +19,33 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import faults_head
 import faults_verdict
-from faults_jobs import JOB, Plan, draw_plans
+from faults_jobs import JOB
+from faults_processes import (
+    LIBC,
+    PR_SET_CHILD_SUBREAPER,
+    PR_SET_PDEATHSIG,
+    Log,
+    Task,
+    begin,
+    descendants,
+    kill_session,
+    session,
+)
+from faults_trial import Trial, draw
 
 from snakemake_executor_plugin_submitit import worker
 
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-LIBC = ctypes.CDLL(None)
-# How often each fault is drawn.
-WEIGHTS = {
-    "kill head": 6,
-    "kill head while it submits": 2,
-    "interrupt head": 1,
-    "kill worker": 3,
-    "FAILED": 1,
-    "OUT_OF_MEMORY": 1,
-    "NODE_FAIL": 1,
-    "NODE_FAIL and requeue": 3,
-    "PREEMPTED": 1,
-    "PREEMPTED and requeue": 2,
-    "CANCELLED": 1,
-    "TIMEOUT": 1,
-    "USR2": 2,
-    "damage": 3,
-    "full disk": 2,
-}
 # Files of the ledger that may be cut short.
 DAMAGED = ("*/*/status/*.json", "*/*/status/*.json", "*/*/status/*.closed", "*/*/bundle.json", "*/array.json")
 # Seconds: of a task of one job, of Slurm's patience with SIGTERM, of a whole trial.
 LIMIT, KILL_WAIT, TRIAL = 0.8, 0.8, 40.0
-
-
-@dataclass
-class Trial:
-    """What the seed draws: the grid, the settings, and the faults as (seconds after the start, kind, a number in [0, 1)).
-
-    Attributes:
-        refuse, lose, mute: how often a submission is refused, its answer is lost, or a question goes unanswered.
-        slow: seconds that reading a file of the ledger takes at most.
-        forgets: the queue soon forgets tasks that have ended, and there is no accounting.
-        contained: the cluster clears away all processes of a task whose first one has died, as Slurm does; a machine
-            without a cluster does not.
-        dies: the head with this number kills itself after so many verdicts, between its record and `close`.
-    """
-
-    seed: int
-    plans: list[Plan]
-    faults: list[tuple[float, str, float]]
-    bundle: int = 4
-    array: int = 3
-    slots: int = 1
-    seconds: float = 600
-    width: int = 2
-    refuse: float = 0.0
-    lose: float = 0.0
-    mute: float = 0.0
-    slow: float = 0.0
-    forgets: bool = False
-    contained: bool = True
-    dies: dict[int, int] = field(default_factory=dict)
-
-
-def draw(seed: int) -> Trial:
-    """The trial of a seed."""
-    random_ = random.Random(f"faults {seed}")
-    plans = draw_plans(random_)
-    kinds = random_.choices(list(WEIGHTS), list(WEIGHTS.values()), k=random_.randint(0, 6))
-    return Trial(
-        seed,
-        plans,
-        sorted((random_.uniform(0.02, 0.15 + 0.02 * len(plans)), kind, random_.random()) for kind in kinds),
-        bundle=random_.randint(1, 7),
-        array=random_.randint(1, 4),
-        slots=random_.choice((1, 1, 1, 2)),
-        seconds=random_.choice((600, 600, 600, 0.15)),
-        width=random_.randint(1, 3),
-        refuse=random_.choice((0, 0, 0.2)),
-        lose=random_.choice((0, 0, 0.2)),
-        mute=random_.choice((0, 0.2)),
-        slow=random_.choice((0, 0, 0.005)),
-        forgets=random_.random() < 0.3,
-        contained=random_.random() < 0.6,
-        dies={number: random_.randint(1, 8) for number in range(3) if random_.random() < 0.15},
-    )
-
-
-@dataclass
-class Task:
-    """An array task.
-
-    Attributes:
-        ending: the word for its end and whether it is requeued then, once a fault or a request has decided it.
-        kill_at: when Slurm's patience ends.
-    """
-
-    name: str
-    array: str
-    folder: Path
-    jobs: list[str]
-    limit: float | None
-    state: str = "PENDING"
-    ready_at: float = 0.0
-    pid: int = 0
-    started: float = 0.0
-    ended: float = 0.0
-    ending: tuple[str, bool] | None = None
-    kill_at: float | None = None
-
-    @property
-    def alive(self) -> bool:
-        return self.state in ("PENDING", "RUNNING")
 
 
 class Controller:
@@ -471,88 +380,6 @@ class Controller:
         folder = path.parent if path.name == "bundle.json" else path.parent.parent
         jobs = next((task.jobs for task in self.tasks.values() if task.folder == folder), [])
         return jobs if path.name == "bundle.json" else [jobs[int(path.stem)]] if jobs else []
-
-
-class Log(io.FileIO):
-    """Standard output, on the disk that may be full."""
-
-    def __init__(self, flag: Path) -> None:
-        super().__init__(1, "w", closefd=False)
-        self.flag = flag
-
-    def write(self, data: Any) -> int:
-        if self.flag.exists():
-            raise OSError(28, "No space left on device")
-        return super().write(data)
-
-
-def begin(folder: Path, trial: Trial) -> None:
-    """In a head or a worker: let the disk be full and slow when the trial says so."""
-    from snakemake_executor_plugin_submitit import bundles
-
-    ledger, flag = str(folder / "ledger"), str(folder / "full")
-    for name in ("write_text", "touch", "mkdir"):
-        real = getattr(Path, name)
-
-        def guarded(self: Path, *args: Any, name: str = name, real: Any = real, **kwargs: Any) -> Any:
-            new = name != "mkdir" or not self.exists()
-            if new and str(self).startswith(ledger) and os.path.exists(flag):
-                raise OSError(28, "No space left on device", str(self))
-            return real(self, *args, **kwargs)
-
-        setattr(Path, name, guarded)
-    if trial.slow:
-        read, slowness = bundles.read_json, random.Random(os.getpid())
-
-        def read_slowly(path: Path) -> Any:
-            time.sleep(slowness.uniform(0, trial.slow))
-            return read(path)
-
-        bundles.read_json = read_slowly
-
-
-def stat(pid: int) -> tuple[str, int, int] | None:
-    """State, parent and session of a process."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return fields[0], int(fields[1]), int(fields[3])
-
-
-def processes() -> Iterator[tuple[int, tuple[str, int, int]]]:
-    for entry in os.listdir("/proc"):
-        state = stat(int(entry)) if entry.isdigit() else None
-        if state and state[0] != "Z":
-            yield int(entry), state
-
-
-def session(leader: int) -> list[int]:
-    """Living processes of a task."""
-    return [pid for pid, (_, _, group) in processes() if group == leader]
-
-
-def kill_session(leader: int) -> int:
-    """Kill all of a task; how many were left."""
-    left = session(leader)
-    for pid in left:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return len(left)
-
-
-def descendants(root: int) -> Iterator[tuple[int, str]]:
-    """Living processes below one, with their command lines."""
-    parents = {pid: parent for pid, (_, parent, _) in processes()}
-    for pid in parents:
-        above = pid
-        while above in parents and above != root:
-            above = parents[above]
-        if above == root and pid != root:
-            try:
-                yield pid, Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-            except OSError:
-                continue
 
 
 def run(trial: Trial, keep: bool = True) -> list[str]:

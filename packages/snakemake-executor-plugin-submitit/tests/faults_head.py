@@ -16,8 +16,8 @@ from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.resources import Request
 
 if TYPE_CHECKING:
-    from faults import Trial
     from faults_jobs import Plan
+    from faults_trial import Trial
 
 RETRIES = 2
 INTERRUPTED, REFUSED = 4, 5

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import faults_head
 
 if TYPE_CHECKING:
-    from faults import Trial
+    from faults_trial import Trial
 
 MAX_REQUEUES = 3
 # Failures by design: the job's last words, and the cause that has to be reported.

@@ -12,6 +12,7 @@ import pytest
 from stub import Stub, add, dispatcher, finish
 
 from snakemake_executor_plugin_submitit import bundles, dispatch, failures
+from snakemake_executor_plugin_submitit.bundles import Job
 from snakemake_executor_plugin_submitit.clusters import Commands, Refused
 from snakemake_executor_plugin_submitit.dispatch import Unreachable
 from snakemake_executor_plugin_submitit.resources import Request
@@ -241,3 +242,22 @@ def test_commands_under_way_are_stopped_when_the_head_ends() -> None:
 def test_a_command_that_fails_says_why() -> None:
     with pytest.raises(OSError, match=r"^bash: no such queue$"):
         Commands().run("bash", "-c", "echo no such queue >&2; exit 3")
+
+
+def test_groups_of_jobs_that_are_ready_together_are_submitted_together(tmp_path: Path) -> None:
+    """The first group does not make the others wait for more jobs, as they do while earlier jobs run."""
+
+    class Queue(Stub):
+        name = "slurm"
+
+        def room(self, request: Request) -> None:
+            return None
+
+    cluster = Queue()
+    head, _ = dispatcher(cluster, tmp_path / "ledger")
+    head.add([(Job(key, "rule", "shell", "true"), Request(gpus=n, bundle=10), None) for n, key in enumerate("ab")])
+    head.poll()
+    assert cluster.jobs() == [["a"], ["b"]]
+    head.add([(Job("c", "rule", "shell", "true"), Request(bundle=10), None)])
+    head.poll()
+    assert len(cluster.submitted) == 2, "a small bundle does not wait for more jobs while others run"

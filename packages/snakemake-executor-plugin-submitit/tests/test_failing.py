@@ -11,6 +11,7 @@ import pytest
 from matrix import HERE, Ran, files, of_old, ran, records
 from workflow import LOCAL, STOCK, project, run
 
+pytestmark = pytest.mark.slow
 WAYS = sorted(set(re.findall(r'"out/(\w+)/text', (HERE / "failures.smk").read_text())))
 
 

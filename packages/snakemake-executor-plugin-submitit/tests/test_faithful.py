@@ -16,6 +16,7 @@ import pytest
 from matrix import HERE, Ran, files, of_old, ran, records
 from workflow import LOCAL, SLURM, STOCK, run
 
+pytestmark = pytest.mark.slow
 NOTEBOOKS = find_spec("ipykernel") is not None and (find_spec("papermill") or find_spec("nbconvert")) is not None
 FEATURES = [
     pytest.param(

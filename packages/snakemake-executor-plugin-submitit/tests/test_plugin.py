@@ -83,6 +83,7 @@ def test_what_lies_on_disk_is_for_the_owner_alone(tmp_path: Path) -> None:
         (1, ["", "MemoryError"], failures.OUT_OF_MEMORY),
         (-9, [""], failures.KILLED),
         (137, [""], failures.KILLED),
+        (128, [""], failures.EXCEPTION),
     ],
 )
 def test_causes_are_those_of_the_last_lines(code: int, logs: list[str], cause: str) -> None:

@@ -73,6 +73,6 @@ def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
         ({"slurm_extra": "-n 5"}, "not of the form --option"),
     ],
 )
-def test_a_wrong_value_is_told(resources: dict[str, object], said: str) -> None:
+def test_a_wrong_value_is_reported(resources: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         asked(**resources)

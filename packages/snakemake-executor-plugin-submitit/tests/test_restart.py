@@ -1,15 +1,17 @@
 """What a head does that comes after another, or that is told to stop."""
 
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stub import Stub
+from stub import Stub, dispatcher
 from workflow import LOCAL, environment, project, run
 
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, modification_times
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
 
@@ -59,6 +61,7 @@ SCRIPT = 'script: "script.py"'
 CODE = "import time; time.sleep(1.5); open(snakemake.output[0], 'w').write({what})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["run", "script", "script that changes"])
 def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, action: str) -> None:
     folder = project(tmp_path, SNAKEFILE.format(action=RUN if action == "run" else SCRIPT))
@@ -90,3 +93,35 @@ def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, actio
     # Of a job that a nested Snakemake ended, the head has no mark left: somebody has to ask.
     run(folder, *LOCAL, "--forceall", *changed)
     assert (folder / "out.txt").read_text() == "new", "it was taken for what is asked for now"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda folder: None, ""),
+        (lambda folder: os.utime(folder / "out", ns=(1, 1)), "the output is not the one that the job left"),
+        (lambda folder: os.utime(folder / "in"), "an input is newer"),
+        (lambda folder: (folder / "out").unlink(), "the output is gone"),
+    ],
+)
+def test_a_job_that_ended_without_a_head_is_taken_over_only_if_its_files_are_as_it_left_them(
+    tmp_path: Path, change: Callable[[Path], object], reason: str
+) -> None:
+    job = Job("key", "rule", "shell", "true", inputs=("in",), outputs=("out",))
+    for name in job.inputs + job.outputs:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, ns=(10**18, 10**18) if name == "out" else (10**9, 10**9))
+    cluster = Stub()
+    first, _ = dispatcher(cluster, tmp_path / "ledger")
+    first.add([(job, Request(), None)])
+    first.poll()
+    first.hold.close()
+    stamps = modification_times(job.outputs, str(tmp_path))
+    Status("done", 1.0, "host", ended=2.0, stamps=stamps).write(cluster.submitted[0], 0)
+    change(tmp_path)
+    second, _ = dispatcher(cluster, tmp_path / "ledger")
+    second.add([(job, Request(), None)])
+    verdicts = second.poll()
+    assert ([verdict.cause for verdict in verdicts], len(cluster.submitted)) == (([], 2) if reason else ([None], 1)), (
+        reason
+    )

@@ -18,6 +18,9 @@ from xlgrid.data import lock as locks
 _FILES = ["config.json", "model*.safetensors", "tokenizer*", "vocab*", "merges.txt"]
 _FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
 
+# The name's end of the tensor with one row per token, in the families of BERT.
+EMBEDDINGS = "embeddings.word_embeddings.weight"
+
 
 # Without any of these a folder is no encoder.
 _REQUIRED = ("config.json", "model.safetensors", "tokenizer.json")
@@ -97,8 +100,33 @@ def check_encoder(folder: str | Path) -> None:
         ) from error
 
 
+def check_vocabulary(folder: Path) -> None:
+    """Check that an encoder has an embedding for every token of its tokenizer.
+
+    Raises:
+        ValueError: the tokenizer is damaged, or has token ids without an embedding.
+    """
+    from safetensors import safe_open
+    from tokenizers import Tokenizer
+
+    path = folder / "tokenizer.json"
+    try:
+        vocabulary = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
+    except Exception as error:  # The tokenizers library raises bare Exceptions.
+        raise ValueError(f"{path} is damaged ({error}): copy or fetch the encoder again") from error
+    with safe_open(folder / "model.safetensors", framework="numpy") as weights:
+        sizes = [weights.get_slice(name).get_shape()[0] for name in weights.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
+    token, number = max(vocabulary.items(), key=lambda entry: entry[1], default=("", -1))
+    if sizes and number >= sizes[0]:
+        raise ValueError(
+            f"the tokenizer of {folder} does not fit its weights: the token {token!r} has the id {number:,}, but there are "
+            f"{sizes[0]:,} embeddings; take tokenizer.json from where model.safetensors is from"
+        )
+
+
 def _copy(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
     check_encoder(source)
+    check_vocabulary(source)
     with whole_folder(folder) as aside:
         for file in sorted(source.iterdir()):
             if file.is_file() and _is_taken(file.name):

@@ -65,6 +65,37 @@ def read_table(path: str | Path) -> "pa.Table":
         raise Damaged(f"{path} is damaged or not {path.suffix[1:]}: {error}; {_advice(path)}") from error
 
 
+def read_text(path: str | Path) -> dict[int, str]:
+    """Id -> text, of a file that `xlgrid.data.text` wrote.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_table`, or a column is missing.
+    """
+    table = read_table(path)
+    for column in ("id", COLUMN):
+        if column not in table.column_names:
+            raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and {COLUMN}")
+    return dict(zip(table["id"].to_pylist(), table[COLUMN].to_pylist(), strict=True))
+
+
+def count_rows(path: str | Path) -> int:
+    """The number of rows of a file.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty, damaged or of another type.
+    """
+    path = _existing(path, TYPES)
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(path).num_rows)
+    if path.suffix == ".csv":
+        return int(read_table(path).num_rows)
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        return sum(1 for line in lines if line.strip())
+
+
 def rows(path: str | Path, columns: Sequence[str]) -> Rows:
     """The values of some columns in each row of a file. Plain text has the one column `COLUMN`.
 

@@ -55,23 +55,23 @@ def stream(
     columns = (original, *source.where)
     if source.hub:
         commit = locks.commit(lock, "dataset", source.hub, source.revision)
-        name, split = source.configuration(language), source.named(split)
-        where = f"{source.hub} ({name or 'default'}, {split}, {commit[:7]})"
-        source_rows = _hub_rows(source.hub, name, split, commit, columns, where)
+        where = f"{source.hub} ({source.configuration(language) or 'default'}, {source.named(split)}, {commit[:7]})"
+        arguments = source.hub_arguments(language, split) | {"revision": commit}
+        source_rows = _hub_rows(arguments, source.named(split), columns, where)
     else:
         where = source.path(language, split)
         source_rows = rows(where, columns)
     return _selected(source_rows, source, where), where
 
 
-def _hub_rows(hub: str, name: str | None, split: str, commit: str, columns: Sequence[str], where: str) -> Rows:
+def _hub_rows(arguments: dict[str, Any], split: str, columns: Sequence[str], where: str) -> Rows:
     from datasets import load_dataset_builder
     from pyarrow.dataset import ParquetFragmentScanOptions
 
     count = 0
     try:
         # These lines do what `load_dataset(..., streaming=True)` does, and set an option that not all builders have.
-        builder = load_dataset_builder(hub, name, revision=commit)
+        builder = load_dataset_builder(**arguments)
         if hasattr(builder.config, "fragment_scan_options"):
             # A buffer ahead of the reader would keep all that was read of a file until the file ends.
             builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)

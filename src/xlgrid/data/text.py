@@ -99,6 +99,15 @@ class TextSettings(Strict):
         """Whether the text in a language is fetched, not generated."""
         return language in self.files or (self.data is not None and not is_artificial(language))
 
+    def local_files(self, language: str) -> list[str]:
+        """The files of one's own from which the text in a language is read: none if it is generated or from the Hub."""
+        if language in self.files:
+            return [self.files[language]]
+        if not self.fetches(language) or self.data is None or self.data.hub:
+            return []
+        # `once` compares the rows with those of another language.
+        return [self.data.path(code, "train") for code in dict.fromkeys([language, *filter(None, [self.once])])]
+
     def concerning(self, language: str) -> dict[str, Any]:
         """What of these settings the text in a language depends on, as JSON has it: others do not make it anew."""
         told = self.model_dump(mode="json", exclude_defaults=True)

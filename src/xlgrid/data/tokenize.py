@@ -10,7 +10,7 @@ from xlgrid.base.files import whole
 from xlgrid.data.encoders import check_encoder
 from xlgrid.data.formats import read_table
 from xlgrid.heads.encoding import Encoding
-from xlgrid.tasks import task
+from xlgrid.tasks import Columns, task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +29,7 @@ def tokenize(
     out: str | Path,
     one_separator: bool = False,
     stride: int = STRIDE,
+    columns: Columns | Mapping[str, Any] | None = None,
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file, which `xlgrid.data.batches.read` opens.
 
@@ -42,9 +43,10 @@ def tokenize(
     windows (`truncated`), and the number of words without a token (`lost_words`).
 
     Args:
-        kind: the task, a key of `xlgrid.tasks.TASKS`.
+        kind: a key of `xlgrid.tasks.TASKS`, or a head.
         max_length: the most tokens of an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
+        columns: the columns of a task that is described by its head.
 
     Raises:
         FileNotFoundError: the data or the encoder is missing.
@@ -52,7 +54,7 @@ def tokenize(
     """
     import pyarrow as pa
 
-    described = task(kind)
+    described = task(kind, columns)
     head, choices = described.head, len(described.choices)
     table = read_table(data)
     described.check(table, str(data))

@@ -1,77 +1,97 @@
-"""Which source transfers best to each target, as a table."""
+"""The source that transfers best to each target, as a table."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-import pandas as pd
-
-from xlgrid.exhibits.tables import PRINTED, Sheet, about, number
+from xlgrid.exhibits.exhibit import OfCells, StudyView
 from xlgrid.languages.sources import Source
-from xlgrid.results import stats
 
 if TYPE_CHECKING:
-    from xlgrid.exhibits.schema import Best
+    import pandas as pd
+
+    from xlgrid.exhibits.sheet import Sheet
 
 
-def sources(exhibit: "Best", cells: pd.DataFrame) -> Sheet:
-    """A row per target, a column per value of `exhibit.columns`; each entry is a source and its mean over complete seeds.
+class Best(OfCells):
+    """For each target the source that transfers best to it, among those not trained on it, by the mean over seeds."""
 
-    Sources that are trained on the target, in a mix too, are left out. Of equal ones the first in the study is best.
+    kind: Literal["best"] = "best"
+    columns: Literal["task", "encoder", "method"] = "method"
 
-    Args:
-        cells: one row per planned cell, as `exhibits.render` takes them.
+    def draw(
+        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
+    ) -> None:
+        self.write(name, folder, self.sheet(cells))
 
-    Returns:
-        A sheet whose entries have `target`, `column`, `source` ("" where no source has a complete seed), `mean`, `sd`, `next` (the
-        source after it) and its `next_mean`, `n_sources` (with all of their seeds), `n_sources_expected`.
+    def sheet(self, cells: "pd.DataFrame") -> "Sheet":
+        """A row per target, a column per value of `columns`; each entry is a source and its mean over complete seeds.
 
-    Raises:
-        ValueError: the selection is empty, or an entry would mix tasks, encoders, methods or metrics.
-    """
-    chosen = stats.select(cells, exhibit.select)
-    trained = [
-        target in Source(source).parts for source, target in zip(chosen["source"], chosen["target"], strict=True)
-    ]
-    others = chosen[[not own for own in trained]]
-    if others.empty:
-        raise ValueError("every selected source is trained on its target: select others, or an exhibit of another kind")
-    found = stats.entries(others, [exhibit.columns, "source"], "target")
-    found = found.rename(columns={"column": "target", exhibit.columns: "column"})
-    order = {name: stats.in_order(chosen, name, exhibit.select) for name in ("target", exhibit.columns)}
-    rows = [
-        {"target": target, "column": column} | _entry(one, exhibit.digits)
-        for target in order["target"]
-        for column in order[exhibit.columns]
-        if len(one := found[(found["target"] == target) & (found["column"] == column)])
-    ]
-    notes = [
-        *about(others),
-        "The source, not trained on the target, with the highest mean over complete seeds; in brackets how far the next is behind.",
-    ]
-    if any(row["state"] == "incomplete" for row in rows):
-        notes.append("† not all sources have all of their seeds: another may be better.")
-    if any(row["state"] == "missing" for row in rows):
-        notes.append("– no source has a complete seed.")
-    entries = pd.DataFrame(rows)
-    columns = [(str(column),) for column in order[exhibit.columns]]
-    return Sheet(exhibit.title, exhibit.caption, " ".join(notes), ("target",), columns, entries)
+        Sources that are trained on the target, in a mix too, are left out. Among equal sources the first in the study is best.
+
+        Returns:
+            A sheet whose entries have `target`, `column`, `source` ("" where no source has a complete seed), `mean`, `sd`, `next`
+            (the second-best source) and its `next_mean`, `n_sources` (with all of their seeds), `n_sources_expected`.
+
+        Raises:
+            ValueError: the selection is empty, or an entry would mix tasks, encoders, methods or metrics, or metrics of which
+                one is better when higher and one when lower.
+        """
+        import pandas as pd
+
+        from xlgrid.exhibits.sheet import Sheet, about
+        from xlgrid.results import stats, units
+
+        chosen = stats.select(cells, self.select)
+        trained = [
+            target in Source(source).parts for source, target in zip(chosen["source"], chosen["target"], strict=True)
+        ]
+        others = chosen[[not on_target for on_target in trained]]
+        if others.empty:
+            raise ValueError(
+                "every selected source is trained on its target: select others, or an exhibit of another kind"
+            )
+        higher = {column: units.higher_is_better(part["metric"]) for column, part in others.groupby(self.columns)}
+        scores = stats.entries(others, [self.columns, "source"], "target")
+        scores = scores.rename(columns={"column": "target", self.columns: "column"})
+        order = {name: stats.in_order(chosen, name, self.select) for name in ("target", self.columns)}
+        rows = [
+            {"target": target, "column": column} | _entry(candidates, higher[column], self.digits)
+            for target in order["target"]
+            for column in order[self.columns]
+            if len(candidates := scores[(scores["target"] == target) & (scores["column"] == column)])
+        ]
+        notes = [
+            *about(others),
+            "The source, not trained on the target, with the best mean over complete seeds; in brackets the mean of the next "
+            "minus that of the best.",
+        ]
+        if any(row["state"] == "incomplete" for row in rows):
+            notes.append("† not all sources have all of their seeds: another may be better.")
+        if any(row["state"] == "missing" for row in rows):
+            notes.append("– no source has a complete seed.")
+        columns = [(str(column),) for column in order[self.columns]]
+        return Sheet(self.title, self.caption, " ".join(notes), ("target",), columns, pd.DataFrame(rows))
 
 
-def _entry(candidates: pd.DataFrame, digits: int) -> dict[str, Any]:
+def _entry(candidates: "pd.DataFrame", higher_is_better: bool, digits: int) -> dict[str, Any]:
     """The best of some sources, and what is printed of it."""
-    whole = int((candidates["n_seeds"] == candidates["n_seeds_expected"]).sum())
-    counts = {"n_sources": whole, "n_sources_expected": len(candidates)}
-    told = f"{whole} of {len(candidates)} sources with all of their seeds"
-    ranked = candidates[candidates["n_seeds"] > 0].sort_values("mean", ascending=False, kind="stable")
+    from xlgrid.exhibits.sheet import PRINTED, number
+
+    complete = int((candidates["n_seeds"] == candidates["n_seeds_expected"]).sum())
+    counts = {"n_sources": complete, "n_sources_expected": len(candidates)}
+    hover = f"{complete} of {len(candidates)} sources with all of their seeds"
+    ranked = candidates[candidates["n_seeds"] > 0].sort_values("mean", ascending=not higher_is_better, kind="stable")
     if ranked.empty:
         nothing = {"source": "", "mean": float("nan"), "sd": float("nan"), "next": "", "next_mean": float("nan")}
-        return nothing | counts | dict(zip(PRINTED, ("–", "missing", told), strict=True))
+        return nothing | counts | dict(zip(PRINTED, ("–", "missing", hover), strict=True))
     first, *rest = ranked.head(2).to_dict("records")
     text, after = f"{first['source']} {number(first['mean'], digits)}", {"next": "", "next_mean": float("nan")}
     if rest:
         after = {"next": rest[0]["source"], "next_mean": rest[0]["mean"]}
         text += f" ({number(rest[0]['mean'] - first['mean'], digits)})"
-        told = f"next {rest[0]['source']} {number(rest[0]['mean'], digits)}; {told}"
-    state = "complete" if whole == len(candidates) else "incomplete"
-    printed = (text + " †" * (state == "incomplete"), state, told)
-    its = {name: first[name] for name in ("source", "mean", "sd")}
-    return its | after | counts | dict(zip(PRINTED, printed, strict=True))
+        hover = f"next {rest[0]['source']} {number(rest[0]['mean'], digits)}; {hover}"
+    state = "complete" if complete == len(candidates) else "incomplete"
+    printed = (text + " †" * (state == "incomplete"), state, hover)
+    best = {name: first[name] for name in ("source", "mean", "sd")}
+    return best | after | counts | dict(zip(PRINTED, printed, strict=True))

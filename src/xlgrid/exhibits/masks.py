@@ -1,93 +1,157 @@
-"""The masks of structured attention as an exhibit, drawn by the methods' own code (Foroutan et al. 2023, figures 2, 3)."""
+"""The masks of structured attention, drawn by the methods' own code (Foroutan et al. 2023, figures 2 and 3)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import pandas as pd
+from pydantic import Field, NonNegativeInt, PositiveInt
 
-from xlgrid.base.arrays import Segments
-from xlgrid.base.files import write_text
-from xlgrid.exhibits.tables import Sheet, latex, markdown, number
+from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among
 
 if TYPE_CHECKING:
-    from xlgrid.exhibits.schema import Masks
-    from xlgrid.study.schema import MethodEntry
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from xlgrid.exhibits.sheet import Sheet
+    from xlgrid.results.identity import Cell
 
 FIRST = "first"
-# Where a cell may be; what is in the first token's row or column is in neither of the other two.
+# The parts of a matrix; the row and the column of the first token are in neither of the other two.
 PARTS = ("within a segment", "between the two", "first token")
+# Inches of one cell of a mask.
+CELL = 0.17
 
 
-def render(name: str, exhibit: "Masks", methods: Mapping[str, "MethodEntry"], folder: str | Path) -> None:
-    """Make the files of an exhibit of masks, each atomically; the CSV is as `cells` returns it.
+class Masks(Exhibit):
+    """M1 and M2 of methods with structured attention, as a step of training draws them; needs no results."""
+
+    kind: Literal["masks"] = "masks"
+    methods: tuple[str, ...] = Field(min_length=1)
+    context: PositiveInt = Field(default=7, description="tokens of the context, the first one, [CLS], included")
+    question: PositiveInt = Field(default=5, description="tokens of the question")
+    seed: NonNegativeInt = 1
+    is_table: ClassVar[bool] = False
+
+    def settings(self, study: StudyView) -> list[str]:
+        return [*super().settings(study), *(study.methods[name].model_dump_json() for name in self.methods)]
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        from xlgrid.methods import METHODS
+
+        masked = [name for name, entry in study.methods.items() if METHODS[entry.base].masks]
+        yield from not_among("methods", "method with masks", self.methods, masked)
+
+    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+        from xlgrid.exhibits import plots
+
+        weights = self.weights(study.methods)
+        with plots.style():
+            ax = draw(weights, self.context, self.title)
+            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in (".png", ".svg")))
+        self.write(name, folder, self.sheet(weights), weights)
+
+    def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
+        """Each weight of each mask of one input in two languages, as a step of training draws it.
+
+        Args:
+            methods: name -> method of the study.
+
+        Returns:
+            Columns `method`, `mask` (M1, M2), `query` and `key` (tokens: `first`, then c2, c3, ... of the context, then q1,
+            q2, ... of the question), `kept` (1, or 0 where the weight is masked).
+        """
+        import numpy as np
+        import pandas as pd
+        import torch
+
+        from xlgrid.base.arrays import Segments
+        from xlgrid.methods import make
+
+        length = self.context + self.question
+        tokens = [FIRST, *(f"c{n}" for n in range(2, self.context + 1))]
+        tokens += [f"q{n}" for n in range(1, self.question + 1)]
+        rows: list[dict[str, Any]] = []
+        for name in self.methods:
+            method = make(methods[name].base, methods[name].options)
+            segments = Segments(np.array([self.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
+            # Drawing a figure must not change what others draw from this generator.
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(self.seed)
+                masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
+            for which, mask in zip(method.masks, masks, strict=False):
+                rows += [
+                    {"method": name, "mask": which, "query": query, "key": key, "kept": int(mask[0, i, j])}
+                    for i, query in enumerate(tokens)
+                    for j, key in enumerate(tokens)
+                ]
+        return pd.DataFrame(rows)
+
+    def sheet(self, weights: "pd.DataFrame") -> "Sheet":
+        """A table of the share of weights that each mask keeps, in percent, from the weights that `weights` returns."""
+        from xlgrid.exhibits.sheet import Sheet, number
+
+        questions = weights[["query", "key"]].map(lambda token: token[0] == "q")
+        part = (questions["query"] == questions["key"]).map({True: PARTS[0], False: PARTS[1]})
+        part = part.mask((weights[["query", "key"]] == FIRST).any(axis=1), PARTS[2])
+        kept = weights.assign(column=part).groupby(["method", "mask", "column"], sort=False)["kept"]
+        entries = kept.agg(["sum", "size"]).reset_index()
+        texts = [number(100 * n / of, 0) for n, of in zip(entries["sum"], entries["size"], strict=True)]
+        hover = [f"{n} of {of} cells" for n, of in zip(entries["sum"], entries["size"], strict=True)]
+        notes = (
+            f"Cells that are not masked, in percent, for a context of {self.context} tokens, a question of {self.question}, "
+            f"and seed {self.seed}; first token: its row and its column."
+        )
+        entries = entries.assign(text=texts, state="complete", hover=hover)
+        return Sheet(self.title, self.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)
+
+
+def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
+    """A panel for each mask, queries as rows and keys as columns: black where attention is, white where it is masked.
 
     Args:
-        name: the exhibit's name, and the stem of its files.
-        methods: the study's.
-        folder: where the files go.
-    """
-    from xlgrid.exhibits import panels, plots
-
-    found = cells(exhibit, methods)
-    stem = Path(folder) / name
-    with plots.style():
-        ax = panels.masks(found, exhibit.context, exhibit.title)
-        plots.save(ax, stem.with_name(f"{name}.png"), stem.with_name(f"{name}.svg"))
-    sheet = shares(found, exhibit)
-    write_text(f"{stem}.csv", found.to_csv(index=False, lineterminator="\n"))
-    write_text(f"{stem}.md", markdown(sheet))
-    write_text(f"{stem}.tex", latex(sheet, name))
-
-
-def cells(exhibit: "Masks", methods: Mapping[str, "MethodEntry"]) -> pd.DataFrame:
-    """Each cell of each mask of one input in two languages, as a step of training draws it.
+        weights: as `Masks.weights` returns them.
+        context: tokens of the context.
 
     Returns:
-        Columns `method`, `mask` (M1, M2), `query` and `key` (tokens: `first`, then c2, c3, ... of the context, then q1,
-        q2, ... of the question), `kept` (1, or 0 where the weight is masked).
+        The first panel.
     """
-    import numpy as np
-    import torch
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
-    from xlgrid.methods import make
+    from xlgrid.exhibits import plots
 
-    length = exhibit.context + exhibit.question
-    tokens = [FIRST, *(f"c{n}" for n in range(2, exhibit.context + 1))]
-    tokens += [f"q{n}" for n in range(1, exhibit.question + 1)]
-    rows: list[dict[str, Any]] = []
-    for name in exhibit.methods:
-        method = make(methods[name].base, methods[name].options)
-        segments = Segments(np.array([exhibit.context]), ("a", "b"), np.array([[0, 1]], np.int16), length)
-        # Whoever draws a figure should not change what others draw from this generator.
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(exhibit.seed)
-            drawn = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
-        for which, mask in zip(method.masks, drawn, strict=False):
-            rows += [
-                {"method": name, "mask": which, "query": query, "key": key, "kept": int(mask[0, i, j])}
-                for i, query in enumerate(tokens)
-                for j, key in enumerate(tokens)
-            ]
-    return pd.DataFrame(rows)
-
-
-def shares(found: pd.DataFrame, exhibit: "Masks") -> Sheet:
-    """A table of the share of cells that each mask keeps, in percent.
-
-    Args:
-        found: as `cells` returns it.
-    """
-    segments = found[["query", "key"]].map(lambda token: token[0] == "q")
-    part = (segments["query"] == segments["key"]).map({True: PARTS[0], False: PARTS[1]})
-    part = part.mask((found[["query", "key"]] == FIRST).any(axis=1), PARTS[2])
-    kept = found.assign(column=part).groupby(["method", "mask", "column"], sort=False)["kept"]
-    entries = kept.agg(["sum", "size"]).reset_index()
-    texts = [number(100 * n / of, 0) for n, of in zip(entries["sum"], entries["size"], strict=True)]
-    hover = [f"{n} of {of} cells" for n, of in zip(entries["sum"], entries["size"], strict=True)]
-    notes = (
-        f"Cells that are not masked, in percent, for a context of {exhibit.context} tokens, a question of "
-        f"{exhibit.question}, and seed {exhibit.seed}; first token: its row and its column."
+    panels = list(weights.groupby(["method", "mask"], sort=False))
+    tokens = list(dict.fromkeys(weights["query"]))
+    side = CELL * len(tokens)
+    rows = list(dict.fromkeys(method for (method, _), _ in panels))
+    across = max(sum(method == row for (method, _), _ in panels) for row in rows)
+    width, height = across * (side + 1), len(rows) * (side + 1.2)
+    figure = Figure(figsize=(width, height), dpi=plots.DPI)
+    position = dict.fromkeys(rows, 0)
+    shades = ListedColormap(["white", "black"])
+    for (method, mask), panel in panels:
+        left, top = position[method] * (side + 1), rows.index(method) * (side + 1.2)
+        position[method] += 1
+        ax = plots.axes_at(figure, left, top, side, side)
+        kept = panel.pivot(index="query", columns="key", values="kept").reindex(index=tokens, columns=tokens)
+        ax.pcolormesh(kept.to_numpy(), cmap=shades, vmin=0, vmax=1, edgecolors=plots.FAINT, linewidth=0.4)
+        ax.set(xlim=(0, len(tokens)), ylim=(len(tokens), 0))
+        plots.name_tokens(ax, tokens, context, 7)
+        ax.set_title(f"{method}: {mask}", loc="left", fontsize=9)
+    handles = [Patch(facecolor=colour, edgecolor=plots.INK, linewidth=0.8) for colour in ("black", "white")]
+    plots.title_above(figure, title, 0.55)
+    figure.legend(
+        handles,
+        ["attends", "masked: weight 0"],
+        loc="lower left",
+        bbox_to_anchor=(0, 1 + 0.25 / height),
+        borderpad=0,
+        borderaxespad=0,
+        ncols=2,
+        frameon=False,
+        fontsize=8,
+        handlelength=1.1,
+        handleheight=1.0,
     )
-    entries = entries.assign(text=texts, state="complete", hover=hover)
-    return Sheet(exhibit.title, exhibit.caption, notes, ("method", "mask"), [(part,) for part in PARTS], entries)
+    return figure.axes[0]

@@ -20,6 +20,16 @@ class ChoiceHead(RowHead):
 
     name = "choice"
     model_suffix = "MultipleChoice"
+    inputs_allowed = (1, None)
+    has_choices = True
+
+    def problems(self, task: TaskColumns) -> list[str]:
+        problems = super().problems(task)
+        if len(task.labels) != len(task.choices):
+            problems.append(
+                f"`labels` has {len(task.labels)} names for {len(task.choices)} `choices`: give one for each, in their order"
+            )
+        return problems
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
         super().check(table, task, where)

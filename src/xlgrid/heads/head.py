@@ -54,7 +54,9 @@ class Head(ABC):
         name: the key in `xlgrid.heads.HEADS`, which tokens files store.
         model_suffix: the model classes of transformers are `{family}For{model_suffix}`.
         token_columns: the columns of `fields` that have one value per token; the others have one value per row.
-        target_is_name: the target column holds the name of a label, so that `labels` in a study can translate it.
+        inputs_allowed: the least and the most columns that the encoder reads beside those of choices; None: any number.
+        has_labels: the target names labels of the task.
+        has_choices: some of the input columns are choices.
         output_per_label: the model has one output per label, so that other labels need another model.
         has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
         is_text: the data are text without labels. The token ids stay in the file, a mix has all rows of each part, and
@@ -65,13 +67,50 @@ class Head(ABC):
     name: ClassVar[str]
     model_suffix: ClassVar[str]
     token_columns: ClassVar[tuple[str, ...]] = ()
-    target_is_name: ClassVar[bool] = False
+    inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)
+    has_labels: ClassVar[bool] = True
+    has_choices: ClassVar[bool] = False
     output_per_label: ClassVar[bool] = False
     has_stride: ClassVar[bool] = False
     is_text: ClassVar[bool] = False
     output_share: ClassVar[float] = 0.0
 
     # Data
+
+    def problems(self, task: TaskColumns) -> list[str]:
+        """What is wrong with the columns and labels of a task that a study describes, each as a clause for an error."""
+        least, most = self.inputs_allowed
+        inputs = len(task.inputs) - len(task.choices)
+        problems = []
+        if inputs < least or (most and inputs > most):
+            wanted = f"at least {least}" if most is None else f"{least} or {most}" if least < most else str(least)
+            problems.append(f"`inputs` has {inputs} columns, expected {wanted}")
+        if not task.target:
+            problems.append("`target`, the column of the answer, is missing")
+        if self.has_labels and len(task.labels) < 2:
+            problems.append(f"`labels` has {len(task.labels)} names, expected at least 2")
+        if self.has_choices and len(task.choices) < 2:
+            problems.append(f"`choices` has {len(task.choices)} columns, expected at least 2")
+        for name, expected in (("labels", self.has_labels), ("choices", self.has_choices)):
+            if getattr(task, name) and not expected:
+                problems.append(f"there are no {name}, so leave out `{name}`")
+        for name, values in (("`inputs` and `choices`", task.inputs), ("`labels`", task.labels)):
+            doubles = sorted({value for value in values if values.count(value) > 1})
+            if doubles:
+                problems.append(f"{', '.join(map(repr, doubles))} stands twice in {name}")
+        return problems
+
+    def labelled(
+        self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
+    ) -> "pa.ChunkedArray | pa.Array":
+        """The target column with the labels of the task in place of those of the source.
+
+        Values that are no label of the task stay as they are, and `check` names them.
+
+        Args:
+            names: label of the source, as text -> label of the task.
+        """
+        return target
 
     def second(self, task: TaskColumns) -> str | None:
         """The input column that a pair takes from its second language; None if the task cannot have pairs."""
@@ -204,6 +243,11 @@ class Head(ABC):
 def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:
     """The arguments of the model's forward, and the labels."""
     return {name: tensor for name, tensor in batch.items() if name != "labels"}, batch["labels"]
+
+
+def written(label: Any) -> str:
+    """A label as text: numbers and truth values as YAML and JSON write them."""
+    return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:

@@ -28,6 +28,7 @@ class MlmHead(Head):
 
     name = "mlm"
     model_suffix = "MaskedLM"
+    has_labels = False
     is_text = True
     output_share = MASKED
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import Encoding
-from xlgrid.heads.head import Head, TaskColumns
+from xlgrid.heads.head import Head, TaskColumns, check_text, written
 from xlgrid.heads.metrics import ACCURACY, Metric
 from xlgrid.heads.tokens import Tokens
 
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 class RowHead(Head):
     """One label for each row. An outcome is 1 where the predicted label is right and 0 elsewhere."""
 
-    target_is_name = True
+    def labelled(self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]) -> "pa.Array":
+        """The target column as text, translated."""
+        import pyarrow as pa
+
+        labels = [None if label is None else written(label) for label in target.to_pylist()]
+        return pa.array([label and names.get(label, label) for label in labels], pa.string())
 
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa
@@ -47,6 +52,7 @@ class SequenceHead(RowHead):
 
     name = "sequence"
     model_suffix = "SequenceClassification"
+    inputs_allowed = (1, 2)
     output_per_label = True
 
     def second(self, task: TaskColumns) -> str | None:
@@ -54,6 +60,7 @@ class SequenceHead(RowHead):
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
         super().check(table, task, where)
+        check_text(table, task.inputs, where)
         check_names(table[task.target].to_pylist(), task, where)
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:

@@ -64,6 +64,8 @@ class SpanHead(Head):
     name = "span"
     model_suffix = "QuestionAnswering"
     token_columns = ("first", "last")
+    inputs_allowed = (2, 2)
+    has_labels = False
     has_stride = True
 
     def second(self, task: TaskColumns) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.head import Head, TaskColumns
+from xlgrid.heads.head import Head, TaskColumns, written
 from xlgrid.heads.metrics import ACCURACY, SPAN_F1, Metric, Outcome
 from xlgrid.heads.tokens import Tokens
 
@@ -44,8 +44,36 @@ class TokenHead(Head):
     token_columns = ("labels",)
     output_per_label = True
 
+    def labelled(
+        self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
+    ) -> "pa.ChunkedArray | pa.Array":
+        """The target column as lists of label numbers; the source may have numbers or names, translated or not."""
+        import pyarrow as pa
+
+        is_list = pa.types.is_list(target.type) or pa.types.is_large_list(target.type)
+        if not is_list or (pa.types.is_integer(target.type.value_type) and not names):
+            return target
+        numbers = {str(number): number for number in range(len(task.labels))}
+        numbers |= {label: number for number, label in enumerate(task.labels)}
+        rows = [
+            None if labels is None else [names.get(label, label) for label in map(written, labels)]
+            for labels in target.to_pylist()
+        ]
+        if all(label in numbers for labels in rows for label in labels or ()):
+            numbered = [None if labels is None else [numbers[label] for label in labels] for labels in rows]
+            return pa.array(numbered, pa.list_(pa.int64()))
+        return pa.array(rows, pa.list_(pa.string()))
+
     def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+        import pyarrow as pa
+
         super().check(table, task, where)
+        for column in (task.inputs[0], task.target):
+            kind = table.schema.field(column).type
+            if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+                raise ValueError(
+                    f"{where}, column {column!r} is of type {kind}: expected a list with one value per word"
+                )
         columns = (table[column].to_pylist() for column in (task.inputs[0], task.target))
         for row, (words, labels) in enumerate(zip(*columns, strict=True)):
             if len(words) != len(labels):
@@ -56,7 +84,7 @@ class TokenHead(Head):
                 if not isinstance(label, int) or not 0 <= label < len(task.labels):
                     raise ValueError(
                         f"{where}, row {row}, column {task.target!r}: the label {label!r} is not a number from 0 to "
-                        f"{len(task.labels) - 1} ({', '.join(task.labels)})"
+                        f"{len(task.labels) - 1}, or a name ({', '.join(task.labels)}); `labels` in `data` translates theirs to ours"
                     )
 
     def fields(self) -> list["pa.Field"]:

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
-from xlgrid.exhibits.schema import Attention, contrasts
-
 if TYPE_CHECKING:
     from xlgrid.plan.load import Plan
 
@@ -16,7 +14,7 @@ def plan_problems(plan: "Plan") -> list[str]:
     Raises:
         ValueError: two grids have the same cell.
     """
-    return [*_steps(plan), *_snapshots(plan), *_contrasts(plan)]
+    return [*_steps(plan), *_snapshots(plan), *_exhibits(plan)]
 
 
 def _steps(plan: "Plan") -> Iterator[str]:
@@ -63,11 +61,7 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
                     break
 
 
-def _contrasts(plan: "Plan") -> Iterator[str]:
-    """Some run has both targets whose attention an exhibit compares."""
+def _exhibits(plan: "Plan") -> Iterator[str]:
+    """The planned cells have what exhibits show."""
     for name, exhibit in plan.study.exhibits.items():
-        if isinstance(exhibit, Attention) and not contrasts(exhibit, plan.cells):
-            yield (
-                f"exhibits.{name}.select: no run that it selects has both targets, {' and '.join(exhibit.targets)}, in the "
-                "grids"
-            )
+        yield from (f"exhibits.{name}.{problem}" for problem in exhibit.problems_of_plan(plan.cells))

@@ -1,4 +1,4 @@
-"""What a study will take before any of it is run: runs, cells, optimiser steps, GPU-hours and disk, for each exhibit.
+"""The cost of a study before any of it has run: runs, cells, optimiser steps, GPU-hours and disk, for each exhibit.
 
 The steps follow from the study. The hours are an estimate: the floating-point operations of `xlgrid.models.parameters.Count`
 for every token that is trained on or evaluated, the dev sets during training included, over a speed, and for each step
@@ -14,23 +14,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from xlgrid.base.names import unknown
-from xlgrid.data import sources as data
-from xlgrid.data.tokenize_text import DEV_EVERY
 from xlgrid.evaluation.attention import SAMPLES
-from xlgrid.exhibits.schema import contrasts, needed
-from xlgrid.heads import HEADS
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, configuration, count
-from xlgrid.plan.grid import cells, runs
-from xlgrid.results.identity import Cell, Run
+from xlgrid.plan.grid import runs
+from xlgrid.plan.load import Plan
+from xlgrid.plan.sizes import DataSizes, check_names
+from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.study.schema import Study
-from xlgrid.tasks import MLM, task
 from xlgrid.training.recipe import Training
 
-# Tokens per example, by kind of task: of ruletaker and lot what 300 generated examples have on average over nine
-# languages, in pieces of XLM-R's vocabulary cut to 21,000; of sentences and pairs of them, and of questions with a paragraph or with all their choices, a guess. Others: OTHER.
-TOKENS = {"ruletaker": 140, "lot": 50, "xnli": 60, "wikiann": 30, "udpos": 30, MLM: 60}
+# Tokens per example, by kind of task. Those of ruletaker and lot are the means of 300 generated examples over nine languages,
+# in pieces of XLM-R's vocabulary cut to 21,000; the others are guesses. Kinds that are not here have OTHER.
+TOKENS = {"ruletaker": 140, "lot": 50, "xnli": 60, "wikiann": 30, "udpos": 30, "mlm": 60}
 TOKENS |= {"xquad": 200, "copa": 50, "siqa": 110}
 OTHER = 128
 # A quarter of what an A100 can do in bf16, 312 TFLOP/s.
@@ -75,13 +71,12 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 @dataclass(frozen=True)
 class Assumed:
-    """What the study does not say.
+    """What the estimate assumes beside the study.
 
     Attributes:
-        examples: task, or kind of task -> examples in train, dev and test (of text, in train and dev, for each part of a
-            source), where data are not generated; `wikiann:jv` are those in one language or pair, where it has others.
-        tokens: likewise -> tokens per example, where not as in `TOKENS`.
-        training, evaluation: TFLOP/s that a GPU sustains.
+        examples: sizes of data, which count instead of the study's: see `DataSizes.given`.
+        tokens: task, or kind of task -> tokens per example, which count instead of the study's and of `TOKENS`.
+        training, evaluation: the TFLOP/s that a GPU sustains.
         step_ms: milliseconds of a step of training whatever its size.
     """
 
@@ -97,88 +92,88 @@ class Estimate:
     """The cost of a study's parts.
 
     Raises:
-        ValueError: something is assumed of a task that does not exist, or the study has data whose size it does not say
-            and nobody else did.
+        ValueError: something is assumed of a task that does not exist, or the size of some data is not known.
     """
 
-    study: Study
+    plan: Plan
     assumed: Assumed
 
     def __post_init__(self) -> None:
-        known = dict.fromkeys([*self.study.tasks, *(entry.kind for entry in self.study.tasks.values()), MLM])
-        for option, given in (("examples", self.assumed.examples), ("tokens", self.assumed.tokens)):
-            for name in given:
-                name, _, code = name.partition(":")
-                if name not in known:
-                    raise ValueError(f"--{option}: {unknown('task or kind of task', name, known)}")
-                if code and (option == "tokens" or not {*Target(code).languages} <= {*self.study.languages}):
-                    raise ValueError(f"--{option} {name}: {unknown('language', code, self.study.languages)}")
-        for name, sizes in self.assumed.examples.items():
-            if len(sizes) != (wanted := 2 if name.partition(":")[0] == MLM else 3):
-                splits = ",".join(split.upper() for split in data.SPLITS[:wanted])
-                raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(sizes)}")
-        trained = [run for run in self.all if self._trains(run)]
-        texts = dict.fromkeys(code for run in trained if run.task == MLM for code in run.source.parts)
-        tasks = dict.fromkeys(run.task for run in trained if run.task != MLM)
-        tasks |= dict.fromkeys(self.study.entry(name, "train")[0] for name in tasks)
-        untold = [code for code in texts if self.sizes(MLM, code) is None]
-        # One number for all texts is enough where none has a known one.
-        missing = [MLM] * bool(untold) if len(untold) == len(texts) else [f"{MLM}:{code}" for code in untold]
-        asked = [f"--examples {name}=TRAIN,DEV" for name in missing]
-        for name in tasks:
-            if self.sizes(name) is None:
-                missing.append(name)
-                asked.append(f"--examples {name}=TRAIN,DEV,TEST")
-        if missing:
+        check_names(self.study, "tokens", self.assumed.tokens)
+        needed_sizes = dict.fromkeys((name, code) for run in self.plan.runs for name, code in self._data(run))
+        needed_sizes |= dict.fromkeys((cell.task, cell.target.data) for cell in self.plan.cells)
+        asked = []
+        for name in dict.fromkeys(name for name, _ in needed_sizes):
+            codes = [code for task_name, code in needed_sizes if task_name == name]
+            unknown_codes = [code for code in codes if None in self.sizes.of(name, code)]
+            # One option is enough where no language has a known size.
+            keys = [name] if len(unknown_codes) == len(codes) else [f"{name}:{code}" for code in unknown_codes]
+            splits = "TRAIN,DEV" if self.study.tasks[name].is_text else "TRAIN,DEV,TEST"
+            asked += [(key, f"--examples {key}={splits}") for key in keys]
+        if asked:
+            names, options = zip(*asked, strict=True)
             raise ValueError(
-                f"study {self.study.name} does not say how many examples {' and '.join(missing)} have, whose data are "
-                f"not generated: add {' '.join(asked)}"
+                f"study {self.study.name} does not say how many examples {' and '.join(names)} have, which are neither "
+                f"generated nor in files here: add `examples: {{train: ..., dev: ..., test: ...}}` to the task in the study, or "
+                f"call this with {' '.join(options)}"
             )
 
-    @cached_property
-    def planned(self) -> list[Cell]:
-        """The study's cells."""
-        return cells(self.study)
+    @property
+    def study(self) -> Study:
+        """The study that is planned."""
+        return self.plan.study
 
     @cached_property
-    def all(self) -> list[Run]:
-        """The study's runs."""
-        return runs(self.study, self.planned)
+    def sizes(self) -> DataSizes:
+        """The sizes of the study's data."""
+        return DataSizes(self.study, self.assumed.examples)
 
     def exhibits(self) -> Iterator[tuple[str, Cost]]:
         """Name and cost of each exhibit, and at last of the whole study, in which nothing counts twice."""
-        compared = set()
+        all_compared: set[Contrast] = set()
         for name, exhibit in self.study.exhibits.items():
-            shown, looked = needed(exhibit, self.planned), contrasts(exhibit, self.planned)
-            compared |= {*looked}
-            rested = [*shown, *(cell for one in looked for cell in one.cells)]
-            yield name, self._cost(runs(self.study, rested), shown, (one.run for one in looked))
-        yield WHOLE, self._cost(self.all, self.planned, (one.run for one in compared))
+            shown, compared = exhibit.cells(self.plan.cells), exhibit.contrasts(self.plan.cells)
+            all_compared |= {*compared}
+            evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]
+            yield name, self._cost(runs(self.study, evaluated), shown, compared)
+        yield WHOLE, self._cost(self.plan.runs, self.plan.cells, all_compared)
 
-    def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Run]) -> Cost:
-        found = [*map(self.run, trained)]
-        found += [self.evaluation(cell.run, self._known(cell.task, cell.target.data)[2]) for cell in evaluated]
-        found += [self.evaluation(run, 2 * min(SAMPLES, self._known(run.task)[2])) for run in compared]
-        return total(found)
+    def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
+        costs = [self.run(run) for run in trained]
+        costs += [self.evaluation(cell.run, self._tests(cell)) for cell in evaluated]
+        costs += [self.evaluation(each.run, 2 * min(SAMPLES, self._tests(each.cells[0]))) for each in compared]
+        return total(costs)
+
+    def _tests(self, cell: Cell) -> int:
+        return self.sizes.of(cell.task, cell.target.data).test or 0
+
+    def _data(self, run: Run) -> list[tuple[str, Target]]:
+        """The tasks and languages of the data on which a run trains; none if it is imported."""
+        if self.plan.is_imported(run):
+            return []
+        name, entry = self.study.entry(run.task, "train")
+        # A mix has as many examples as one of its parts, and of texts all rows of all parts.
+        return [(name, part) for part in run.source.parts[: None if entry.is_text else 1]]
 
     def run(self, run: Run) -> Cost:
         """The cost of a training, with its evaluations on the dev set."""
         counted = self.count(run)
         stored = 4 * counted.stored / 1e9
-        if not self._trains(run):
-            return Cost(1, 1, gigabytes=stored)
+        on_text = int(self.study.tasks[run.task].is_text)
+        data = self._data(run)
+        if not data:
+            return Cost(1, on_text, gigabytes=stored)
         settings = self.study.recipe(*run[1:]).training
         stored *= 1 + len(settings.snapshots)
-        name = run.task if run.task == MLM else self.study.entry(run.task, "train")[0]
-        # A mix has as many examples as one of its parts, but for text.
-        codes = run.source.parts[: None if run.task == MLM else 1]
-        train, dev, *_ = map(sum, zip(*(self._known(name, code) for code in codes), strict=True))
+        sizes = [self.sizes.of(*each) for each in data]
+        train, dev = sum(each.train or 0 for each in sizes), sum(each.dev or 0 for each in sizes)
+        name = data[0][0]
         steps, examples = length(settings, train, self.tokens(name), self._options(name))
         scored = min(settings.evaluations, steps) * dev
         work = counted.training * examples * self.tokens(name)
         hours = _hours(work, self.assumed.training, steps, self.assumed.step_ms)
         hours += self.evaluation(run._replace(task=name), scored).evaluation_hours
-        return Cost(1, int(run.task == MLM), 0, steps, scored, hours, 0.0, stored)
+        return Cost(1, on_text, 0, steps, scored, hours, 0.0, stored)
 
     def evaluation(self, run: Run, examples: int) -> Cost:
         """The cost of one evaluation of a run."""
@@ -196,80 +191,51 @@ class Estimate:
             ValueError: it is no run of this study, or one of other steps than the study now asks for.
         """
         try:
-            told = json.loads(Path(run_json).read_text(encoding="utf-8"))
-            found = Run(*(told["recipe"][axis] for axis in Run._fields))
-            steps, seconds = int(told["steps"]), float(told["seconds"])
+            record = json.loads(Path(run_json).read_text(encoding="utf-8"))
+            run = Run(*(record["recipe"][axis] for axis in Run._fields))
+            steps, seconds = int(record["steps"]), float(record["seconds"])
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no {run_json}: give the run.json of a run that is done") from None
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{run_json} is no run.json ({error}): give that of a run that is done") from error
-        if found not in self.all or seconds <= 0:
-            raise ValueError(f"{run_json} is of {found.folder}, which is no run of study {self.study.name}")
-        planned = self.run(found)
+        if run not in self.plan.results or seconds <= 0:
+            raise ValueError(f"{run_json} is of {run.folder}, which is no run of study {self.study.name}")
+        planned = self.run(run)
         if abs(planned.steps - steps) > 0.1 * steps:
             raise ValueError(
                 f"{run_json} has {steps:,} steps, but {planned.steps:,} are expected of it: correct --examples and --tokens, "
                 "or give a run of the study as it is now"
             )
         # In hours at 1 TFLOP/s.
-        alone = Estimate(self.study, replace(self.assumed, training=1.0, evaluation=1.0, step_ms=0.0)).run(found)
+        alone = Estimate(self.plan, replace(self.assumed, training=1.0, evaluation=1.0, step_ms=0.0)).run(run)
         speed = alone.hours * 3600 / seconds
         return replace(self.assumed, training=speed, evaluation=speed, step_ms=0.0)
 
-    def sizes(self, name: str, code: str = "") -> tuple[int, ...] | None:
-        """Examples in each split of a task, or of a text, in a language or pair; None if unknown."""
-        entry = self.study.tasks.get(name)
-        names = [name, entry.kind if entry else name]
-        for key in (*(f"{one}:{code}" for one in names), *names):
-            if key in self.assumed.examples:
-                return self.assumed.examples[key]
-        if entry is None:
-            text = self.study.text
-            dev = min(math.ceil(text.sentences / DEV_EVERY), text.dev_inputs)
-            return None if any(map(text.fetches, Target(code).languages)) else (text.sentences - dev, dev)
-        if entry.data:
-            return None
-        kind = task(entry.kind)
-        options = kind.Options(**entry.options)
-        return data.sizes(options.n, kind.group(options))  # type: ignore[attr-defined]
-
     def tokens(self, name: str) -> int:
-        """Tokens per example of a task, those of all its choices together, or of text."""
-        entry = self.study.tasks.get(name)
-        kind = entry.kind if entry else MLM
-        given = self.assumed.tokens.get(name) or self.assumed.tokens.get(kind) or TOKENS.get(kind, OTHER)
-        return min(given, entry.max_length * max(1, len(task(kind).choices))) if entry else given
+        """Tokens per example of a task, those of all its choices together."""
+        entry = self.study.tasks[name]
+        assumed = self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind)
+        tokens = assumed or entry.tokens or TOKENS.get(entry.kind, OTHER)
+        return min(tokens, entry.max_length * max(1, len(entry.task.choices)))
 
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
-        entry = self.study.tasks.get(run.task)
-        kind = task(entry.kind) if entry else None
-        head, labels = (kind.head, len(kind.labels)) if kind else (HEADS["mlm"], 0)
-        place = run.encoder, head.name, labels, run.method
+        kind = self.study.tasks[run.task].task
+        place = run.encoder, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = self.study.methods[run.method]
             config = configuration(self.study, run.encoder)
-            self._counts[place] = count(config, head, labels, method.base, method.options)
+            self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options)
         return self._counts[place]
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str, int, str], Count]:
         return {}
 
-    def _trains(self, run: Run) -> bool:
-        """Whether a run is trained, and not imported."""
-        return run.task != MLM or self.study.methods[run.method].imported is None
-
-    def _known(self, name: str, code: str = "") -> tuple[int, ...]:
-        found = self.sizes(name, code)
-        assert found
-        return found
-
     def _options(self, name: str) -> Mapping[str, object]:
-        entry = self.study.tasks.get(name)
-        if entry is None or entry.data:
-            return {}
-        return task(entry.kind).Options(**entry.options).model_dump()
+        """The options of a generated task."""
+        entry = self.study.tasks[name]
+        return {} if entry.data else entry.task.Options(**entry.options).model_dump()
 
 
 def length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:

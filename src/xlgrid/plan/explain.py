@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from xlgrid.base.names import unknown
 from xlgrid.data.sources import SPLITS
-from xlgrid.exhibits.schema import contrasts, suffixes
 from xlgrid.languages.sources import Source, Target
 from xlgrid.plan.products import (
     CLAIMS_FILES,
@@ -26,7 +25,7 @@ from xlgrid.study.checks import definitions, unknown_or_unused
 if TYPE_CHECKING:
     from xlgrid.plan.load import Plan
 
-# Snakemake's measurements of a job, which its rule makes besides.
+# The folder of Snakemake's measurements of jobs, which are files of the rules, too.
 _BENCHMARKS = "benchmarks"
 
 
@@ -103,7 +102,7 @@ def _differ(first: object, second: object) -> bool:
 
 def _is_file_of_exhibit(plan: "Plan", path: str, exhibit: Exhibit) -> bool:
     drawn = plan.study.exhibits.get(exhibit.exhibit)
-    return drawn is not None and path in (exhibit.file(suffix) for suffix in suffixes(drawn))
+    return drawn is not None and path in (exhibit.file(suffix) for suffix in drawn.suffixes)
 
 
 def _nothing_makes(plan: "Plan", path: str) -> str:
@@ -119,10 +118,10 @@ def _nothing_makes(plan: "Plan", path: str) -> str:
             files = [f"results/{study.name}/{page}" for page in pages]
         case _:
             exhibits = {Exhibit(study.name, name): drawn for name, drawn in study.exhibits.items()}
-            files = [exhibit.file(suffix) for exhibit, drawn in exhibits.items() for suffix in suffixes(drawn)]
+            files = [exhibit.file(suffix) for exhibit, drawn in exhibits.items() for suffix in drawn.suffixes]
             files += [cell.path for cell in plan.cells] if "/cells/" in path else []
             if "/attention/" in path:
-                files += [each.path for drawn in study.exhibits.values() for each in contrasts(drawn, plan.cells)]
+                files += [each.path for drawn in study.exhibits.values() for each in drawn.contrasts(plan.cells)]
     near = difflib.get_close_matches(path, files, n=1, cutoff=0.6)
     hint = f" The nearest file is {near[0]}." if near else ""
     kinds = ["cells/", "runs/", "attention/", "data/", "text/", "encoders/", "tokens/", "exhibits/", *pages]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
-from xlgrid.exhibits import schema as exhibits
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.madx import adapterhub
 from xlgrid.plan.grid import first_stage, started_from, starting_runs
@@ -74,7 +73,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 return {"meanings": Meanings(study.name, product.task).path}
             return {"files": local_files(source.of(product.split, product.language), product.language, product.split)}
         case Text():
-            return {"files": [study.text.files[product.language]] if product.language in study.text.files else []}
+            return {"files": study.text.local_files(product.language)}
         case Encoder():
             entry = study.encoders[product.encoder]
             if entry.mini:
@@ -89,13 +88,14 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             return {"data": data.path, "tokenizer": tokenizer}
         case Exhibit():
             exhibit = study.exhibit(product.exhibit)
-            shown = [*exhibits.needed(exhibit, plan.cells), *exhibits.contrasts(exhibit, plan.cells)]
-            return {"results": [each.path for each in shown], "published": exhibits.references(exhibit)}
+            results = [cell.path for cell in exhibit.cells(plan.cells)]
+            results += [contrast.path for contrast in exhibit.contrasts(plan.cells)]
+            return {"results": results, "published": exhibit.references}
         case Claims():
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
         case Summary():
-            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibits.needed(exhibit, plan.cells)}
+            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibit.cells(plan.cells)}
             return {
                 # The other cells are inputs of exhibits.
                 "cells": [cell.path for cell in plan.cells if cell not in shown_cells],
@@ -161,8 +161,9 @@ def rests_on(plan: "Plan", product: Product) -> list[Product]:
     if product not in plan.chains:
         chain: dict[Product, None] = {}
         for files in inputs(plan, product).values():
-            for needed in filter(None, map(product_of, [files] if isinstance(files, str) else files)):
-                chain |= dict.fromkeys(rests_on(plan, needed))
+            for file in [files] if isinstance(files, str) else files:
+                if needed := product_of(file):
+                    chain |= dict.fromkeys(rests_on(plan, needed))
         plan.chains[product] = [*chain, product]
     return plan.chains[product]
 

@@ -3,13 +3,11 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.schema import compared, tabular
-from xlgrid.languages.sources import Source, Target
 from xlgrid.plan.explain import explain, lacking
 from xlgrid.plan.load import Plan, load_plan
 from xlgrid.plan.needs import Inputs, inputs
@@ -17,15 +15,16 @@ from xlgrid.plan.products import Product
 
 # The keys of config.yaml.
 SETTINGS = ("study", "hub_lock")
-# Options of Snakemake whose value is a file that Snakemake writes.
+# Options of Snakemake whose value is a file that Snakemake writes, and those whose value may be `all`.
 _WRITE = ("--report", "--archive")
+_ALL = ("--cores", "-c", "--quiet", "-q")
 # How Snakemake names a job to a process that runs it: rule:wildcard=value,wildcard=value.
 _TARGET_JOB = re.compile(r"\w+:(?:.*,)?study=([^,]+)")
 
 
 def targets(arguments: Sequence[str]) -> list[str]:
     """The files below results/ that the arguments of a Snakemake command ask for, as paths from the working directory."""
-    values = [new for old, new in zip(["", *arguments], arguments, strict=False) if old not in _WRITE]
+    values = [value for option, value in pairwise(["", *arguments]) if option not in _WRITE]
     paths = [os.path.relpath(value) for value in values if "results/" in value and "=" not in value]
     return [path for path in paths if path.startswith("results/") and path.count("/") > 1]
 
@@ -46,13 +45,13 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
     strange = [] if is_module else [key for key in config if key not in SETTINGS]
     if strange:
         raise ValueError(f"--config: {unknown('setting', strange[0], SETTINGS)}")
-    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.fullmatch(argument))]
+    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.match(argument))]
     paths = targets(arguments)
     names = dict.fromkeys([*jobs, *(path.split("/")[1] for path in paths)])
     if is_module:
         names = dict.fromkeys(name for name in names if Path(f"studies/{name}.yaml").is_file())
-    asks_default = "all" in arguments or any(f"study={config['study']}" == argument for argument in arguments)
-    if asks_default or not names:
+    asks_all = any(value == "all" and option not in _ALL for option, value in pairwise(["", *arguments]))
+    if asks_all or not names or f"study={config['study']}" in arguments:
         names[config["study"]] = None
     plans = {name: load_plan(f"studies/{name}.yaml") for name in names}
     # The process that started target jobs has checked its targets.
@@ -137,31 +136,31 @@ def exhibits_drawn(plan: Plan, tables: bool, with_published: bool) -> list[str]:
     return [
         name
         for name, exhibit in plan.study.exhibits.items()
-        if (tabular(exhibit), compared(exhibit)) == (tables, with_published)
+        if (exhibit.is_table, exhibit.is_compared) == (tables, with_published)
     ]
 
 
-def product(kind: type, wildcards: Any, **fixed: str) -> Product:
+def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
     """The product of a kind that a rule makes.
 
     Args:
         wildcards: of the rule, named as the fields of the kind.
         fixed: the fields that are no wildcards of the rule.
     """
-    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields  # type: ignore[attr-defined]
-    values: dict[str, Any] = {name: fixed[name] if name in fixed else getattr(wildcards, name) for name in names}
-    parsed: dict[str, Callable[[str], Any]] = {"source": Source, "target": Target, "other": Target, "seed": int}
-    made: Product = kind(**{name: parsed[name](text) if name in parsed else text for name, text in values.items()})
-    return made
+    # Thousands of rules ask this: both kinds of classes name their fields here.
+    values = [fixed[name] if name in fixed else getattr(wildcards, name) for name in kind.__match_args__]
+    # Runs, cells and contrasts are tuples that end with a seed.
+    result: Product = kind(*values[:-1], int(values[-1])) if issubclass(kind, tuple) else kind(*values)
+    return result
 
 
-def inputs_of(plans: Mapping[str, Plan], made: Product) -> Inputs:
+def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     """The inputs of the rule that makes a product.
 
     Raises:
         ValueError: the study does not have the product; the message names what is near it.
     """
-    plan = plans[made.study]
-    if problem := lacking(plan, made):
-        raise ValueError(f"results/{made.study}: {problem}")
-    return inputs(plan, made)
+    plan = plans[wanted.study]
+    if problem := lacking(plan, wanted):
+        raise ValueError(f"results/{wanted.study}: {problem}")
+    return inputs(plan, wanted)

@@ -6,7 +6,7 @@ It is a folder, `.snakemake/submitit`, of files that appear whole and may vanish
     {chunk}/{bundle}/bundle.json      {"jobs": [{"rule": "train", "outputs": ["results/...", ...], ...}, ...], ...}
     {chunk}/{bundle}/status/{i}.json  of job i of the bundle, once it runs: {"state": "running", "started": unix seconds,
                                       ...}, at last {"state": "done" or "failed", "ended": ..., "cause": ..., "message":
-                                      ...}, and then {i}.told, once Snakemake knows
+                                      ...}, and then {i}.closed, once Snakemake knows
     {chunk}/{bundle}/revoked          its jobs that have not ended never will
     failures.jsonl                    a line each: {"outputs": [...], "rule": ..., "cluster": ..., "cause": ..., "message": ...,
                                       "logs": [...], "time": unix seconds}

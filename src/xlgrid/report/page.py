@@ -22,7 +22,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from xlgrid.exhibits import plots
-from xlgrid.exhibits.tables import number
+from xlgrid.exhibits.sheet import number
 from xlgrid.languages.sources import Source
 
 RUN = ["task", "encoder", "method", "source", "seed"]
@@ -226,7 +226,7 @@ def exhibits(planned: Mapping[str, Any], folder: str | Path) -> Html:
 
 
 def claims(planned: Mapping[str, Any], folder: str | Path) -> Html | None:
-    """The verdicts of a study's claims, as `verdicts.render_claims` left them in `folder`; nothing for a study without any."""
+    """The verdicts of a study's claims, as `xlgrid.exhibits.claims.render` left them in `folder`; nothing for a study without any."""
     if not planned:
         return None
     table, picture = (Path(folder) / f"claims{suffix}" for suffix in (".html", ".svg"))

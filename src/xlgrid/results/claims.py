@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
 
 from xlgrid.base.settings import Strict
-from xlgrid.exhibits.schema import Values
+from xlgrid.results.naming import Values
 
 if TYPE_CHECKING:
     from xlgrid.results.identity import Cell

@@ -3,6 +3,8 @@
 Only identity stands in a path, so that a path says what the file holds, and `parse` reads the identity back.
 """
 
+import re
+from contextlib import suppress
 from typing import NamedTuple
 
 from xlgrid.languages.sources import Source, Target
@@ -133,20 +135,19 @@ def parse(path: str) -> Run | Cell | Contrast:
     Raises:
         ValueError: the path is none of these.
     """
-    pieces = path.rstrip("/").split("/")
-    if pieces[0] == "results" and len(pieces) >= 8:
-        study, kind, *rest = pieces[1:]
-        length = {"cells": 6, "attention": 7}.get(kind)
-        if len(rest) == length and rest[-1].startswith("seed") and rest[-1].endswith(".json"):
-            seed = rest.pop().removeprefix("seed").removesuffix(".json")
-            if _is_seed(seed):
-                task, encoder, method, source, target, *other = rest
-                if other:
-                    return Contrast(study, task, encoder, method, source, target, other[0], int(seed))
-                return Cell(study, task, encoder, method, source, target, int(seed))
-        if kind == "runs" and len(rest) in (5, 6) and rest[4].startswith("seed") and _is_seed(rest[4][4:]):
-            task, encoder, method, source, seed = rest[:5]
-            return Run(study, task, encoder, method, source, int(seed[4:]))
+    path = path.rstrip("/")
+    pieces = path.split("/")
+    if pieces[0] == "results":
+        is_json = path.endswith(".json")
+        with suppress(ValueError):  # one of the languages cannot be a language, pair or mix
+            match pieces[1:]:
+                case [study, "cells", task, encoder, method, source, target, file] if is_json:
+                    return Cell(study, task, encoder, method, source, target, _seed(file.removesuffix(".json")))
+                case [study, "attention", task, encoder, method, source, target, other, file] if is_json:
+                    seed = _seed(file.removesuffix(".json"))
+                    return Contrast(study, task, encoder, method, source, target, other, seed)
+                case [study, "runs", task, encoder, method, source, folder, *files] if len(files) < 2:
+                    return Run(study, task, encoder, method, source, _seed(folder))
     raise ValueError(
         f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json, "
         "results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json "
@@ -154,5 +155,12 @@ def parse(path: str) -> Run | Cell | Contrast:
     )
 
 
-def _is_seed(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and str(int(text)) == text
+def _seed(name: str) -> int:
+    """The number in `seed7`.
+
+    Raises:
+        ValueError: the name is not written so.
+    """
+    if not re.fullmatch(r"seed(0|[1-9][0-9]*)", name):
+        raise ValueError(f"{name} is no seed: expected for instance seed7")
+    return int(name.removeprefix("seed"))

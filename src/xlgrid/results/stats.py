@@ -95,22 +95,95 @@ def over_seeds(means: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def paired_difference(cells: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """Score of method `first` minus method `second`, cell by cell, over the cells that were planned for both.
+def differences(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Statistics of one score minus another over seeds, for each group that has both.
+
+    Where both have the same seeds, the difference is taken within each seed, so that what a seed does to both cancels. Where
+    their seeds differ, it is the difference of the means over the complete seeds of each, its standard deviation is
+    √(sd₁² + sd₂²), and seeds and cells are counted for the side of which the smaller share is complete, or else the side with
+    fewer seeds.
+
+    Args:
+        first, second: as `seed_means` returns them.
+        by: the columns that name a group.
 
     Returns:
-        The cells of `first` that `second` has too, with the difference as `score` (NaN where either lacks a result).
+        As `over_seeds`; empty where no group has both.
+    """
+    by = list(by)
+    sets = pd.concat(
+        [side.groupby(by, sort=False)["seed"].agg(frozenset) for side in (first, second)], axis=1, join="inner"
+    )
+    same = sets.iloc[:, 0] == sets.iloc[:, 1]
+    within, between = (sets.index[chosen].to_frame(index=False) for chosen in (same, ~same))
+    paired = first.merge(within, on=by, sort=False).merge(
+        second, on=[*by, "seed"], suffixes=("", "_second"), sort=False
+    )
+    paired["score"] -= paired["score_second"]
+    for count in ("n_cells", "n_cells_expected"):
+        paired[count] += paired[f"{count}_second"]
+    parts = [over_seeds(paired, by)]
+    if len(between):
+        one, other = (over_seeds(side.merge(between, on=by, sort=False), by) for side in (first, second))
+        parts.append(_of_means(one, other, by))
+    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
+def _of_means(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Statistics of the difference of two means; both frames as `over_seeds` returns them, for the same groups."""
+    both = first.merge(second, on=list(by), suffixes=("", "_second"), sort=False)
+    share, other = (both[f"n_seeds{side}"] / both[f"n_seeds_expected{side}"] for side in ("", "_second"))
+    fewer = both["n_seeds_expected"] < both["n_seeds_expected_second"]
+    of_first = (share < other) | ((share == other) & fewer)
+    seeds = {name: both[name].where(of_first, both[f"{name}_second"]) for name in ("n_seeds", "n_seeds_expected")}
+    cells = sum(both[f"n_cells_expected{side}"] // both[f"n_seeds_expected{side}"] for side in ("", "_second"))
+    return both[list(by)].assign(
+        mean=both["mean"] - both["mean_second"],
+        sd=(both["sd"] ** 2 + both["sd_second"] ** 2) ** 0.5,
+        min=both["min"] - both["max_second"],
+        max=both["max"] - both["min_second"],
+        **seeds,
+        n_cells=cells * seeds["n_seeds"],
+        n_cells_expected=cells * seeds["n_seeds_expected"],
+    )
+
+
+def method_differences(cells: pd.DataFrame, first: str, second: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Score of method `first` minus method `second`, for each source and target that are planned for both.
+
+    Returns:
+        The cells of `first` behind the entries, and the entries: `source`, `column` (the target), then the statistics of
+        `differences`, of which a pair of cells counts as one cell.
 
     Raises:
-        ValueError: no cell was planned for both.
+        ValueError: no cell is planned for both, or an entry would mix tasks, encoders or metrics.
     """
-    on = ["task", "encoder", "source", "target", "seed", "metric"]
-    other = cells.loc[cells["method"] == second, [*on, "score"]]
-    both = cells[cells["method"] == first].merge(other, on=on, suffixes=("", "_second"), sort=False)
-    if both.empty:
+    identity = ["task", "encoder", "source", "target", "metric"]
+    sides = [cells[cells["method"] == name] for name in (first, second)]
+    common = sides[0][identity].drop_duplicates().merge(sides[1][identity].drop_duplicates(), sort=False)
+    if common.empty:
         raise ValueError(f"no cell is planned for both {first!r} and {second!r}: there is nothing to subtract")
-    both["score"] = both["score"] - both.pop("score_second")
-    return both
+    sides = [side.merge(common, on=identity, sort=False).assign(column=lambda side: side["target"]) for side in sides]
+    by = ["source", "column"]
+    means = [seed_means(_one_of_each(side, by), by, []) for side in sides]
+    compared = differences(means[0], means[1], by)
+    return sides[0], compared.assign(n_cells=compared["n_seeds"], n_cells_expected=compared["n_seeds_expected"])
+
+
+def note_on_seeds(cells: pd.DataFrame, column: str, first: str, second: str, by: Sequence[str]) -> list[str]:
+    """A sentence for the caption of a difference whose two sides, values of `column`, are planned for different seeds."""
+    seeds = [
+        cells[cells[column] == side].groupby(list(by), sort=False)["seed"].agg(frozenset) for side in (first, second)
+    ]
+    both = pd.concat(seeds, axis=1, join="inner")
+    numbers = {(len(one), len(other)) for one, other in both.itertuples(index=False) if one != other}
+    if not numbers:
+        return []
+    counted = " or ".join(f"{one} and {other}" for one, other in sorted(numbers))
+    return [
+        f"{first} and {second} have different seeds ({counted}): there the difference is that of their means, its deviation "
+        "√(sd² + sd²), and n the number of the one with fewer."
+    ]
 
 
 def select(frame: pd.DataFrame, where: Where, what: str = "cells") -> pd.DataFrame:
@@ -207,25 +280,6 @@ def minus(first: str, second: str) -> str:
     return f"{first} \N{MINUS SIGN} {second}"
 
 
-def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: str) -> pd.DataFrame:
-    """Column `first` minus column `second` of each row, within each seed that both have; as `seed_means` returns it.
-
-    Raises:
-        ValueError: there is no such column, or no row has both.
-    """
-    for name in (first, second):
-        if name not in set(means["column"]):
-            raise ValueError(f"difference: {unknown('column', name, means['column'])}")
-    one, other = (means[means["column"] == name].drop(columns="column") for name in (first, second))
-    both = one.merge(other, on=[*rows, "seed"], suffixes=("", "_second"), sort=False)
-    if both.empty:
-        raise ValueError(f"difference: no row has both {first!r} and {second!r}: there is nothing to subtract")
-    both["score"] -= both["score_second"]
-    for count in ("n_cells", "n_cells_expected"):
-        both[count] += both[f"{count}_second"]
-    return both[list(one)]
-
-
 def entries(
     cells: pd.DataFrame,
     rows: Sequence[str],
@@ -242,7 +296,7 @@ def entries(
         columns: the column of `cells` whose values are the columns of the table, in the result called `column`; or a list of
             such columns, which keep their names.
         average: add a column `average`, the mean over the row's columns, within each seed and then over seeds; needs `column`.
-        difference: add a column, the first of these two minus the second, likewise; see `minus` for what it is called.
+        difference: add a column, the first of these two minus the second, see `differences`; `minus` says what it is called.
 
     Returns:
         Columns `rows`, `column` or `columns`, then the statistics of `over_seeds`.
@@ -254,29 +308,48 @@ def entries(
     if isinstance(columns, str):
         cells, columns = cells.assign(column=cells[columns]), ["column"]
     by = [*rows, *columns]
-    # Without any result yet the scores may be None, of type object.
-    cells = cells.assign(score=cells["score"].astype(float))
-    for name in FIXED:
-        if name in cells and name not in by:
-            several = cells[cells.groupby(by, sort=False)[name].transform("nunique") > 1]
-            if len(several):
-                here = several.merge(several[by].iloc[[0]], on=by, sort=False)
-                raise ValueError(
-                    f"an entry would average over several {name}s ({_some(list(dict.fromkeys(here[name])))}): select one "
-                    f"of them, or add {name!r} to the rows, columns or lines"
-                )
+    cells = _one_of_each(cells, by)
     within = [name for name in LANGUAGES if name in cells and name not in by]
-    if cells.duplicated([*by, *within, "seed"]).any():
-        twice = cells[cells.duplicated([*by, *within, "seed"])].iloc[0]
-        raise ValueError(
-            f"a cell occurs twice: {', '.join(f'{name} {twice[name]}' for name in [*by, *within, 'seed'])}"
-        )
     means = seed_means(cells, by, within)
     found = over_seeds(means, by)
     if average:
         mean = over_seeds(seed_means(means, rows, ["column"]), rows)
         found = pd.concat([found, mean.assign(column=AVERAGE)], ignore_index=True)
     if difference:
-        less = over_seeds(_subtracted(means, rows, *difference), rows)
-        found = pd.concat([found, less.assign(column=minus(*difference))], ignore_index=True)
+        found = pd.concat([found, _subtracted(means, rows, *difference)], ignore_index=True)
     return found
+
+
+def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: str) -> pd.DataFrame:
+    """Entries of the column `first` minus the column `second` of each row."""
+    for name in (first, second):
+        if name not in set(means["column"]):
+            raise ValueError(f"difference: {unknown('column', name, means['column'])}")
+    found = differences(means[means["column"] == first], means[means["column"] == second], rows)
+    if found.empty:
+        raise ValueError(f"difference: no row has both {first!r} and {second!r}: there is nothing to subtract")
+    return found.assign(column=minus(first, second))
+
+
+def _one_of_each(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The cells, with scores as numbers, after the check that no entry mixes what must not be averaged.
+
+    Raises:
+        ValueError: an entry would average over several tasks, encoders, methods or metrics, or a cell occurs twice.
+    """
+    # Without any result yet the scores may be None, of type object.
+    cells = cells.assign(score=cells["score"].astype(float))
+    for name in FIXED:
+        if name in cells and name not in by:
+            several = cells[cells.groupby(list(by), sort=False)[name].transform("nunique") > 1]
+            if len(several):
+                here = several.merge(several[list(by)].iloc[[0]], on=list(by), sort=False)
+                raise ValueError(
+                    f"an entry would average over several {name}s ({_some(list(dict.fromkeys(here[name])))}): select one "
+                    f"of them, or add {name!r} to the rows, columns or lines"
+                )
+    cell = [*by, *(name for name in LANGUAGES if name in cells and name not in by), "seed"]
+    if cells.duplicated(cell).any():
+        twice = cells[cells.duplicated(cell)].iloc[0]
+        raise ValueError(f"a cell occurs twice: {', '.join(f'{name} {twice[name]}' for name in cell)}")
+    return cells

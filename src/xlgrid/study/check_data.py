@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, lacking
 from xlgrid.study.checks import among, axes, definitions, unknown_or_unused, with_first
-from xlgrid.tasks import TASKS, task
+from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def spoken(study: "Study") -> Iterator[str]:
         pairs = [part for part in parts if part.is_pair]
         for key in with_first(study, grid.task):
             entry = study.tasks[key]
-            kind = task(entry.kind)
+            kind = entry.task
             if pairs and kind.second is None:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
@@ -106,7 +106,7 @@ def sizes(study: "Study") -> Iterator[str]:
     if not any(encoder.mini for encoder in study.encoders.values()):
         return
     for name, entry in study.tasks.items():
-        options = task(entry.kind).Options(**entry.options)
+        options = entry.task.Options(**entry.options)
         for dial in _DIALS if "overlap" in type(options).model_fields else ():
             of_text = study.text.dials.get(dial, type(options).model_fields[dial].default)
             if entry.data is None and getattr(options, dial) != of_text:

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlgrid import methods as registry
+from xlgrid.base.names import unknown
 from xlgrid.languages.sources import Source, Target
 from xlgrid.study.checks import LANGUAGE, among
-from xlgrid.tasks import task
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -28,7 +28,11 @@ def methods(study: "Study") -> Iterator[str]:
                 )
         if entry.start:
             place = f"methods.{name}.start"
-            yield from among(f"{place}.task", "task of kind `mlm`", [entry.start.task], texts)
+            if entry.start.task not in texts:
+                yield (
+                    f"{place}.task: {unknown('task of kind `mlm`', entry.start.task, texts)}: add `{entry.start.task}: "
+                    "{kind: mlm}` to `tasks`, or name another"
+                )
             yield from among(f"{place}.method", "method", [entry.start.method], study.methods)
             named = [*map(Target, entry.start.pairs), *(Source(entry.start.source).parts if entry.start.source else ())]
             yield from among(place, LANGUAGE, [code for part in named for code in part.languages], study.languages)
@@ -67,7 +71,7 @@ def first_tasks(study: "Study") -> Iterator[str]:
         if last in chain:
             yield f"tasks.{name}.start: tasks begin with one another in a circle: {' -> '.join([*chain, str(last)])}"
             continue
-        later, earlier = (task(study.tasks[key].kind) for key in (name, first))
+        later, earlier = (study.tasks[key].task for key in (name, first))
         for what, here, there in (
             ("head", later.head.name, earlier.head.name),
             *([("labels", later.labels, earlier.labels)] if later.head.output_per_label else []),

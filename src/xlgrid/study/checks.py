@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from xlgrid.base.names import unknown
 from xlgrid.languages import language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.tasks import task
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -74,7 +73,7 @@ def _languages(study: "Study") -> Iterator[str]:
 def _names(study: "Study") -> Iterator[str]:
     for name, entry in study.tasks.items():
         if entry.trained_on:
-            alike = [key for key, other in study.tasks.items() if task(other.kind).head is task(entry.kind).head]
+            alike = [key for key, other in study.tasks.items() if other.task.head is entry.task.head]
             alike = [key for key in alike if key != name and not study.tasks[key].trained_on]
             yield from among(f"tasks.{name}.trained_on", "task with this head", [entry.trained_on], alike)
     for name, grid in study.grids.items():
@@ -89,12 +88,10 @@ def _names(study: "Study") -> Iterator[str]:
         for axis in ("source", "target"):
             for value in getattr(grid, axis):
                 try:
-                    members = study.expand(value, grid)
+                    for member in study.expand(value, grid):
+                        Source(member) if axis == "source" else Target(member)
                 except ValueError as error:
                     yield f"grids.{name}.{axis}: {error}"
-                    continue
-                if axis == "target" and (mixes := [member for member in members if len(Source(member).parts) > 1]):
-                    yield f"grids.{name}.target: {mixes[0]} is a mix, and a cell is of one language or pair: leave it out"
 
 
 def among(
@@ -119,24 +116,23 @@ def unknown_or_unused(what: str, value: object, known: Iterable[object], defined
 
 
 def definitions(study: "Study") -> dict[str, list[str]]:
-    """Axis -> the names that the study defines for it."""
+    """Axis -> the names that the study defines for it; no grid need use all of them."""
     return {
         "task": [*study.tasks],
         "encoder": [*study.encoders],
         "method": [*study.methods],
         "base": [entry.base for entry in study.methods.values()],
-        "source": study.languages,
-        "target": study.languages,
     }
 
 
 def axes(study: "Study") -> dict[str, list[object]]:
-    """Axis -> every value that the grids have on it."""
+    """Axis -> every value that the grids have on it, each once."""
     values: dict[str, list[object]] = {axis: [] for axis in ("task", "encoder", "method", "source", "target", "seed")}
     for grid in study.grids.values():
-        for axis, known in values.items():
-            expanded = {"source": study.sources, "target": study.targets}
-            known += expanded[axis](grid) if axis in expanded else getattr(grid, axis)
+        values["source"] += study.sources(grid)
+        values["target"] += study.targets(grid)
+        for axis in ("task", "encoder", "method", "seed"):
+            values[axis] += getattr(grid, axis)
     return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
 
 

@@ -1,102 +1,70 @@
-"""Tasks: the origin of their examples, the columns of their data, their labels, and their head."""
+"""Tasks: heads with the columns and labels of their data. A study names one, or describes one of its own.
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+A task has a file here and a line in `TASKS` where its data can be generated, or where a benchmark has rules of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import Strict
-from xlgrid.heads import HEADS, Head
+from xlgrid.heads import HEADS
 from xlgrid.tasks import copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
+from xlgrid.tasks.task import Columns, Task
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-def _not_generated(*arguments: Any) -> Any:
-    raise ValueError("the data of this task are not generated: say in its `data` where they come from")
+__all__ = ["DESCRIBED", "TASKS", "Columns", "Task", "task"]
 
 
-def _speaks_nothing(code: str) -> bool:
-    return False
-
-
-@dataclass(frozen=True)
-class Task:
-    """One task.
-
-    A *meaning* is an example that no language has said yet: the same one is realised in every language, so data are
-    parallel. `examples(options, sizes)` makes sum(sizes) meanings, in the order train, dev, test; `group(options)` is
-    how many consecutive ones must share a split; `row(meaning, language, options)` says one in a language or pair, as a row
-    with the `columns` of the Hub's data, of which fetched data need the `inputs` and the `target` alone;
-    `to_json` and `from_json` store a meaning as a line; `speaks(code)` is whether `row` knows a language.
-
-    The head reads `inputs`, the columns for the encoder; `target`, the column with the label or answer; `labels`; and
-    `choices`, the columns at the end of `inputs` that hold choices. The description of each head in `xlgrid.heads` says what
-    these columns contain.
-    """
-
-    name: str
-    head: Head
-    labels: tuple[str, ...]
-    columns: tuple[str, ...]
-    inputs: tuple[str, ...]
-    target: str
-    Options: type[Strict]
-    examples: Callable[..., list[Any]] = _not_generated
-    group: Callable[..., int] = _not_generated
-    row: Callable[..., dict[str, Any]] = _not_generated
-    to_json: Callable[..., str] = _not_generated
-    from_json: Callable[[str], Any] = _not_generated
-    speaks: Callable[[str], bool] = _speaks_nothing
-    choices: tuple[str, ...] = ()
-
-    @property
-    def is_generated(self) -> bool:
-        """Whether examples can be generated, so that a study need not say where data come from."""
-        return self.examples is not _not_generated
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The names of the metrics of the task's cells, the main one first."""
-        return tuple(metric.name for metric in self.head.metrics(self.labels))
-
-    @property
-    def second(self) -> str | None:
-        """The column that a pair takes from its second language; None if the task has no pairs."""
-        return self.head.second(self)
-
-    def check(self, table: "pa.Table", where: str) -> None:
-        """Check columns and labels of a table that was read from `where`; see `Head.check`."""
-        self.head.check(table, self, where)
-
-
-def _task(
+def _generated(
     name: str, module: Any, head: str, inputs: tuple[str, ...], target: str, choices: tuple[str, ...] = ()
 ) -> Task:
-    made = (module.Options, module.examples, module.group, module.row, module.to_json, module.from_json, module.speaks)
-    return Task(name, HEADS[head], module.LABELS, module.COLUMNS, inputs + choices, target, *made, choices)
+    return Task(name, HEADS[head], (*inputs, *choices), target, module.LABELS, choices, module.Options, module)
 
 
 TASKS: dict[str, Task] = {
-    "ruletaker": _task("ruletaker", ruletaker, "sequence", ("context", "question"), "label"),
-    "lot": _task("lot", lot, "sequence", ("context", "phrase"), "answer"),
-    "xnli": _task("xnli", xnli, "sequence", ("premise", "hypothesis"), "label"),
-    "wikiann": _task("wikiann", wikiann, "token", ("tokens",), "ner_tags"),
-    "udpos": _task("udpos", udpos, "token", ("tokens",), "pos_tags"),
-    "xquad": _task("xquad", xquad, "span", ("question", "context"), "answers"),
-    "copa": _task("copa", copa, "choice", ("premise", "question"), "label", copa.CHOICES),
-    "mlm": Task("mlm", HEADS["mlm"], (), ("text",), ("text",), "", mlm.Options),
-    "siqa": _task("siqa", siqa, "choice", ("context", "question"), "label", siqa.CHOICES),
+    "ruletaker": _generated("ruletaker", ruletaker, "sequence", ("context", "question"), "label"),
+    "lot": _generated("lot", lot, "sequence", ("context", "phrase"), "answer"),
+    "xnli": _generated("xnli", xnli, "sequence", ("premise", "hypothesis"), "label"),
+    "wikiann": _generated("wikiann", wikiann, "token", ("tokens",), "ner_tags"),
+    "udpos": _generated("udpos", udpos, "token", ("tokens",), "pos_tags"),
+    "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers"),
+    "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", copa.CHOICES),
+    "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", siqa.CHOICES),
+    "mlm": Task("mlm", HEADS["mlm"], ("text",), "", Options=mlm.Options),
 }
 
+# The heads of tasks that a study describes. Text has a task of its own.
+DESCRIBED = tuple(name for name, head in HEADS.items() if not head.is_text)
 
-def task(kind: str) -> Task:
-    """The task of a name.
+
+def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
+    """The task of a name, or the task of a head with the columns that a study describes.
+
+    Args:
+        kind: a key of `TASKS`, which has columns of its own, or the name of a head.
+        columns: for a head only.
 
     Raises:
-        ValueError: there is none; the message names the nearest.
+        ValueError: there is no such task or head, and the message names the nearest; or the columns do not suit the head.
     """
-    if kind not in TASKS:
-        raise ValueError(unknown("kind of task", kind, TASKS))
-    return TASKS[kind]
+    columns = columns if isinstance(columns, Columns) else Columns(**(columns or {}))
+    written = [f"`{name}`" for name in Columns.model_fields if getattr(columns, name)]
+    if kind in TASKS:
+        if written:
+            raise ValueError(
+                f"the task {kind} has columns of its own, so leave out {' and '.join(written)}; a task of yours has one of "
+                f"the kinds {', '.join(DESCRIBED)}, and `rename` in `data` gives columns other names"
+            )
+        return TASKS[kind]
+    if kind not in DESCRIBED:
+        raise ValueError(unknown("kind of task", kind, (*TASKS, *DESCRIBED)))
+    described = Task(
+        kind,
+        HEADS[kind],
+        (*columns.inputs, *columns.choices),
+        columns.target,
+        tuple(columns.labels),
+        tuple(columns.choices),
+    )
+    if problems := described.head.problems(described):
+        raise ValueError(f"a task of kind {kind}: {'; '.join(problems)}")
+    return described

@@ -1,10 +1,13 @@
 """Miniature encoders, and folders of encoders."""
 
+import json
+import shutil
 from collections import Counter
 
 import numpy as np
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from xlgrid.data.encoders import check_encoder, copy_encoder, fetch_encoder
 from xlgrid.data.text import TextSettings, make_text
@@ -182,3 +185,25 @@ def test_the_hub_is_asked_for_the_locked_commit(encoder, tmp_path, monkeypatch):
     fetch_encoder("some/encoder", "main", tmp_path / "fetched", tmp_path / "lock.yaml")
     assert (asked["hub"], asked["revision"]) == ("some/encoder", "c" * 40)
     assert "c" * 40 in (tmp_path / "fetched" / "encoder.json").read_text()
+
+
+def test_a_tokenizer_of_another_encoder_is_refused_when_the_encoder_is_taken_over(encoder, tmp_path):
+    """Otherwise training ends with an IndexError."""
+    larger = mini(tmp_path, encoder.name, vocab=400)
+    shutil.copytree(encoder, tmp_path / "mixed")
+    shutil.copy(larger / "tokenizer.json", tmp_path / "mixed" / "tokenizer.json")
+    ids = Tokenizer.from_file(str(larger / "tokenizer.json")).get_vocab().values()
+    rows = json.loads((encoder / "config.json").read_text())["vocab_size"]
+    message = rf"does not fit its weights: the token .* has the id {max(ids)}, but there are {rows} embeddings"
+    with pytest.raises(ValueError, match=message):
+        copy_encoder(tmp_path / "mixed", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+    copy_encoder(encoder, tmp_path / "copy")
+
+
+def test_a_damaged_tokenizer_is_named(encoder, tmp_path):
+    shutil.copytree(encoder, tmp_path / "cut")
+    text = (encoder / "tokenizer.json").read_text()
+    (tmp_path / "cut" / "tokenizer.json").write_text(text[: len(text) // 2])
+    with pytest.raises(ValueError, match=r"cut/tokenizer\.json is damaged .* copy or fetch the encoder again"):
+        copy_encoder(tmp_path / "cut", tmp_path / "copy")

@@ -1,12 +1,9 @@
-"""The divergence of attention against its definition, the file of a run, and the exhibit of several."""
+"""The divergence of attention against its definition, the file of a run."""
 
-import json
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -18,11 +15,8 @@ from transformers import BertConfig, BertModel
 
 from xlgrid.data import batches
 from xlgrid.evaluation import attention, trained
-from xlgrid.exhibits import contrasts
-from xlgrid.exhibits import schema as exhibits
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.methods import make
-from xlgrid.results.identity import Cell
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
@@ -185,74 +179,3 @@ def test_a_damaged_file_is_named(folder: Path, tmp_path: Path, spoil: Any) -> No
     (tmp_path / "a.json").write_text(spoil((tmp_path / "a.json").read_text()))
     with pytest.raises(ValueError, match=r"a\.json is truncated or is not of attention .* delete it"):
         attention.read(tmp_path / "a.json")
-
-
-EXHIBIT = exhibits.Attention(title="Attention", targets=("en-fr", "en-ar"), select={"method": ("full-ft", "qcross")})
-CELLS = [
-    Cell("s", "t", "e", method, "en-fr", target, seed)
-    for method in METHODS
-    for target in ("en-fr", "en-ar", "en")
-    for seed in (1, 2, 3)
-]
-
-
-def rendered(folder: Path, out: Path, values: dict[tuple[str, int], float]) -> dict[str, bytes]:
-    """The files of `EXHIBIT` if the runs of these methods and seeds have results of these divergences."""
-    for contrast in exhibits.contrasts(EXHIBIT, CELLS):
-        Path(contrast.path).unlink(missing_ok=True)
-        if (contrast.method, contrast.seed) in values:
-            compare(folder, Path(contrast.path))
-            told = json.loads(Path(contrast.path).read_text())
-            told["divergence"] = {"context": values[contrast.method, contrast.seed], "first": 0.5}
-            Path(contrast.path).write_text(json.dumps(told))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        contrasts.render("x", EXHIBIT, CELLS, out)
-    return {suffix: (out / f"x{suffix}").read_bytes() for suffix in exhibits.suffixes(EXHIBIT)}
-
-
-RESULTS = {("full-ft", 1): 0.1, ("full-ft", 2): 0.2, ("full-ft", 3): 0.3, ("qcross", 2): 0.05}
-
-
-def test_the_exhibit_is_of_runs_that_are_planned_for_both_targets() -> None:
-    found = exhibits.contrasts(EXHIBIT, [cell for cell in CELLS if cell[3:] != ("qcross", "en-fr", "en-ar", 2)])
-    assert {(one.method, one.target, one.other) for one in found} == {
-        (m, "en-fr", "en-ar") for m in ("full-ft", "qcross")
-    }
-    assert exhibits.contrasts(EXHIBIT, [cell for cell in CELLS if cell.target != "en-ar"]) == []
-
-
-def test_the_exhibit_averages_over_the_seeds_that_exist(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    files = rendered(folder, tmp_path / "out", RESULTS)
-    found = pd.read_csv(tmp_path / "out" / "x.csv").set_index(["method", "column"])
-    full, cross = found.loc["full-ft", "context tokens"], found.loc["qcross", "context tokens"]
-    assert (full["mean"], full["sd"], full["n_seeds"]) == pytest.approx((0.2, 0.1, 3))
-    assert (cross["mean"], cross["n_seeds"], cross["n_seeds_expected"]) == pytest.approx((0.05, 1, 3))
-    assert found.loc[("full-ft", "first token"), "mean"] == 0.5
-    assert "0.200 ± 0.100" in files[".md"].decode()
-    assert "Runs with a result: 4 of 6. Mean over 12 examples." in files[".md"].decode()
-
-
-def test_the_picture_names_tokens_segments_heads_and_the_number(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = rendered(folder, tmp_path / "out", {("full-ft", 1): 0.1})[".svg"].decode()
-    row = json.loads(next(Path("results").rglob("seed1.json")).read_text())["row"]
-    for target in ("en-fr", "en-ar"):
-        assert f">{target}: mean of 2 heads</text>" in text
-        assert all(f">w{number}</text>" in text for number in rows(target)[row])
-    for said in ("context", "question", "key", "query", "head 2", "no run with a result"):
-        assert f">{said}</text>" in text
-    assert "divergence 0.100" in text
-
-
-def test_rendering_twice_gives_the_same_bytes_and_nothing_is_needed(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for values in (RESULTS, {}):
-        assert rendered(folder, tmp_path / "a", values) == rendered(folder, tmp_path / "b", values)

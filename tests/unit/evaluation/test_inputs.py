@@ -13,7 +13,7 @@ from test_batches import collate
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
-from xlgrid.data.sources import make_data, make_meanings
+from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import attention

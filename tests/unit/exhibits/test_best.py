@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-
-from xlgrid.exhibits import schema as exhibits
+from drawing import draw
 
 NAN = float("nan")
 SCORES = {("en", "en"): 90, ("fr", "en"): 60, ("de", "en"): 70, ("en", "fr"): 50, ("fr", "fr"): 80, ("de", "fr"): 40}
@@ -23,8 +22,7 @@ def cells(**scores: float) -> pd.DataFrame:
 
 def best(frame: pd.DataFrame, folder: Path) -> dict[str, str]:
     """Target -> what the table says."""
-    exhibit = exhibits.Best(title="Best")
-    exhibits.render("t", exhibit, frame, pd.DataFrame(), {}, lambda *_: True, folder)
+    draw({"kind": "best", "title": "Best"}, frame, folder, name="t")
     lines = (folder / "t.md").read_text(encoding="utf-8").splitlines()
     rows = [[part.strip() for part in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
     return {target: text for target, text in rows[2:]}

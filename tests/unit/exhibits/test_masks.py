@@ -2,6 +2,7 @@
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,8 +10,7 @@ import pytest
 import torch
 
 from xlgrid.base.arrays import Segments
-from xlgrid.exhibits import masks
-from xlgrid.exhibits import schema as exhibits
+from xlgrid.exhibits import Masks
 from xlgrid.methods import METHODS, make
 from xlgrid.study.schema import MethodEntry
 
@@ -22,8 +22,8 @@ STUDY = {
 CONTEXT, QUESTION = 6, 4
 
 
-def exhibit(*methods: str, seed: int = 1) -> exhibits.Masks:
-    return exhibits.Masks(title="Masks", methods=methods, context=CONTEXT, question=QUESTION, seed=seed)
+def exhibit(*methods: str, seed: int = 1) -> Masks:
+    return Masks(title="Masks", methods=methods, context=CONTEXT, question=QUESTION, seed=seed)
 
 
 def switched(context: int, length: int) -> Segments:
@@ -38,7 +38,7 @@ def matrices(found: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
 
 @pytest.mark.parametrize("name", STUDY)
 def test_the_cells_are_those_of_a_step_of_training(name: str) -> None:
-    found = matrices(masks.cells(exhibit(name, seed=7), STUDY))
+    found = matrices(exhibit(name, seed=7).weights(STUDY))
     torch.manual_seed(7)
     given = switched(CONTEXT, CONTEXT + QUESTION), torch.device("cpu")
     drawn = make(STUDY[name].base or name, STUDY[name].options).arrange(*given, training=True)["layout"].masks(10)
@@ -48,7 +48,7 @@ def test_the_cells_are_those_of_a_step_of_training(name: str) -> None:
 
 
 def test_strict_masks_are_figure_3a_and_dropout_has_no_second_query() -> None:
-    found = matrices(masks.cells(exhibit("strict", "drop"), STUDY))
+    found = matrices(exhibit("strict", "drop").weights(STUDY))
     assert list(found) == [("drop", "M1"), ("strict", "M1"), ("strict", "M2")]
     second = np.arange(CONTEXT + QUESTION) >= CONTEXT
     same = second[:, None] == second
@@ -62,15 +62,15 @@ def test_interfering_masks_depend_on_the_seed_alone_and_leave_the_generator() ->
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    one, again, other = (masks.cells(exhibit("qcross", seed=seed), STUDY) for seed in (1, 1, 2))
+    one, again, other = (exhibit("qcross", seed=seed).weights(STUDY) for seed in (1, 1, 2))
     assert torch.equal(torch.rand(1), expected)
     pd.testing.assert_frame_equal(one, again)
     assert not one.equals(other)
 
 
 def test_the_table_counts_the_cells_of_each_part() -> None:
-    found = masks.cells(exhibit("strict"), STUDY)
-    entries = masks.shares(found, exhibit("strict")).entries.set_index(["mask", "column"])
+    found = exhibit("strict").weights(STUDY)
+    entries = exhibit("strict").sheet(found).entries.set_index(["mask", "column"])
     assert entries["text"].to_dict() == {
         ("M1", "within a segment"): "100",
         ("M1", "between the two"): "0",
@@ -93,8 +93,8 @@ def test_the_files_are_the_same_bytes_twice_and_name_their_tokens(tmp_path: Path
     for folder in (tmp_path / "a", tmp_path / "b"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            masks.render("x", shown, STUDY, folder)
-        made.append({suffix: (folder / f"x{suffix}").read_bytes() for suffix in exhibits.suffixes(shown)})
+            shown.render("x", SimpleNamespace(methods=STUDY), [], folder)
+        made.append({suffix: (folder / f"x{suffix}").read_bytes() for suffix in shown.suffixes})
     assert made[0] == made[1]
     text = made[0][".svg"].decode()
     for said in ("first", "c6", "q4", "context", "question", "drop: M1", "qcross: M2", "masked: weight 0"):

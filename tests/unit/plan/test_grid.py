@@ -1,76 +1,11 @@
-"""Cells and runs have one path each, and each path leads back."""
-
-import re
+"""The cells and runs that follow from a study."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from plan_fixture import EARLY, begun, small
 
-from xlgrid.exhibits.schema import Curve, Table, needed
-from xlgrid.plan.grid import cells, explain, files, runs, starting_runs
-from xlgrid.results.claims import Claim
-from xlgrid.results.identity import Cell, Contrast, Run, parse
-from xlgrid.study.schema import Study
-
-names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,11}", fullmatch=True)
-codes = st.from_regex(r"[A-Za-z0-9._]{1,5}", fullmatch=True)
-ends = codes | st.builds("{}-{}".format, codes, codes)
-targets = ends | st.builds("{}@{}".format, ends, st.integers(1, 10**6))
-mixes = st.lists(ends, min_size=1, max_size=3).map("+".join)
-sources = mixes | st.builds("{}@{}".format, mixes, targets)
-seeds = st.integers(0, 10**9)
-
-
-@given(st.builds(Cell, names, names, names, names, sources, targets, seeds))
-def test_a_cell_comes_back_from_its_path(cell: Cell) -> None:
-    assert parse(cell.path) == cell
-
-
-@given(
-    st.builds(Run, names, names, names, names, sources, seeds),
-    st.sampled_from(["", "/", "/run.json", "/delta.safetensors"]),
-)
-def test_a_run_comes_back_from_its_folder_and_files(run: Run, rest: str) -> None:
-    assert parse(run.folder + rest) == run
-
-
-@given(st.builds(Contrast, names, names, names, names, sources, targets, targets, seeds))
-def test_a_contrast_comes_back_from_its_path(contrast: Contrast) -> None:
-    assert parse(contrast.path) == contrast
-
-
-@given(
-    st.builds(Cell, names, names, names, names, sources, targets, seeds),
-    st.integers(0, 200),
-    st.text("/.0s-éx", max_size=2),
-)
-def test_a_path_with_a_slip_is_refused_or_is_canonical(cell: Cell, at: int, slip: str) -> None:
-    path = cell.path[:at] + slip + cell.path[at + 1 :]
-    try:
-        found = parse(path)
-    except ValueError:
-        return
-    assert path.startswith(found.folder) if isinstance(found, Run) else path.rstrip("/") == found.path
-
-
-def small(**grid: object) -> Study:
-    axes = {
-        "task": ["ner"],
-        "encoder": ["mini"],
-        "method": ["full-ft", "bitfit"],
-        "source": ["en", "en+en-fr"],
-        "target": ["mono", "en-X", "X-en"],
-        "seed": [1, 2],
-    }
-    return Study(
-        name="small",
-        title="small",
-        languages=["en", "fr", "de"],
-        encoders={"mini": {"mini": {"languages": ["en"]}}},
-        tasks={"ner": {"kind": "ruletaker"}},
-        methods={"full-ft": {}, "bitfit": {}},
-        grids={"g": axes | grid},
-    )
+from xlgrid.exhibits import Curve, Table
+from xlgrid.plan.grid import cells, runs, starting_runs
+from xlgrid.results.identity import Cell, Run
 
 
 def test_groups_expand_to_languages_and_pairs() -> None:
@@ -86,80 +21,6 @@ def test_the_grid_is_the_product_of_its_axes() -> None:
 def test_a_cell_made_twice_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"cells/ner/mini/full-ft/en/fr/seed1.json is made twice"):
         cells(small(target=["fr", "mono"]))
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("results/small/cells/ner/mini/bitfut/en/fr/seed1.json", "did you mean 'bitfit'"),
-        ("results/small/cells/ner/mini/bitfit/en/fr/seed9.json", "unknown seed '9'"),
-        ("results/small/attention/ner/mini/bitfit/en/en-fr/en-it/seed1.json", "unknown target 'en-it'"),
-        ("results/other/cells/ner/mini/bitfit/en/fr/seed1.json", "--config study=other"),
-        ("results/other/report.html", "--config study=other"),
-        ("results/small/exhibit/x.csv", "nothing makes"),
-    ],
-)
-def test_a_misspelt_target_is_explained(path: str, said: str) -> None:
-    assert said in explain(path, small())
-
-
-def test_claims_are_among_what_exists_where_a_study_has_any() -> None:
-    claim = Claim(says="It guesses.", against=50, expect="greater")
-    studies = (small().model_copy(update={"claims": {"chance": claim}}), small())
-    told = [explain("results/small/claim.html", study) for study in studies]
-    assert "The nearest file is results/small/claims.html." in told[0]
-    assert told[0].endswith("exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html")
-    assert "claims" not in told[1]
-
-
-@pytest.mark.parametrize(("path", "made"), [("claims.svg", True), ("report.html", True), ("claims.pdf", False)])
-def test_what_a_study_makes_once_is_among_its_files(path: str, made: bool) -> None:
-    allowed = dict.fromkeys(("study", *Cell._fields[1:]), "small")
-    assert bool(re.fullmatch(files(allowed, [], [], []), f"small/{path}")) is made
-
-
-def begun(**changes: object) -> Study:
-    """Runs that begin with text, of the source, of the target and of both, on a task that begins with another."""
-    return Study(
-        name="begun",
-        title="begun",
-        languages=["en", "fr", "de"],
-        encoders={"mini": {"mini": {"languages": ["en"]}}},
-        tasks={"siqa": {"kind": "ruletaker"}, "copa": {"kind": "ruletaker", "start": "siqa"}},
-        methods={
-            "mlm": {"base": "full-ft"},
-            "mlm-src": {"base": "full-ft", "start": {"method": "mlm", "at": "source"}},
-            "mlm-trg": {"base": "full-ft", "start": {"method": "mlm", "at": "target"}},
-            "both": {"base": "qcross", "start": {"method": "mlm"}},
-        },
-        training=[
-            {"set": {"steps": 30}},
-            {"when": {"source": "en"}, "set": {"lr": 1.0}},
-            {"when": {"task": "mlm"}, "set": {"snapshots": [10, 20]}},
-        ],
-        grids={
-            "g": {
-                "task": ["copa"],
-                "encoder": ["mini"],
-                "method": ["mlm-src", "mlm-trg", "both"],
-                "source": ["en"],
-                "target": ["en", "fr"],
-                "seed": [1],
-            },
-            **changes,
-        },
-    )
-
-
-EARLY = {
-    "task": ["siqa"],
-    "encoder": ["mini"],
-    "method": ["both"],
-    "source": ["en"],
-    "target": ["en", "fr"],
-    "seed": [1],
-    "snapshots": [10, 20],
-}
 
 
 def named(planned: list[Run]) -> list[tuple[str, str, str]]:
@@ -230,26 +91,11 @@ def test_only_a_curve_over_snapshots_shows_them() -> None:
     planned = cells(begun(early=EARLY, late=EARLY | {"snapshots": []}))
     chosen = {"task": "siqa", "source": "en", "target": "fr"}
     curve = Curve(title="c", x="snapshot", lines="method", select=chosen)  # type: ignore[arg-type]
-    assert [cell.target for cell in needed(curve, planned)] == ["fr@10", "fr@20"]
+    assert [cell.target for cell in curve.cells(planned)] == ["fr@10", "fr@20"]
     table = Table(title="t", rows=("method",), columns=("target",), select=chosen)  # type: ignore[arg-type]
-    assert [cell.target for cell in needed(table, planned)] == ["fr"]
+    assert [cell.target for cell in table.cells(planned)] == ["fr"]
 
 
 def test_a_table_of_a_source_shows_its_runs_for_each_target() -> None:
     table = Table(title="t", rows=("method",), columns=("target",), select={"source": "en", "method": "mlm-trg"})  # type: ignore[arg-type, dict-item]
-    assert [cell.source for cell in needed(table, cells(begun()))] == ["en@en", "en@fr"]
-
-
-@pytest.mark.parametrize(
-    ("path", "said"),
-    [
-        ("cells/copa/mini/mlm-trg/en@fx/fr/seed1.json", "did you mean 'en@fr'"),
-        ("cells/copa/mini/mlm-trg/en/fr/seed1.json", "nearest is .*/mlm-trg/en@fr/fr/seed1.json"),
-        ("cells/siqa/mini/both/en/fr@30/seed1.json", "did you mean 'fr@"),
-        ("runs/mlm/mini/mlm/fr/seed1/step10.safetensors", "ask for .*/mlm/mini/mlm/fr/seed1/run.json"),
-        ("runs/mlm/mini/mlm/de/seed1/run.json", "unknown source 'de'"),
-        ("runs/siqa/mini/mlm-trg/en/seed1/run.json", "nearest is .*/siqa/mini/"),
-    ],
-)
-def test_a_misspelt_start_is_explained(path: str, said: str) -> None:
-    assert re.search(said, explain(f"results/begun/{path}", begun(early=EARLY)))
+    assert [cell.source for cell in table.cells(cells(begun()))] == ["en@en", "en@fr"]

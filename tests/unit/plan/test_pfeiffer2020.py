@@ -6,17 +6,14 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from xlgrid.exhibits import added
-from xlgrid.exhibits import schema as exhibits
-from xlgrid.exhibits.schema import references
+from xlgrid.exhibits import Heatmap, Parameters, Table
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import cells, runs
-from xlgrid.plan.load import load_study
+from xlgrid.plan.load import Plan, load_study
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
 from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study
-from xlgrid.tasks import MLM
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "reference" / "pfeiffer2020"
@@ -48,7 +45,7 @@ def test_it_has_the_cells_of_its_tables_and_figures(planned: list[Cell]) -> None
 
 
 def test_adapters_of_a_language_are_trained_once_for_all_tasks_sources_and_seeds(study: Study) -> None:
-    trained = Counter((run.encoder, run.method) for run in runs(study) if run.task == MLM)
+    trained = Counter((run.encoder, run.method) for run in runs(study) if run.task == "mlm")
     assert trained == {
         ("xlmr-base", "adapter"): 29,
         ("mbert", "adapter"): 16,
@@ -62,9 +59,9 @@ def test_adapters_of_a_language_are_trained_once_for_all_tasks_sources_and_seeds
 @pytest.mark.parametrize(
     ("task", "method", "source", "epochs", "steps", "batch_size", "lr"),
     [
-        (MLM, "mlm", "qu", None, 250_000, 64, 5e-5),
-        (MLM, "adapter", "qu", None, 250_000, 64, 1e-4),
-        (MLM, "adapter-noinv", "en", None, 250_000, 64, 1e-4),
+        ("mlm", "mlm", "qu", None, 250_000, 64, 5e-5),
+        ("mlm", "adapter", "qu", None, 250_000, 64, 1e-4),
+        ("mlm", "adapter-noinv", "en", None, 250_000, 64, 1e-4),
         ("wikiann", "full-ft", "en", 100, None, 16, 5e-5),
         ("wikiann", "mlm-src", "qu", 100, None, 8, 5e-5),
         ("wikiann", "mlm-trg", "my@qu", 100, None, 8, 5e-5),
@@ -79,7 +76,7 @@ def test_it_trains_as_section_5_says(
     told = study.recipe(task, "xlmr-base", method, source, 1).training
     assert (told.steps, told.batch_size, told.lr) == (steps, batch_size, lr)
     assert epochs is None or told.epochs == epochs
-    assert told.keep == ("last" if task == MLM else "best")
+    assert told.keep == ("last" if task == "mlm" else "best")
 
 
 @pytest.mark.slow
@@ -91,23 +88,23 @@ def test_every_published_number_stands_beside_one_of_ours(
     marked: Counter[str] = Counter()
     for name in study.exhibits:
         exhibit = study.exhibit(name)
-        if not exhibits.compared(exhibit):
+        if not exhibit.is_compared:
             continue
-        assert isinstance(exhibit, exhibits.Table | exhibits.Heatmap)
+        assert isinstance(exhibit, Table | Heatmap)
         kinds = (
             ("squad-f1", "squad-em")
             if name == "table04"
             else ("f1" if "wikiann" in exhibit.select["task"] else "accuracy",)
         )
-        frame = pd.DataFrame([cell.shown for cell in exhibits.needed(exhibit, planned)]).drop(columns="study")
+        frame = pd.DataFrame([cell.shown for cell in exhibit.cells(planned)]).drop(columns="study")
         frame = pd.concat([frame.assign(metric=kind, score=50.0, n=100) for kind in kinds])
         # Pictures take longer than all else.
         with monkeypatch.context() as patch:
-            patch.setattr("xlgrid.exhibits.plots.heatmap", lambda *_, **__: None)
+            patch.setattr("xlgrid.exhibits.heatmap.heatmap", lambda *_, **__: None)
             patch.setattr("xlgrid.exhibits.plots.save", lambda *_: None)
-            exhibits.render(name, exhibit, frame, pd.DataFrame(), study.languages_used(), study.belongs, tmp_path)
+            exhibit.draw(name, study, frame, tmp_path)
         one = pd.read_csv(tmp_path / f"{name}-published.csv", keep_default_na=False)
-        file = Path(references(exhibit)[0]).stem
+        file = Path(exhibit.references[0]).stem
         found[file] += int((one["published"] != "").sum())
         marked[file] += int((one["contradiction"] != "").sum())
     own = {"table05.csv", "hyperparameters.csv", "contradictions.csv"}
@@ -118,8 +115,8 @@ def test_every_published_number_stands_beside_one_of_ours(
 
 def test_numbers_of_the_paper_s_one_run_of_mlm_trg_count_as_one(study: Study, planned: list[Cell]) -> None:
     shown = {}
-    for name, own in ((name, exhibits.stands_beside(study.exhibit(name))) for name in study.exhibits):
-        of = {cell.method for cell in exhibits.needed(study.exhibit(name), planned) if cell.task == "wikiann"}
+    for name, own in ((name, study.exhibit(name).published_numbers) for name in study.exhibits):
+        of = {cell.method for cell in study.exhibit(name).cells(planned) if cell.task == "wikiann"}
         if own and "mlm-trg" in of:
             shown[name] = own.seeds_of.get("method", {}).get("mlm-trg", own.seeds)
     assert shown == dict.fromkeys(["table02", "table06", "table06-average", "figure07", "figure15"], 1)
@@ -129,8 +126,8 @@ def test_the_modules_have_the_parameters_of_table_5(study: Study, monkeypatch: p
     """Weights without biases, cut off after two decimals; percentages of 270 million, likewise (see the README there)."""
     monkeypatch.chdir(ROOT)
     exhibit = study.exhibit("table05")
-    assert isinstance(exhibit, exhibits.Parameters)
-    found = added.counts(exhibit, study).set_index(["encoder", "method"])
+    assert isinstance(exhibit, Parameters)
+    found = exhibit.counts(study).set_index(["encoder", "method"])
     base = found.loc["xlmr-base"]
     assert base["weights"].to_dict() == {"madx": 8_257_536, "madx-noinv": 7_962_624, "madx-task-only": 884_736}
     cut = [base["weights"] // 1e4 / 100, base["weights"] / 270e6 * 1e4 // 1 / 100]
@@ -193,7 +190,7 @@ def test_heatmaps_stand_in_the_paper_s_order(study: Study) -> None:
     order = [code for group in ("seen", "unseen") for code in study.groups[group]]
     figure = compare.read(FOLDER / "figure10.csv").index
     assert order == list(figure.unique("source")) == list(figure.unique("target"))
-    heatmaps = [exhibit for exhibit in study.exhibits.values() if isinstance(exhibit, exhibits.Heatmap)]
+    heatmaps = [exhibit for exhibit in study.exhibits.values() if isinstance(exhibit, Heatmap)]
     assert len(heatmaps) == 15
     assert {exhibit.blocks for exhibit in heatmaps} == {("seen", "unseen")}
 
@@ -211,7 +208,7 @@ def test_the_miniature_has_four_of_eight_languages_that_no_encoder_was_trained_o
 
 
 def test_a_run_of_adapters_in_the_miniature_stores_a_few_per_cent_of_its_encoder(mini: Study) -> None:
-    estimate = Estimate(mini, Assumed())
+    estimate = Estimate(Plan(mini), Assumed())
     for run in runs(mini):
         if mini.methods[run.method].base == "madx":
             found = estimate.count(run)

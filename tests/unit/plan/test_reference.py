@@ -15,8 +15,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from xlgrid.exhibits import schema as exhibits
+from xlgrid.exhibits import Table
 from xlgrid.results import published as compare
+from xlgrid.results.naming import Published
 from xlgrid.study.schema import Study
 
 FOLDER = Path(__file__).parents[3] / "reference" / "foroutan2023"
@@ -70,16 +71,16 @@ def rendered(
     frame: pd.DataFrame, table: str, rows: tuple[Any, ...], groups: tuple[str, ...], names: dict[Any, Any] | None = None
 ) -> pd.DataFrame:
     """The comparison of an exhibit of these cells with a published table; without groups its columns are targets."""
-    exhibit = exhibits.Table(
+    exhibit = Table(
         title="t",
         rows=rows,
         columns="group" if groups else "target",
         groups=groups,
-        published=exhibits.Published(file=f"foroutan2023/{table}", names=names or {}),
+        published=Published(file=f"foroutan2023/{table}", names=names or {}),
     )
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(FOLDER.parents[1])
-        exhibits.render("t", exhibit, frame, pd.DataFrame(), {}, STUDY.belongs, folder)
+        exhibit.draw("t", STUDY, frame, folder)
         found = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str})
     return found.fillna({"contradiction": ""})
 

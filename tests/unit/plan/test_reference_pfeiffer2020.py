@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from xlgrid.exhibits import added
-from xlgrid.exhibits import schema as exhibits
+from xlgrid.exhibits import Heatmap, Table, parameters
 from xlgrid.results import published as compare
+from xlgrid.results.naming import Published
 from xlgrid.study.schema import Study
 
 FOLDER = Path(__file__).parents[3] / "reference" / "pfeiffer2020"
@@ -77,23 +77,20 @@ def rendered(exhibit: Any, frame: pd.DataFrame) -> pd.DataFrame:
     """The comparison of an exhibit of these cells with its published numbers."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(FOLDER.parents[1])
-        languages = STUDY.languages_used()
-        exhibits.render("t", exhibit, frame, pd.DataFrame(), languages, STUDY.belongs, folder)
+        exhibit.draw("t", STUDY, frame, folder)
         found = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str}, keep_default_na=False)
     numbers = {name: pd.to_numeric(found[name]) for name in ("mean", "published", "difference")}
     return found.assign(**numbers)
 
 
-def published(file: str, **names: Any) -> exhibits.Published:
-    return exhibits.Published(file=f"pfeiffer2020/{file}", names=names)
+def published(file: str, **names: Any) -> Published:
+    return Published(file=f"pfeiffer2020/{file}", names=names)
 
 
 @cache
 def by_source() -> pd.DataFrame:
     """Table 2, made of the cells of figures 5 to 14."""
-    made = exhibits.Table(
-        title="t", rows=("encoder", "method"), columns="source", average=True, published=published("table02")
-    )
+    made = Table(title="t", rows=("encoder", "method"), columns="source", average=True, published=published("table02"))
     return rendered(made, cells(*FIGURES.values()))
 
 
@@ -103,8 +100,8 @@ def from_english() -> pd.DataFrame:
     frame = cells(*FIGURES.values())
     frame = frame[(frame["source"] == "en") & (frame["encoder"] != "xlmr-large")]
     rows: Any = ("encoder", "method")
-    each = exhibits.Table(title="t", rows=rows, columns="target", published=published("table06"))
-    average = exhibits.Table(
+    each = Table(title="t", rows=rows, columns="target", published=published("table06"))
+    average = Table(
         title="t",
         rows=rows,
         columns="group",
@@ -121,13 +118,13 @@ def off(found: pd.DataFrame) -> pd.Series:
 
 def test_the_files_are_whole() -> None:
     assert {name: len(compare.read(FOLDER / f"{name}.csv")) for name in ROWS} == ROWS
-    assert len(added.read(FOLDER / "table05.csv")) == 3
+    assert len(parameters.read(FOLDER / "table05.csv")) == 3
 
 
 @pytest.mark.parametrize("figure", DIFFERENCES)
 def test_published_heatmaps_give_the_published_differences(figure: str) -> None:
     encoder, second = DIFFERENCES[figure]
-    made = exhibits.Heatmap(
+    made = Heatmap(
         title="t",
         select={"encoder": encoder},
         difference=("madx", second),
@@ -156,7 +153,7 @@ def test_published_heatmaps_give_table_6() -> None:
 @pytest.mark.parametrize("table", ["table03", "table04", "table07"])
 def test_published_cells_give_the_published_averages(table: str) -> None:
     rows: Any = ("task", "method", "metric")
-    made = exhibits.Table(title="t", rows=rows, columns="target", average=True, published=published(table))
+    made = Table(title="t", rows=rows, columns="target", average=True, published=published(table))
     found = rendered(made, cells(table))
     assert int(found["published"].count()) == ROWS[table]
     # Of 12 or 11 cells: here half of the last digit, and what they round to.

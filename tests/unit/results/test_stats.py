@@ -114,19 +114,70 @@ def test_an_empty_group_is_an_error() -> None:
         stats.in_groups(cells(FULL), ["en-X"], lambda group, source, target: False)
 
 
-def test_a_difference_is_paired_and_lacks_what_either_method_lacks() -> None:
-    second = {("fr", 0): 1.0, ("de", 0): NAN, ("fr", 1): 2.0, ("es", 1): 9.0}
-    both = stats.paired_difference(pd.concat([cells(FULL), cells(second, method="madx")]), "full-ft", "madx")
-    found = dict(zip(zip(both["target"], both["seed"], strict=True), both["score"].astype(float), strict=True))
-    assert set(found) == {("fr", 0), ("de", 0), ("fr", 1)}, "only cells planned for both"
-    assert (found["fr", 0], found["fr", 1]) == (9, 28)
-    assert math.isnan(found["de", 0])
+def test_a_difference_of_methods_with_the_same_seeds_is_paired_and_lacks_what_either_lacks() -> None:
+    second = {("fr", 0): 1.0, ("de", 0): NAN, ("fr", 1): 2.0, ("de", 1): 8.0, ("es", 1): 9.0}
+    _, found = stats.method_differences(pd.concat([cells(FULL), cells(second, method="madx")]), "full-ft", "madx")
+    found = found.set_index("column")
+    assert set(found.index) == {"fr", "de"}, "only cells planned for both"
+    assert list(found.loc["fr", ["mean", "n_seeds", "n_seeds_expected"]]) == [(9 + 28) / 2, 2, 2]
+    assert found.loc["fr", "sd"] == pytest.approx(19 / math.sqrt(2)), "of the differences within each seed"
+    assert list(found.loc["de", ["mean", "n_seeds", "n_seeds_expected"]]) == [42, 1, 2]
+
+
+def unequal(first: list[float], second: list[float]) -> tuple[pd.DataFrame, list[str]]:
+    """The difference of madx and mlm-trg on one target, and its note."""
+    frame = pd.concat(
+        [
+            cells({("fr", seed): score for seed, score in enumerate(first)}, method="madx"),
+            cells({("fr", seed): score for seed, score in enumerate(second)}, method="mlm-trg"),
+        ]
+    )
+    _, found = stats.method_differences(frame, "madx", "mlm-trg")
+    return found.iloc[0], stats.note_on_seeds(frame, "method", "madx", "mlm-trg", ["source", "target"])
+
+
+def test_with_five_seeds_and_one_the_difference_is_that_of_the_means() -> None:
+    """The shape of figure 15 of Pfeiffer et al. (2020): no run of madx is lost."""
+    entry, note = unequal([10.0, 20.0, 30.0, 40.0, 60.0], [12.0])
+    assert entry["mean"] == 32.0 - 12.0
+    assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [1, 1, 1, 1]
+    assert math.isnan(entry["sd"]), "one seed has no deviation"
+    assert note[0].startswith(
+        "madx and mlm-trg have different seeds (5 and 1): there the difference is that of their means"
+    )
+
+
+def test_the_deviation_of_a_difference_of_means_is_propagated() -> None:
+    entry, _ = unequal([10.0, 20.0, 30.0, 40.0], [1.0, 4.0])
+    assert entry["mean"] == 22.5
+    assert entry["sd"] == pytest.approx(math.sqrt(500 / 3 + 9 / 2))
+    assert (entry["n_seeds"], entry["n_seeds_expected"]) == (2, 2)
+    assert (entry["min"], entry["max"]) == (6.0, 39.0)
+
+
+def test_a_difference_of_means_counts_the_seeds_of_the_less_complete_side() -> None:
+    entry, _ = unequal([10.0, NAN, 30.0, 40.0], [1.0])
+    assert (entry["n_seeds"], entry["n_seeds_expected"]) == (3, 4)
+    entry, _ = unequal([10.0, 20.0], [NAN])
+    assert (entry["n_seeds"], entry["n_seeds_expected"]) == (0, 1)
+    assert math.isnan(entry["mean"])
+
+
+def test_columns_with_different_seeds_are_subtracted_by_their_means_too() -> None:
+    second = cells({("fr", 0): 4.0, ("de", 0): 6.0}, method="madx")
+    frame = pd.concat([cells(FULL), second])
+    found = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
+    assert found.loc[stats.minus("full-ft", "madx"), ["mean", "n_seeds"]].to_list() == [27.5 - 5, 1]
+
+
+def test_the_same_seeds_need_no_note() -> None:
+    assert unequal([1.0, 2.0], [3.0, 4.0])[1] == []
 
 
 def test_a_difference_of_methods_without_a_common_cell_is_an_error() -> None:
     apart = pd.concat([cells(FULL), cells({("es", 0): 1.0}, method="madx")])
     with pytest.raises(ValueError, match="no cell is planned for both 'full-ft' and 'madx'"):
-        stats.paired_difference(apart, "full-ft", "madx")
+        stats.method_differences(apart, "full-ft", "madx")
 
 
 def test_select_keeps_the_asked_values_in_the_asked_order() -> None:

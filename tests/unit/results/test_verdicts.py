@@ -138,25 +138,25 @@ def test_the_noise_of_seeds_is_that_of_their_mean() -> None:
     assert (row["effect"], row["seed_variance"]) == (pytest.approx(20), pytest.approx(100 / 3))
 
 
-@pytest.mark.parametrize("planned", [(1,), (1, 2, 3)])
+@pytest.mark.parametrize("planned", [(1,), (1, 2), (1, 2, 3)])
 def test_without_enough_runs_there_is_no_verdict(planned: tuple[int, ...]) -> None:
-    """One seed planned; or one cell of three seeds missing, whose effect over the others is told nevertheless."""
+    """Fewer than three seeds planned, or one cell of three seeds missing: effect and interval are given nevertheless."""
     about = {"one": compared("b", "a", planned)}
     scored(about["one"], {"a": 0.6, "b": 0.9}, np.random.default_rng([7]))
-    if len(planned) > 1:
+    missing = len(planned) == 3
+    if missing:
         Path(about["one"][0].cell.path).unlink()
     row = verdict(about, {"one": claim()}).loc["one"]
     assert row["verdict"] == verdicts.NOT_ENOUGH
     assert math.isnan(row["p"]) and math.isnan(row["p_corrected"])
     assert row["effect"] == pytest.approx(30, abs=5)
-    complete, have = (2, 11) if len(planned) > 1 else (1, 4)
     assert list(row[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [
-        complete,
+        len(planned) - missing,
         len(planned),
-        have,
+        4 * len(planned) - missing,
         4 * len(planned),
     ]
-    assert math.isnan(row["low"]) == (complete == 1), "one seed has no interval"
+    assert math.isnan(row["low"]) == (len(planned) == 1), "one seed has no interval"
 
 
 def test_without_any_result_there_is_no_effect() -> None:
@@ -195,63 +195,50 @@ def test_a_test_set_that_changed_is_noticed() -> None:
         verdicts.measure(about)
 
 
-@pytest.mark.parametrize(("n", "t"), [(2, 12.706), (3, 4.303), (11, 2.228)])
-def test_the_interval_is_student_s_t_as_printed_in_tables(n: int, t: float) -> None:
-    """All noise is that of n seeds: n - 1 degrees of freedom. Where the interval ends at 0, p is 0.05."""
-    noise = {"effect": t, "seed_variance": 1.0, "example_variance": 0.0}
+def judged(effect: float, seed_variance: float, example_variance: float, n: int) -> pd.Series:
+    """The verdict on one claim of all planned cells, from its effect and noise."""
+    noise = {"effect": effect, "seed_variance": seed_variance, "example_variance": example_variance}
     counts = {"n_seeds": n, "n_seeds_expected": n, "n_cells": n, "n_cells_expected": n}
-    row = verdicts.judge({"one": claim()}, pd.DataFrame([{"claim": "one", **noise, **counts}])).iloc[0]
-    assert row["df"] == n - 1
+    frame = pd.DataFrame([{"claim": "one", "metric": "accuracy", **noise, **counts}])
+    return verdicts.judge({"one": claim()}, frame).iloc[0]
+
+
+@pytest.mark.parametrize(("n", "t"), [(2, 12.706), (3, 4.303), (11, 2.228)])
+def test_where_only_seeds_differ_the_interval_is_student_s_t_as_printed_in_tables(n: int, t: float) -> None:
+    """With n - 1 degrees of freedom. Where the interval ends at 0, p is 0.05."""
+    row = judged(t, 1.0, 0.0, n)
     assert row["low"] == pytest.approx(0, abs=1e-3)
-    assert row["p"] == pytest.approx(0.05, abs=1e-4)
+    assert math.isnan(row["p"]) if n < 3 else row["p"] == pytest.approx(0.05, abs=1e-4)
 
 
-STUDY = """\
-title: a <study>
-languages: [en, fr]
-encoders: {mini: {mini: {kind: bert, languages: [en, fr]}}}
-tasks: {t: {kind: ruletaker, options: {n: 100}}}
-methods: {full-ft: {}, bitfit: {}}
-grids:
-  main: {task: [t], encoder: [mini], method: [full-ft, bitfit], source: [en], target: [mono], seed: [1, 2, 3]}
-claims:
-  better: {says: BitFit is better., compare: [{method: bitfit}, {method: full-ft}], expect: greater}
-  chance: {says: No better than guessing., select: {method: full-ft}, against: 50, expect: none, margin: 5}
-"""
+def test_where_only_examples_differ_the_interval_is_the_normal_one() -> None:
+    row = judged(1.95996, 0.0, 1.0, 3)
+    assert row["low"] == pytest.approx(0, abs=1e-5)
+    assert row["p"] == pytest.approx(0.05, abs=1e-5)
 
 
-@pytest.fixture
-def study(project: Path) -> Any:
-    from xlgrid.plan.load import load_study
-
-    (project / "s.yaml").write_text(STUDY)
-    return load_study(project / "s.yaml")
-
-
-def test_the_files_say_what_is_known_and_are_the_same_every_time(project: Path, study: Any) -> None:
-    from xlgrid.plan.grid import cells
-
-    rng = np.random.default_rng([9])
-    scored([Term(one, 0) for one in cells(study)], {"full-ft": 0.5, "bitfit": 0.9}, rng)
-    (project / cells(study)[0].path).unlink()
-    verdicts.render_claims(study, "first")
-    verdicts.render_claims(study, "second")
-    names = ("claims.csv", "claims.html", "claims.md", "claims.svg")
-    assert [name for name in names if Path("first", name).read_bytes() != Path("second", name).read_bytes()] == []
-    text = Path("first/claims.md").read_text()
-    assert "not enough runs (2 of 3 seeds, 11 of 12 cells)" in text
-    assert "not enough runs (2 of 3 seeds, 5 of 6 cells)" in text
-    assert "BitFit is better." in Path("first/claims.html").read_text()
+@pytest.mark.parametrize("tail", [0.4, 0.025, 1e-6])
+@pytest.mark.parametrize("noise", [(1.0, 0.0, 3), (0.3, 2.0, 3), (1e-9, 1.0, 5)])
+def test_p_is_the_level_of_the_interval_that_ends_at_the_bound(tail: float, noise: tuple[float, float, int]) -> None:
+    distance = verdicts.half_width(tail, *noise)
+    assert verdicts.tail_beyond(distance, *noise) == pytest.approx(tail, rel=1e-6)
+    assert verdicts.tail_beyond(-distance, *noise) == pytest.approx(1 - tail)
 
 
-def test_a_study_without_results_has_its_claims_all_the_same(study: Any) -> None:
-    verdicts.render_claims(study, "out")
-    assert list(pd.read_csv("out/claims.csv")["verdict"]) == [verdicts.NOT_ENOUGH] * 2
-
-
-def test_a_study_without_claims_is_told_so(study: Any) -> None:
-    with pytest.raises(ValueError, match="s has no claims"):
-        verdicts.render_claims(study.model_copy(update={"claims": {}}), "out")
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.8])
+def test_an_interval_misses_the_truth_in_five_of_a_hundred_times_at_most(seeds: int, share: float) -> None:
+    """However the noise divides between seeds and examples: `share` is that of seeds in the variance of the effect. Degrees of
+    freedom after Satterthwaite miss it in up to 10 of a hundred."""
+    rng = np.random.default_rng([seeds, round(100 * share)])
+    times = 8000
+    effects = rng.normal(0, 1, times)
+    variances = share * rng.chisquare(seeds - 1, times) / (seeds - 1)
+    missed = [
+        abs(effect) > verdicts.half_width(0.025, variance, 1 - share, seeds)
+        for effect, variance in zip(effects, variances, strict=True)
+    ]
+    assert np.mean(missed) < 0.05 + 2 * math.sqrt(0.05 * 0.95 / times)
 
 
 def test_a_claim_about_exact_matches_is_judged_by_them() -> None:

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from xlgrid.data.text import TextSettings
-from xlgrid.exhibits import schema as exhibits
-from xlgrid.exhibits.schema import contrasts, references
+from xlgrid.exhibits import Table
 from xlgrid.methods import METHODS
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
@@ -21,7 +20,7 @@ from xlgrid.results import records
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import Grid, Study, TaskEntry, TrainingEntry
-from xlgrid.tasks import MLM, TASKS
+from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Start, Training
 
 STUDIES = sorted((Path(__file__).parents[3] / "studies").glob("*.yaml"))
@@ -78,11 +77,11 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
         patch.chdir(STUDIES[0].parents[1])
         for name in foroutan.exhibits:
             exhibit = foroutan.exhibit(name)
-            if not isinstance(exhibit, exhibits.Table):
+            if not isinstance(exhibit, Table):
                 continue
-            exhibits.render(name, exhibit, planned, pd.DataFrame(), {}, foroutan.belongs, folder)
+            exhibit.draw(name, foroutan, planned, folder)
             one = pd.read_csv(folder / f"{name}-published.csv")
-            found.append(one.assign(file=references(exhibit)[0]))
+            found.append(one.assign(file=exhibit.references[0]))
     return pd.concat(found)
 
 
@@ -98,7 +97,7 @@ def test_every_entry_of_foroutan2023_is_complete(compared: pd.DataFrame) -> None
 
 def test_the_figures_of_foroutan2023_show_attention_of_three_runs_each(foroutan: Study) -> None:
     """Of the baseline and of its own method, on a pair trained on and on another (figures 4 and 5)."""
-    shown = [one for name in ("figure04", "figure05") for one in contrasts(foroutan.exhibit(name), cells(foroutan))]
+    shown = [one for name in ("figure04", "figure05") for one in foroutan.exhibit(name).contrasts(cells(foroutan))]
     assert Counter((one.method, one.source, one.target, one.other) for one in shown) == {
         (method, "en+en-fr", "en-fr", "en-ar"): 3 for method in ("bitfit", "pair-qcross")
     }
@@ -115,7 +114,7 @@ def test_every_claim_of_foroutan2023_is_about_cells_that_are_planned_with_three_
 
 
 def test_foroutan2023_trains_a_query_for_each_pair_of_xnli_and_a_shared_one(foroutan: Study) -> None:
-    trained = Counter((run.encoder, run.method) for run in runs(foroutan) if run.task == MLM)
+    trained = Counter((run.encoder, run.method) for run in runs(foroutan) if run.task == "mlm")
     assert trained == {
         (encoder, method): count
         for encoder in ("mbert", "xlmr-base")
@@ -161,7 +160,7 @@ def test_the_variant_of_the_code_changes_what_the_code_does_otherwise_and_nothin
     """Its list of training entries is a copy, which must not stay behind."""
 
     def expected(run: Run) -> dict[str, object]:
-        queries = run.task == MLM or "qcross" in run.method
+        queries = run.task == "mlm" or "qcross" in run.method
         tuned = run.task.startswith("ruletaker") and (run.encoder, run.method) == ("mbert", "full-ft")
         return {
             "precision": "fp32",
@@ -170,8 +169,8 @@ def test_the_variant_of_the_code_changes_what_the_code_does_otherwise_and_nothin
             "segments": False,
             **({"epochs": 4.0} if tuned else {}),
             **({"mixed_batches": False} if queries else {}),
-            **({"batch_size": 8} if (run.task, run.encoder) == (MLM, "mbert") else {}),
-            **({"head": "lm-head"} if run.task != MLM and run.encoder == "xlmr-base" else {}),
+            **({"batch_size": 8} if (run.task, run.encoder) == ("mlm", "mbert") else {}),
+            **({"head": "lm-head"} if run.task != "mlm" and run.encoder == "xlmr-base" else {}),
             **({"bert_head": "biases"} if run.method in ("bitfit", "cs-baseline") else {}),
         }
 
@@ -196,7 +195,7 @@ def test_the_papers_values_stand_in_the_variant_too(foroutan: Study, code: Study
     for axes in (
         ("ruletaker-d0", "mbert", "bitfit"),
         ("ruletaker-d0", "mbert", "pair-qcross"),
-        (MLM, "mbert", "query"),
+        ("mlm", "mbert", "query"),
     ):
         paper, ours = (
             study.recipe(*axes[:2], axes[2] + suffix, "en-fr", 1)
@@ -218,7 +217,7 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
     monkeypatch.chdir(STUDIES[0].parents[1])
     planned = pd.DataFrame(cells(code)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
     name = "code-beside-paper"
-    exhibits.render(name, code.exhibit(name), planned, pd.DataFrame(), {}, code.belongs, tmp_path)
+    code.exhibit(name).draw(name, code, planned, tmp_path)
     found = pd.read_csv(tmp_path / f"{name}-published.csv").pivot(index="column", columns="method", values="published")
     assert found.shape == (3, 4) and found.notna().all().all()
     for method in ("bitfit", "pair-qcross"):
@@ -233,7 +232,10 @@ PAPERS = {"foroutan2023": ["pair-qcross-bias"], "pfeiffer2020": ["madx", "madx",
 @pytest.mark.parametrize("paper", PAPERS)
 def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
     known = {
-        "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in TASKS["lot"].Options.model_fields)},
+        "tasks": {
+            *TaskEntry.model_fields,
+            *(f"options.{name}" for kind in ("lot", "mlm") for name in TASKS[kind].Options.model_fields),
+        },
         "text": set(TextSettings.model_fields),
         "options": {field.name for method in METHODS.values() for field in fields(method)},
         "start": set(Start.model_fields),

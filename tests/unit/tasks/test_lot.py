@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import pytest
 
-from xlgrid.data.sources import sizes
+from xlgrid.data.generated import sizes
 from xlgrid.plan.load import load_study
 from xlgrid.synthetic.logic import IS_A, Literal
 from xlgrid.synthetic.natural import lexicon, natural_codes, taxonomy

@@ -1,122 +1,147 @@
-"""The contract of every task, and what is special about each."""
+"""The contract of every task: of those with a file, and of one of each head that a study describes."""
 
 import pyarrow as pa
 import pytest
 
-from xlgrid.synthetic.artificial import NER
+from xlgrid.heads import HEADS
 from xlgrid.synthetic.natural import natural_codes
-from xlgrid.synthetic.world import mentions
-from xlgrid.tasks import TASKS, task
+from xlgrid.tasks import DESCRIBED, TASKS, task
 
-GENERATED = [kind for kind, made in TASKS.items() if made.is_generated]
+GENERATED = [kind for kind, each in TASKS.items() if each.generator]
+
+# For each head what a study writes, and a row of its data in a language.
+STUDY = {
+    "sequence": (
+        {"inputs": ["sentence1", "sentence2"], "target": "same", "labels": [0, 1]},
+        lambda code, i: {"sentence1": f"{code} {i}", "sentence2": f"{code} again {i}", "same": str(i % 2)},
+    ),
+    "token": (
+        {"inputs": ["words"], "target": "tags", "labels": ["O", "B-PER", "I-PER"]},
+        lambda code, i: {"words": [code, str(i)], "tags": [0, 1 + i % 2]},
+    ),
+    "span": (
+        {"inputs": ["query", "passage"], "target": "found"},
+        lambda code, i: {
+            "id": str(i),
+            "query": f"{code}?",
+            "passage": f"{code} {i}",
+            "found": {"text": [str(i)], "answer_start": [len(code) + 1]},
+        },
+    ),
+    "choice": (
+        {"inputs": ["passage"], "choices": ["a", "b", "c"], "target": "right", "labels": ["A", "B", "C"]},
+        lambda code, i: {"passage": f"{code} {i}", "a": "x", "b": "y", "c": "z", "right": "ABC"[i % 3]},
+    ),
+}
+# A target that no task of a head has, and how an error shows it.
+WRONG = {
+    "sequence": ("maybe", "'maybe'"),
+    "token": ([99, 99], "99"),
+    "span": ({"text": ["nowhere"], "answer_start": [0]}, "'nowhere'"),
+    "choice": ("9", "'9'"),
+}
+CONTRACT = [*GENERATED, *DESCRIBED]
+
+
+def described(kind):
+    return task(kind, STUDY[kind][0] if kind in DESCRIBED else None)
 
 
 def two_languages(kind):
-    """Two languages in which a task is generated."""
+    """Two languages in which a task has data."""
+    if kind in DESCRIBED:
+        return ["en", "fr"]
     languages = [code for code in ("en", "fr", *natural_codes(), "qa1", "qb2") if task(kind).speaks(code)]
     assert len(languages) >= 2, f"{kind} is generated in {languages}: a miniature needs two languages"
     return languages[:2]
 
 
-def pairs(kinds):
-    return [kind for kind in kinds if task(kind).second]
+def rows(kind, language, n=20):
+    if kind in DESCRIBED:
+        return [STUDY[kind][1](language, i) for i in range(n)]
+    generator, options = task(kind).generator, task(kind).Options(n=n)
+    return [generator.row(meaning, language, options) for meaning in generator.examples(options, (n, 0, 0))]
 
 
-# A target that no task of the head has.
-WRONG = {
-    "sequence": "maybe",
-    "token": [99],
-    "span": {"text": ["nowhere"], "answer_start": [0]},
-    "choice": "9",
-}
+def check(kind, changed):
+    described(kind).check(pa.Table.from_pylist(changed), "here")
 
 
-def rows(kind, language, n=20, **options):
-    made = task(kind)
-    chosen = made.Options(n=n, **options)
-    return [made.row(meaning, language, chosen) for meaning in made.examples(chosen, (n, 0, 0))]
-
-
-@pytest.mark.parametrize("kind", GENERATED)
+@pytest.mark.parametrize("kind", CONTRACT)
 def test_rows_pass_the_check_and_have_the_columns(kind):
-    first, second = two_languages(kind)
-    for language in [first, second] + [f"{first}-{second}"] * bool(task(kind).second):
-        table = pa.Table.from_pylist(rows(kind, language))
-        task(kind).check(table, "here")
-        assert set(task(kind).columns) <= set(table.column_names) <= {*task(kind).columns, "depth"}
+    for language in two_languages(kind):
+        made = rows(kind, language)
+        check(kind, made)
+        extra = {"depth", "id"}
+        assert set(described(kind).columns) - extra <= made[0].keys() <= {*described(kind).columns, *extra}
+
+
+@pytest.mark.parametrize("kind", CONTRACT)
+def test_a_missing_column_names_the_nearest(kind):
+    column = described(kind).inputs[0]
+    misspelt = [
+        {name + "x" if name == column else name: value for name, value in row.items()}
+        for row in rows(kind, two_languages(kind)[0])
+    ]
+    with pytest.raises(ValueError, match=rf"here has no column '{column}'.*did you mean '{column}x'"):
+        check(kind, misspelt)
+
+
+@pytest.mark.parametrize("kind", CONTRACT)
+def test_a_missing_value_names_its_row_and_column(kind):
+    made = rows(kind, two_languages(kind)[0])
+    column = described(kind).inputs[-1]
+    made[7] |= {column: None}
+    with pytest.raises(ValueError, match=rf"here, row 7, column '{column}': the value is missing"):
+        check(kind, made)
+
+
+@pytest.mark.parametrize("kind", CONTRACT)
+def test_a_wrong_label_names_its_row(kind):
+    target, (wrong, shown) = described(kind).target, WRONG[described(kind).head.name]
+    made = rows(kind, two_languages(kind)[0])
+    if isinstance(wrong, list):
+        wrong = wrong[:1] * len(made[7][target])
+    # A column has one type.
+    made = [row | {target: type(wrong)(row[target])} for row in made]
+    made[7] |= {target: wrong}
+    with pytest.raises(ValueError, match=rf"here, row 7, column '{target}'.*{shown}"):
+        check(kind, made)
+
+
+@pytest.mark.parametrize("kind", CONTRACT)
+def test_an_input_of_another_type_names_its_column(kind):
+    column = described(kind).inputs[0]
+    with pytest.raises(ValueError, match=rf"here, column '{column}' is of type int64: expected"):
+        check(kind, [row | {column: 7} for row in rows(kind, two_languages(kind)[0])])
+
+
+@pytest.mark.parametrize("kind", CONTRACT)
+def test_an_empty_table_is_an_error(kind):
+    with pytest.raises(ValueError, match="here has no rows"):
+        described(kind).check(pa.Table.from_pylist(rows(kind, two_languages(kind)[0])).slice(0, 0), "here")
 
 
 @pytest.mark.parametrize("kind", GENERATED)
 def test_meanings_survive_json(kind):
-    made = task(kind)
-    for meaning in made.examples(made.Options(n=20), (14, 2, 4)):
-        assert made.from_json(made.to_json(meaning)) == meaning
-
-
-@pytest.mark.parametrize("kind", GENERATED)
-def test_a_missing_column_names_the_nearest(kind):
-    made = task(kind)
-    table = pa.Table.from_pylist(rows(kind, two_languages(kind)[0]))
-    column = made.inputs[0]
-    wrong = table.rename_columns([column[:-1] if name == column else name for name in table.column_names])
-    with pytest.raises(ValueError, match=rf"no column '{column}'.*did you mean '{column[:-1]}'"):
-        made.check(wrong, "here")
-
-
-@pytest.mark.parametrize("kind", GENERATED)
-def test_a_wrong_label_names_its_row(kind):
-    made = task(kind)
-    found = rows(kind, two_languages(kind)[0])
-    wrong = WRONG[made.head.name] * len(found[7]["tokens"]) if made.head.name == "token" else WRONG[made.head.name]
-    # All of one type, which a column has.
-    found = [row | {made.target: str(row[made.target])} if made.head.name == "choice" else row for row in found]
-    found[7] = found[7] | {made.target: wrong}
-    with pytest.raises(ValueError, match=rf"here, row 7, column '{made.target}'.*(maybe|99|nowhere|'9')"):
-        made.check(pa.Table.from_pylist(found), "here")
+    generator = task(kind).generator
+    for meaning in generator.examples(task(kind).Options(n=20), (14, 2, 4)):
+        assert generator.from_json(generator.to_json(meaning)) == meaning
 
 
 @pytest.mark.parametrize("kind", GENERATED)
 def test_splits_share_no_meaning(kind):
-    made = task(kind)
-    found = made.examples(made.Options(n=40), (20, 8, 12))
-    assert len(found) == 40
-    parts = [{made.to_json(meaning) for meaning in part} for part in (found[:20], found[20:28], found[28:])]
+    generator = task(kind).generator
+    meanings = generator.examples(task(kind).Options(n=40), (20, 8, 12))
+    assert len(meanings) == 40
+    parts = [set(map(generator.to_json, part)) for part in (meanings[:20], meanings[20:28], meanings[28:])]
     assert not (parts[0] & parts[1] or parts[0] & parts[2] or parts[1] & parts[2])
 
 
-@pytest.mark.parametrize("kind", [kind for kind, made in TASKS.items() if made.head.name in ("span", "choice")])
-def test_what_is_no_text_names_its_column(kind):
-    made = task(kind)
-    found = [row | {made.inputs[0]: 7} for row in rows(kind, two_languages(kind)[0])]
-    with pytest.raises(ValueError, match=rf"here, column '{made.inputs[0]}' is of type int64: expected text"):
-        made.check(pa.Table.from_pylist(found), "here")
+PAIRED = [kind for kind in GENERATED if task(kind).second]
 
 
-def test_numbers_for_labels_name_the_setting_that_translates_them():
-    found = [row | {"label": 1} for row in rows("xnli", "en")]
-    with pytest.raises(ValueError, match=r"row 0, column 'label': there is no label 1 .*`labels` in the study"):
-        task("xnli").check(pa.Table.from_pylist(found), "here")
-
-
-def test_unequal_numbers_of_tokens_and_tags_are_an_error():
-    found = rows("udpos", "qa1")
-    found[3]["pos_tags"].append(0)
-    with pytest.raises(ValueError, match="row 3"):
-        task("udpos").check(pa.Table.from_pylist(found), "here")
-
-
-def test_an_empty_table_is_an_error():
-    table = pa.Table.from_pylist(rows("udpos", "qa1")).slice(0, 0)
-    with pytest.raises(ValueError, match="no rows"):
-        task("udpos").check(table, "here")
-
-
-def test_a_misspelt_task_names_the_nearest():
-    with pytest.raises(ValueError, match="did you mean 'ruletaker'"):
-        task("ruletakr")
-
-
-@pytest.mark.parametrize("kind", pairs(GENERATED))
+@pytest.mark.parametrize("kind", PAIRED)
 def test_a_pair_takes_each_input_from_its_language(kind):
     codes = two_languages(kind)
     of_first, of_second, of_pair = (rows(kind, code) for code in (*codes, "-".join(codes)))
@@ -127,42 +152,64 @@ def test_a_pair_takes_each_input_from_its_language(kind):
     assert of_first[0][first] != of_second[0][first]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in pairs(GENERATED) if task(kind).speaks("en")])
+@pytest.mark.parametrize("kind", [kind for kind in PAIRED if task(kind).speaks("en")])
 def test_three_languages_are_an_error(kind):
-    with pytest.raises(ValueError, match="neither a language nor a pair"):
+    with pytest.raises(ValueError, match=r"neither a language.* nor a pair"):
         rows(kind, "en-fr-de")
 
 
-def test_labels_are_balanced_and_config_names_the_depth():
-    found = rows("ruletaker", "en", n=60, max_depth=2)
-    assert sum(row["label"] == "entailment" for row in found) == 30
-    assert {row["config"] for row in found} == {"depth-2"}
-    assert {row["depth"] for row in found} == {0, 1, 2}
+def test_every_head_but_text_can_be_described():
+    assert set(STUDY) == set(DESCRIBED) == {name for name, head in HEADS.items() if not head.is_text}
 
 
-def test_questions_can_be_interrogative():
-    assert all(row["question"].endswith("?") for row in rows("ruletaker", "en", question_form="interrogative"))
-    assert all(row["question"].endswith(".") for row in rows("ruletaker", "en"))
+def test_numbers_for_labels_name_the_setting_that_translates_them():
+    with pytest.raises(ValueError, match=r"row 0, column 'label': there is no label 1 .*`labels` in the study"):
+        check("xnli", [row | {"label": 1} for row in rows("xnli", "en")])
 
 
-def test_fewer_concepts_are_the_first_ones():
-    chosen = task("ruletaker").Options(persons=3, animals=3, attributes=5, relations=1).theory()
-    assert chosen.persons == ("anne", "bob", "charlie")
-    assert (len(chosen.animals), len(chosen.attributes)) == (3, 5)
-    assert len(chosen.relations) == 1
+def test_unequal_numbers_of_tokens_and_tags_are_an_error():
+    made = rows("udpos", "qa1")
+    made[3]["pos_tags"].append(0)
+    with pytest.raises(ValueError, match="row 3"):
+        check("udpos", made)
 
 
-def test_spans_agree_with_tags():
-    for row in rows("wikiann", "qa1", n=50):
-        starts = sum(NER[tag].startswith("B-") for tag in row["ner_tags"])
-        assert starts == len(row["spans"]) > 0
-        words = " ".join(word for word, tag in zip(row["tokens"], row["ner_tags"], strict=True) if tag)
-        assert words == " ".join(span.split(": ", 1)[1] for span in row["spans"])
+@pytest.mark.parametrize(
+    ("kind", "nearest"), [("ruletakr", "ruletaker"), ("sequenc", "sequence"), ("choices", "choice")]
+)
+def test_a_misspelt_kind_names_the_nearest(kind, nearest):
+    with pytest.raises(ValueError, match=f"did you mean '{nearest}'"):
+        task(kind)
 
 
-def test_held_out_entities_are_not_in_training():
-    made = task("wikiann")
-    found = made.examples(made.Options(n=100, held_out_entities=True), (70, 10, 20))
-    train, rest = ({name for fact in part for name in mentions(fact)} for part in (found[:70], found[70:]))
-    assert len(found) == 100 and len(set(found)) == 100
-    assert not train & rest
+def test_a_named_task_has_columns_of_its_own():
+    with pytest.raises(ValueError, match=r"the task xnli has columns of its own, so leave out `inputs` and `labels`"):
+        task("xnli", {"inputs": ["a"], "labels": ["x", "y"]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "problem"),
+    [
+        ("sequence", {"inputs": []}, "`inputs` has 0 columns, expected 1 or 2"),
+        ("sequence", {"inputs": ["a", "b", "c"]}, "`inputs` has 3 columns, expected 1 or 2"),
+        ("sequence", {"target": ""}, "`target`, the column of the answer, is missing"),
+        ("sequence", {"labels": ["x"]}, "`labels` has 1 names, expected at least 2"),
+        ("sequence", {"labels": ["x", "x"]}, "'x' stands twice in `labels`"),
+        ("sequence", {"choices": ["a", "b"]}, "there are no choices, so leave out `choices`"),
+        ("token", {"inputs": ["a", "b"]}, "`inputs` has 2 columns, expected 1"),
+        ("span", {"inputs": ["context"]}, "`inputs` has 1 columns, expected 2"),
+        ("span", {"labels": ["x", "y"]}, "there are no labels, so leave out `labels`"),
+        ("choice", {"inputs": []}, "`inputs` has 0 columns, expected at least 1"),
+        ("choice", {"choices": []}, "`choices` has 0 columns, expected at least 2"),
+        ("choice", {"inputs": ["a"]}, "'a' stands twice in `inputs` and `choices`"),
+        ("choice", {"labels": ["1", "2"]}, "`labels` has 2 names for 3 `choices`: give one for each"),
+    ],
+)
+def test_columns_that_do_not_suit_the_head_are_refused(kind, change, problem):
+    with pytest.raises(ValueError, match=f"a task of kind {kind}: .*{problem}"):
+        task(kind, STUDY[kind][0] | change)
+
+
+def test_a_misspelt_column_names_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'inputs'"):
+        task("token", {"input": ["words"]})

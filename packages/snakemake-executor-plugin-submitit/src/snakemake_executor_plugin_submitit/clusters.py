@@ -37,7 +37,7 @@ ALIVE = {
 # The state of a task that Slurm does not know any more.
 GONE = "GONE"
 # Seconds that a command of the cluster may take: usually, and once the head is ending.
-COMMAND_LIMIT, LAST_LIMIT = 60.0, 3.0
+COMMAND_LIMIT, LAST_LIMIT = 60.0, 5.0
 # The worker counts its requeues itself, so submitit's count must not end them.
 TIMEOUTS = 1_000_000
 # Messages of sbatch when the cluster will never accept such a task, and when it may accept it later.
@@ -131,7 +131,7 @@ class Commands:
 
         Raises:
             TimeoutError: it took longer than the limit, or was stopped by `hurry`.
-            OSError: it is missing or failed; `strerror` is None then, and the message is its standard error.
+            OSError: it is missing, or it failed: the message is its standard error.
         """
         # In a process group of its own, so that whatever it has started is killed with it, and Ctrl-C is for the head.
         process = subprocess.Popen(

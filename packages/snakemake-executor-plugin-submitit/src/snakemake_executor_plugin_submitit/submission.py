@@ -109,6 +109,7 @@ class Submitter:
         if any(task.is_damaged and task.state is TaskState.STOPPING for task in self.tasks.all):
             # The task may make the outputs of any job.
             return
+        is_busy = any(job.state is JobState.CLAIMED for task in self.tasks.all for job in task.jobs)
         for request, waiting in self.groups():
             if self.closing:
                 return
@@ -117,7 +118,7 @@ class Submitter:
             except Refused as error:
                 self.refuse(waiting, str(error))
                 continue
-            bundles = self.bundles(request, waiting, room)
+            bundles = self.bundles(request, waiting, room, is_busy)
             for start in range(0, len(bundles), self.settings.array_size):
                 if not (yield from self.submit(request, bundles[start : start + self.settings.array_size])):
                     return
@@ -136,19 +137,19 @@ class Submitter:
         return [(key[2], waiting) for key, waiting in sorted(groups.items(), key=lambda group: group[0][0])]
 
     def bundles(
-        self, request: Request, waiting: Sequence[Waiting], room: tuple[int, int] | None
+        self, request: Request, waiting: Sequence[Waiting], room: tuple[int, int] | None, is_busy: bool
     ) -> list[Sequence[Waiting]]:
         """Share out jobs among the bundles that are worth submitting now.
 
         Args:
             room: how many tasks could start now, and how many run at a time at most; None if the cluster keeps a queue.
+            is_busy: whether other jobs run, so that a small bundle waits for more jobs.
         """
         size, mean = request.bundle, self.mean_seconds(waiting)
         if mean is not None:
             # As many jobs as fill the bundle's seconds.
             size = max(1, min(size, int(self.settings.bundle_seconds * self.settings.bundle.slots / mean)))
         if room is None:
-            is_busy = any(job.state is JobState.CLAIMED for task in self.tasks.all for job in task.jobs)
             if is_busy and len(waiting) < size and time.time() - waiting[0].since < GATHER:
                 return []
         else:

@@ -16,6 +16,7 @@ from workflow import environment
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses
 
+pytestmark = pytest.mark.slow
 # A job that goes on once the test says so.
 GATE = "until [ -e go ]; do sleep 0.1; done"
 
@@ -62,9 +63,9 @@ def test_failing_jobs_cost_only_themselves_and_are_rerun_after_the_repair(grid: 
     assert grid.run("--keep-going") != 0, "Snakemake hides that jobs failed"
     assert grid.outputs() == names(10) - bad, grid.report()
     said, task = " ".join(grid.said().split()), next(iter(grid.history()))
-    assert said.count("exception: exit code 3") == 2, f"the cause is not told: {said}"
-    assert "logs/4.txt: no such model" in said, f"the end of the log is not told: {said}"
-    assert f"external_jobid: {task}" in said, f"the task {task} of the failed jobs is not told: {said}"
+    assert said.count("exception: exit code 3") == 2, f"the cause is not reported: {said}"
+    assert "logs/4.txt: no such model" in said, f"the end of the log is not reported: {said}"
+    assert f"external_jobid: {task}" in said, f"the task {task} of the failed jobs is not reported: {said}"
     lines = (grid.ledger / "failures.jsonl").read_text().splitlines()
     assert {path for line in lines for path in json.loads(line)["outputs"]} == {f"out/{job}.txt" for job in bad}
 
@@ -95,7 +96,7 @@ def test_sigkill_of_a_worker_fails_the_job_that_ran_and_no_other(worker: Grid) -
     assert worker.end(head) != 0, "Snakemake hides that a job's worker was killed"
     assert worker.outputs() == names(5) - {"2"}, worker.report()
     assert worker.starts() == once(5), "jobs of the bundle were started again"
-    assert "killed: its worker died (FAILED)" in worker.said(), f"the cause is not told: {worker.said()}"
+    assert "killed: its worker died (FAILED)" in worker.said(), f"the cause is not reported: {worker.said()}"
 
 
 def test_sigkill_of_a_worker_with_retries_runs_its_job_again(worker: Grid) -> None:
@@ -318,7 +319,9 @@ def test_too_many_requeues_are_a_timeout(grid: Grid) -> None:
         wait("the job runs", partial(has_started, grid, starts), report=grid.report)
         slurm("scancel", "--batch", "--signal=USR2", *grid.tasks())
     assert grid.end(head) != 0, "Snakemake hides that the job never ended"
-    assert "timeout: the task reached its time limit 2 times" in grid.said(), f"the cause is not told: {grid.said()}"
+    assert "timeout: the task reached its time limit 2 times" in grid.said(), (
+        f"the cause is not reported: {grid.said()}"
+    )
     assert not grid.tasks(), "the task is still in the queue"
 
 
@@ -373,10 +376,10 @@ def test_more_than_any_node_has_is_refused_with_the_words_of_sbatch(grid: Grid) 
     assert "trying again" not in grid.said(), "it was submitted again"
 
 
-def test_a_job_that_slurm_will_never_start_is_told_with_the_reason(grid: Grid) -> None:
+def test_a_job_that_slurm_will_never_start_is_reported_with_the_reason(grid: Grid) -> None:
     grid.write(1, resources="cpus_per_task=99")
     grid.start()
-    wait("the reason is told", lambda: "waits in the queue: PartitionConfig" in grid.said(), 30, grid.report)
+    wait("the reason is reported", lambda: "waits in the queue: PartitionConfig" in grid.said(), 30, grid.report)
 
 
 def test_setup_lines_that_fail_are_shown(grid: Grid) -> None:
@@ -398,6 +401,6 @@ def test_the_head_may_run_in_a_job(grid: Grid) -> None:
         text=True,
         timeout=30,
     ).stdout.strip()
-    wait("the head ends", lambda: job not in grid.jobs(), 60, report=grid.report)
+    wait("the head ends", lambda: job not in grid.tasks(), 60, report=grid.report)
     assert grid.starts() == once(4), grid.report()
     assert list(grid.history().values()) == 2 * ["COMPLETED"], f"the head, and the jobs in a task: {grid.report()}"

@@ -1,19 +1,22 @@
-"""A study's cost and its methods' parameters as tables in the terminal, from `xlgrid.plan.estimate`."""
+"""Prints the cost of a study and the parameters of its methods as tables; `xlgrid.plan.estimate` computes them."""
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
 from xlgrid.models.parameters import Count
 from xlgrid.plan.estimate import STEP_MS, TFLOPS, Assumed, Cost, Estimate
-from xlgrid.study.schema import Study
-from xlgrid.tasks import MLM
+from xlgrid.plan.load import Plan
+from xlgrid.report.status import console
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+# Units of time, and how many of them an hour has.
+TIMES = (("hours", 1), ("minutes", 60), ("seconds", 3600))
 
 
 def assumptions(
@@ -23,43 +26,42 @@ def assumptions(
     evaluation: float | None = None,
     step_ms: float = STEP_MS,
 ) -> Assumed:
-    """What the options of `xlgrid cost` say, such as `xnli=392702,2490,5010`, `wikiann:jv=100,100,100` and `xnli=60`.
+    """The assumptions in the options of `xlgrid cost`, such as `xnli=392702,2490,5010`, `wikiann:jv=100,100,100` and `xnli=60`.
 
     Raises:
-        ValueError: one cannot be read.
+        ValueError: an option cannot be read.
     """
     other = tflops if evaluation is None else evaluation
     if min(tflops, other) <= 0:
         raise ValueError(f"TFLOP/s are a positive number, got {min(tflops, other):g}")
     if step_ms < 0:
         raise ValueError(f"--step-ms is no negative number, got {step_ms:g}")
-    lengths = {name: numbers[0] for name, numbers in (_numbers("--tokens", one, 1) for one in tokens)}
-    return Assumed(dict(_numbers("--examples", one) for one in examples), lengths, tflops, other, step_ms)
+    lengths = {name: numbers[0] for name, numbers in (_numbers("--tokens", text, 1) for text in tokens)}
+    return Assumed(dict(_numbers("--examples", text) for text in examples), lengths, tflops, other, step_ms)
 
 
 def _numbers(option: str, text: str, most: int = 3) -> tuple[str, tuple[int, ...]]:
-    name, _, given = text.partition("=")
-    found = given.split(",")
-    if not name or len(found) > most or not all(each.isdecimal() and int(each) for each in found):
+    name, _, value = text.partition("=")
+    numbers = value.split(",")
+    if not name or len(numbers) > most or not all(number.isdecimal() and int(number) for number in numbers):
         form = "TASK=NUMBER" if most == 1 else "TASK=TRAIN,DEV,TEST (of text mlm=TRAIN,DEV)"
         raise ValueError(f"{option} {text}: expected {form} of positive whole numbers without separators")
-    return name, tuple(map(int, found))
+    return name, tuple(map(int, numbers))
 
 
-def show(study: Study, assumed: Assumed, measured: str | Path | None = None, path: str | Path | None = None) -> None:
-    """Print both tables and what they assume; write that of exhibits to `path` too, if given.
+def show(plan: Plan, assumed: Assumed, measured: str | Path | None = None, path: str | Path | None = None) -> None:
+    """Print the tables of exhibits and methods, and what they assume.
 
     Args:
-        measured: a run.json whose speed counts instead of the one assumed.
+        measured: a run.json whose speed counts instead of the assumed speed.
+        path: a file to which the table of exhibits is written, too.
 
     Raises:
         FileNotFoundError, ValueError: as `Estimate` and `Estimate.measured`.
     """
-    from xlgrid.report.status import console
-
-    estimate = Estimate(study, assumed)
+    estimate = Estimate(plan, assumed)
     if measured:
-        estimate = Estimate(study, estimate.measured(measured))
+        estimate = Estimate(plan, estimate.measured(measured))
     costs = list(estimate.exhibits())
     terminal = console()
     terminal.print(exhibit_table(costs))
@@ -70,14 +72,19 @@ def show(study: Study, assumed: Assumed, measured: str | Path | None = None, pat
         write_csv(costs, path)
 
 
-def exhibit_table(costs: Iterable[tuple[str, Cost]]) -> "Table":
-    """A row for each exhibit."""
+def exhibit_table(costs: Sequence[tuple[str, Cost]]) -> "Table":
+    """A row for each exhibit, in units in which the largest number is at least 1."""
+    most = max((cost.hours for _, cost in costs), default=0.0)
+    unit, per_hour = next((each for each in TIMES if most * each[1] >= 1), TIMES[-1])
+    short, gigabytes = unit[: 1 if unit == "hours" else 3], max((cost.gigabytes for _, cost in costs), default=0.0)
+    size, per_gigabyte = ("GB", 1) if gigabytes >= 1 else ("MB", 1000)
     head = ["exhibit", "runs", "on text", "cells", "steps", "examples evaluated"]
-    table = _table([*head, "h training", "h evaluation", "GPU-hours", "GB stored"], 1)
+    table = _table([*head, f"{short} training", f"{short} evaluation", f"GPU-{unit}", f"{size} stored"], 1)
     for name, cost in costs:
         counts = (cost.runs, cost.text_runs, cost.cells, cost.steps, cost.evaluated)
-        sizes = (cost.training_hours, cost.evaluation_hours, cost.hours, cost.gigabytes)
-        table.add_row(name, *(f"{number:,}" for number in counts), *(f"{number:,.1f}" for number in sizes))
+        times = (per_hour * hours for hours in (cost.training_hours, cost.evaluation_hours, cost.hours))
+        numbers = (*times, per_gigabyte * cost.gigabytes)
+        table.add_row(name, *(f"{count:,}" for count in counts), *(f"{number:,.1f}" for number in numbers))
     return table
 
 
@@ -85,13 +92,13 @@ def method_table(estimate: Estimate) -> "Table":
     """A row for each method on each encoder and kind of head: parameters, and work per token of training."""
     table = _table(["encoder", "method", "task", "trained", "stored", "all", "% trained", "MFLOP/token"], 3)
     study = estimate.study
-    found: dict[tuple[str, str, Count], list[str]] = {}
-    for run in estimate.all:
-        kind = MLM if run.task == MLM else study.tasks[run.task].kind
-        kinds = found.setdefault((run.encoder, run.method, estimate.count(run)), [])
+    kinds_of: dict[tuple[str, str, Count], list[str]] = {}
+    for run in estimate.plan.runs:
+        kind = study.tasks[run.task].kind
+        kinds = kinds_of.setdefault((run.encoder, run.method, estimate.count(run)), [])
         kinds += [] if kind in kinds else [kind]
     encoders, methods = list(study.encoders), list(study.methods)
-    rows = sorted(found.items(), key=lambda row: (encoders.index(row[0][0]), methods.index(row[0][1])))
+    rows = sorted(kinds_of.items(), key=lambda row: (encoders.index(row[0][0]), methods.index(row[0][1])))
     for (encoder, method, counted), kinds in rows:
         share = 100 * counted.trained / counted.total
         numbers = (counted.trained, counted.stored, counted.total)
@@ -101,7 +108,7 @@ def method_table(estimate: Estimate) -> "Table":
             ", ".join(kinds),
             *(f"{n:,}" for n in numbers),
             f"{share:.2f}",
-            f"{counted.training / 1e6:,.0f}",
+            f"{counted.training / 1e6:,.0f}" if counted.training >= 1e7 else f"{counted.training / 1e6:.2g}",
         )
     return table
 
@@ -118,7 +125,7 @@ def _table(columns: list[str], words: int) -> "Table":
 
 
 def notes(estimate: Estimate, speed: str) -> Iterator[str]:
-    """What the numbers rest on, in sentences.
+    """Sentences on the assumptions behind the numbers.
 
     Args:
         speed: `assumed` or `measured`.
@@ -129,15 +136,11 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
         f"{assumed.step_ms:g} ms a step, {speed}. "
         "Data, tokens, mini encoders and the start of processes are not in them."
     )
-    kinds = {name: MLM if name == MLM else estimate.study.tasks[name].kind for name in _tasks(estimate)}
+    kinds = {name: estimate.study.tasks[name].kind for name in dict.fromkeys(run.task for run in estimate.plan.runs)}
     tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}
     yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."
     for name, sizes in assumed.examples.items():
         yield f"Examples of {name}, as given: {', '.join(f'{n:,}' for n in sizes)}."
-
-
-def _tasks(estimate: Estimate) -> list[str]:
-    return list(dict.fromkeys(run.task for run in estimate.all))
 
 
 def write_csv(costs: Iterable[tuple[str, Cost]], path: str | Path) -> None:

@@ -5,9 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from xlgrid.exhibits import schema as exhibits
 from xlgrid.models import parameters
-from xlgrid.report.render import render_exhibit
 from xlgrid.study.schema import Study
 
 HIDDEN, LAYERS, VOCABULARY, INTERMEDIATE, POSITIONS = 8, 2, 100, 16, 512
@@ -40,8 +38,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paper.write_text(PAPER, encoding="utf-8")
 
 
+def render(made: Study) -> None:
+    made.exhibit("added").render("added", made, [], "out")
+
+
 def rendered(made: Study) -> pd.DataFrame:
-    render_exhibit(made, "added", "out")
+    render(made)
     return pd.read_csv("out/added.csv").set_index("method")
 
 
@@ -94,13 +96,11 @@ def test_a_file_that_is_not_there_is_told() -> None:
 
 def test_files_are_those_of_a_table_and_what_it_reads_is_known_to_the_rules() -> None:
     exhibit = study(file="p/table").exhibit("added")
-    render_exhibit(
-        study(file="p/table", names={"encoder": {"tiny": "theirs"}, "method": {"query": "qcross"}}), "added", "out"
-    )
-    assert {path.suffix for path in Path("out").iterdir()} == set(exhibits.suffixes(exhibit))
-    assert exhibits.references(exhibit) == ["reference/p/table.csv"]
-    assert not exhibits.compared(exhibit)
-    assert exhibits.tabular(exhibit)
+    render(study(file="p/table", names={"encoder": {"tiny": "theirs"}, "method": {"query": "qcross"}}))
+    assert {path.suffix for path in Path("out").iterdir()} == set(exhibit.suffixes)
+    assert exhibit.references == ["reference/p/table.csv"]
+    assert not exhibit.is_compared
+    assert exhibit.is_table
 
 
 def test_xlm_r_large_has_its_real_size() -> None:

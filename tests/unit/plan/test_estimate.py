@@ -1,10 +1,7 @@
 """What a study will take: steps, examples and parameters as worked out by hand, hours in proportion to them."""
 
-import csv
 import json
-import re
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
+from plan_fixture import COSTED as STUDY
 
-from xlgrid.cli import app
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
 from xlgrid.models import parameters
-from xlgrid.plan import cost
-from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed, Cost, Estimate, length
-from xlgrid.plan.load import load_study
+from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, length
+from xlgrid.plan.load import Plan, load_plan
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import ImportedAdapters, Study, TrainingEntry
+from xlgrid.study.schema import ImportedAdapters, TrainingEntry
 from xlgrid.training import schedule
 from xlgrid.training.recipe import Phase, Training
 
-STUDY = """\
-title: Tiny
-languages: [en, fr, de]
-text: {sentences: 1000}
-encoders:
-  tiny: {mini: {kind: bert, languages: [en], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
-tasks: {rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}}
-methods:
-  full-ft: {}
-  bitfit: {}
-  query: {base: qcross, options: {tune: query, p_mask: 1}}
-  pair: {base: qcross, start: {method: query, pairs: [en-fr, en-de]}}
-training:
-  - set: {epochs: 2, batch_size: 32, evaluations: 4}
-  - {when: {method: bitfit}, set: {epochs: 3, curriculum: [{epochs: 1, max_depth: 0}]}}
-  - {when: {task: mlm}, set: {steps: 100, batch_size: 16, evaluations: 5}}
-grids:
-  one: {task: [rt], encoder: [tiny], method: [full-ft, bitfit], source: [en, en+en-fr], target: [mono], seed: [1, 2]}
-  two: {task: [rt], encoder: [tiny], method: [pair], source: [en+en-fr], target: [en-X, de-en], seed: [1]}
-exhibits:
-  full: {kind: table, title: Full, select: {method: full-ft}, rows: [source], columns: target}
-  biases: {kind: table, title: Biases, select: {method: bitfit, source: en}, rows: [source], columns: target}
-  pairs: {kind: table, title: Pairs, select: {method: pair, target: [en-fr, de-en]}, rows: [source], columns: target}
-  masks: {kind: masks, title: Masks, methods: [pair]}
-  look: {kind: attention, title: Look, select: {method: pair}, targets: [en-fr, en-de]}
-"""
-FROM_FILES = "tasks: {nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}, "
 # Of 1,000 examples in groups of two; of 1,000 texts every 50th is for the dev set.
 TRAIN, DEV, TEST, TEXT_DEV = 700, 100, 200, 20
 HIDDEN, INTERMEDIATE, LAYERS, VOCABULARY, POSITIONS = 8, 16, 2, 100, 512
@@ -63,11 +31,11 @@ RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
 
 
 @pytest.fixture(autouse=True)
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
     Path("studies/tiny.yaml").write_text(STUDY)
-    return load_study("studies/tiny.yaml")
+    return load_plan("studies/tiny.yaml")
 
 
 @pytest.mark.parametrize(
@@ -86,11 +54,11 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
         (WHOLE, Cost(4 + 4 + 3, 2, 12 + 12 + 3 + 1, 4 * 44 + 4 * 77 + 244, 9 * 4 * DEV + 10 * TEXT_DEV + 29 * TEST)),
     ],
 )
-def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Study, exhibit: str, expected: Cost) -> None:
+def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Plan, exhibit: str, expected: Cost) -> None:
     assert dict(Estimate(study, Assumed()).exhibits())[exhibit][:5] == expected[:5]
 
 
-def test_parameters_are_those_of_the_formulas(study: Study) -> None:
+def test_parameters_are_those_of_the_formulas(study: Plan) -> None:
     """Of BERT's shape: four projections, two layers in between, two norms; embeddings of words, positions, segments."""
     square, norm = HIDDEN * HIDDEN + HIDDEN, 2 * HIDDEN
     layer = 4 * square + 2 * norm + 2 * HIDDEN * INTERMEDIATE + INTERMEDIATE + HIDDEN
@@ -127,33 +95,33 @@ def test_encoders_of_the_hub_have_their_real_sizes(hub: str, expected: int) -> N
     assert counted.passed == 12 * (12 * 768**2 + 13 * 768), "the layers, without embeddings"
 
 
-def test_an_encoder_that_is_made_counts_as_it_is(study: Study) -> None:
+def test_an_encoder_that_is_made_counts_as_it_is(study: Plan) -> None:
     from transformers import BertConfig
 
     BertConfig(vocab_size=77).save_pretrained("results/tiny/encoders/tiny")
-    assert parameters.configuration(study, "tiny").vocab_size == 77
+    assert parameters.configuration(study.study, "tiny").vocab_size == 77
 
 
-def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Study) -> None:
+def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Plan) -> None:
     Path("studies/tiny.yaml").write_text(STUDY.replace("{mini: {kind: bert,", "{hub: a/b} #"))
     with pytest.raises(ValueError, match=r"snakemake --cores 1 results/tiny/encoders/tiny/model\.safetensors"):
-        Estimate(load_study("studies/tiny.yaml"), Assumed()).run(RUN)
+        Estimate(load_plan("studies/tiny.yaml"), Assumed()).run(RUN)
 
 
-def test_hours_are_work_over_speed(study: Study) -> None:
+def test_hours_are_work_over_speed(study: Plan) -> None:
     found = Estimate(study, Assumed(tokens={"ruletaker": 100}, training=2.0, evaluation=4.0, step_ms=0)).run(RUN)
     passed = Estimate(study, Assumed()).count(RUN).passed
     seconds = 6 * passed * 2 * TRAIN * 100 / 2e12 + 2 * passed * 4 * DEV * 100 / 4e12
     assert found.training_hours == pytest.approx(seconds / 3600)
 
 
-def test_a_step_takes_time_whatever_its_size(study: Study) -> None:
+def test_a_step_takes_time_whatever_its_size(study: Plan) -> None:
     found = Estimate(study, Assumed(tokens={"rt": 64}, training=1e9, evaluation=1e9, step_ms=36)).run(RUN)
     # Batches of evaluation have 4,096 tokens.
     assert found.training_hours * 3600 == pytest.approx(44 * 0.036 + 4 * DEV * 64 / 4096 * 0.012)
 
 
-def test_cells_are_evaluation_and_dev_sets_training(study: Study) -> None:
+def test_cells_are_evaluation_and_dev_sets_training(study: Plan) -> None:
     one = Estimate(study, Assumed())
     whole = dict(one.exhibits())["full"]
     assert whole.training_hours == pytest.approx(4 * one.run(RUN).hours)
@@ -206,7 +174,7 @@ def test_length_of_a_training_of_100_examples_of_100_tokens(given: dict[str, Any
     assert length(settings(**given), 100, 100, {"max_depth": 3}) == expected
 
 
-def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Study) -> None:
+def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Plan) -> None:
     def tokens(**given: int) -> int:
         return Estimate(study, Assumed(tokens=given)).tokens("rt")
 
@@ -219,7 +187,7 @@ def record(**changes: Any) -> Path:
     return path
 
 
-def test_a_measured_run_takes_what_it_took(study: Study) -> None:
+def test_a_measured_run_takes_what_it_took(study: Plan) -> None:
     estimate = Estimate(study, Assumed())
     measured = replace(estimate, assumed=estimate.measured(record()))
     assert measured.run(RUN).hours * 3600 == pytest.approx(90)
@@ -234,127 +202,38 @@ def test_a_measured_run_takes_what_it_took(study: Study) -> None:
         ({"recipe": 1}, "is no run.json"),
     ],
 )
-def test_another_run_is_no_measure(study: Study, changes: dict[str, Any], message: str) -> None:
+def test_another_run_is_no_measure(study: Plan, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Estimate(study, Assumed()).measured(record(**changes))
 
 
-def run(*options: str) -> Any:
-    return CliRunner().invoke(app, ["cost", "studies/tiny.yaml", *options])
-
-
-def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
-    result = run("--tflops", "50", "--csv", "cost.csv")
-    assert result.exit_code == 0, result.output
-    lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.split()}
-    assert lines["full"][1:6] == ["4", "0", "12", "176", "4,000"]
-    assert lines["whole"][2:5] == ["11", "2", "28"]
-    assert [line for line in result.output.splitlines() if line.split()[1:3] == ["query", "mlm"]]
-    assert "50 TFLOP/s in training, 50 in evaluation, and 25 ms a step, assumed" in result.output
-    with Path("cost.csv").open() as file:
-        rows = {row["exhibit"]: row for row in csv.DictReader(file)}
-    assert list(rows) == ["full", "biases", "pairs", "masks", "look", WHOLE]
-    assert (rows["pairs"]["text_runs"], rows["pairs"]["steps"]) == ("2", "244")
-
-
-@pytest.mark.parametrize("fetched", ["{data: {hub: a/b}, column: c}", "{files: {en: my.txt}}"])
-def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
-    text = STUDY.replace("tasks: {", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
-    Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", f"text: {fetched}"))
-    result = run()
-    assert result.exit_code == 1
-    assert "add --examples mlm=TRAIN,DEV --examples nli=TRAIN,DEV,TEST" in result.output
-    assert run("--examples", "mlm=98,2", "--examples", "xnli=70,10,20").exit_code == 0
-
-
-def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
-    Path("studies/tiny.yaml").write_text(STUDY.replace("text: {sentences: 1000}", "text: {files: {de: my.txt}}"))
-    result = run()
-    assert result.exit_code == 1
-    assert result.output.split("add ")[1].split() == ["--examples", "mlm:en-de=TRAIN,DEV"]
-    assert run("--examples", "mlm:en-de=98,2").exit_code == 0
-
-
-def test_a_language_may_have_a_size_of_its_own(study: Study) -> None:
-    one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
-    all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
-    assert (
-        10 * one.run(RUN._replace(source=Source("fr"))).evaluated
-        == all_alike.run(RUN._replace(source=Source("fr"))).evaluated
-    )
-    assert one.run(RUN._replace(source=Source("en"))) == all_alike.run(RUN._replace(source=Source("en")))
-    cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
-    assert cells[0] < cells[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--examples", "rt=1,000,2"], "positive whole numbers"),
-        (["--examples", "rt=5"], "takes 3 numbers, TRAIN,DEV,TEST, got 1"),
-        (["--examples", "ruletakr=1,1,1"], "did you mean 'ruletaker'"),
-        (["--examples", "rt:fe=1,1,1"], "did you mean 'fr'"),
-        (["--tokens", "rt=1,2"], "expected TASK=NUMBER"),
-        (["--tflops", "0"], "positive number"),
-        (["--measured", "none.json"], "there is no none.json"),
-    ],
-)
-def test_what_cannot_be_read_is_told(options: list[str], message: str) -> None:
-    result = run(*options)
-    assert result.exit_code == 1
-    assert message in result.output
-
-
-@cache
-def printed(study: str) -> str:
-    """What the first command of docs/cost-STUDY.md prints."""
-    block = re.search(r"^```sh\n(.*?)^```", (DOCS / f"cost-{study}.md").read_text(), re.MULTILINE | re.DOTALL)
-    assert block
-    arguments = block[1].replace("\\\n", " ").split()[1:]
-    arguments[1] = str(ROOT / arguments[1])
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020"])
-def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
-    told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
-    rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
-    assert [row for row in rows if row not in told] == [], f"run the command of cost-{study}.md and paste its tables"
-
-
-def test_the_default_of_the_command_is_that_of_the_module() -> None:
-    assert cost.assumptions([], []) == Assumed()
-    assert f"{TFLOPS:g} TFLOP/s in training" in run().output
-
-
-def test_imported_adapters_are_stored_and_not_trained(study: Study) -> None:
+def test_imported_adapters_are_stored_and_not_trained(study: Plan) -> None:
     query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
-    imported = study.methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
-    read = Estimate(study.model_copy(update={"methods": study.methods | {"query": imported}}), Assumed()).run(query)
+    methods = study.study.methods
+    imported = methods["query"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    changed = study.study.model_copy(update={"methods": methods | {"query": imported}})
+    read = Estimate(Plan(changed), Assumed()).run(query)
     trained = Estimate(study, Assumed()).run(query)
     assert read == Cost(1, 1, gigabytes=trained.gigabytes) and trained.hours > 0
 
 
-def test_snapshots_are_stored_and_cost_no_training(study: Study) -> None:
+def test_snapshots_are_stored_and_cost_no_training(study: Plan) -> None:
     query = RUN._replace(task="mlm", method="query", source=Source("en-fr"))
     entry = TrainingEntry(when={"task": "mlm"}, set={"snapshots": [50, 100]})
-    kept = Estimate(study.model_copy(update={"training": [*study.training, entry]}), Assumed()).run(query)
+    changed = study.study.model_copy(update={"training": [*study.study.training, entry]})
+    kept = Estimate(Plan(changed), Assumed()).run(query)
     plain = Estimate(study, Assumed()).run(query)
     assert (kept.gigabytes, kept.hours) == (3 * plain.gigabytes, plain.hours)
 
 
-def test_a_first_stage_and_runs_for_each_target_are_counted(study: Study) -> None:
-    text = STUDY.replace("tasks: {rt: ", "tasks: {first: {kind: ruletaker, options: {n: 1000}}, rt: ").replace(
-        "2}}}", "2}, start: first}}"
-    )
+def test_a_first_stage_and_runs_for_each_target_are_counted(study: Plan) -> None:
+    text = STUDY.replace("tasks:\n", "tasks:\n  first: {kind: ruletaker, options: {n: 1000}}\n")
+    text = text.replace("questions_per_theory: 2}}", "questions_per_theory: 2}, start: first}")
     text = text.replace("method: query, pairs: [en-fr, en-de]", "method: query, at: target")
     text = text.replace("source: [en+en-fr], target: [en-X, de-en]", "source: [en], target: [fr, de]")
     text = text.partition("exhibits:")[0]
     Path("studies/tiny.yaml").write_text(text)
-    found = dict(Estimate(load_study("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
+    found = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
     assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2, 2)
 
 
@@ -397,7 +276,7 @@ grids:
 """
     path = tmp_path / "s.yaml"
     path.write_text(text)
-    made = Estimate(load_study(path), Assumed())
+    made = Estimate(load_plan(path), Assumed())
     cost = made.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
     # 700 training examples, two epochs of batches of 32; four dev sets of 100.
     assert (cost.steps, cost.evaluated) == (44, 400)

@@ -1,14 +1,16 @@
-"""Tables: cells -> entries (one tidy row per entry) -> Markdown, LaTeX (booktabs) and HTML."""
+"""Printing of tables: entries, one tidy row each, become a sheet, and a sheet becomes Markdown, LaTeX (booktabs) and HTML."""
 
-import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
+import jinja2
 import pandas as pd
 
-# What a sheet adds to its entries: the text, its class in HTML, and what HTML tells when pointed at.
+from xlgrid.results import units
+
+# The columns that a sheet adds to its entries: the text, the class of the cell in HTML, and the text that HTML shows on hovering.
 PRINTED = ("text", "state", "hover")
 
 
@@ -27,10 +29,12 @@ class Sheet:
     columns: Sequence[tuple[str, ...]]
     entries: pd.DataFrame
     axes: tuple[str, ...] = ("column",)
+    # Markdown repeats the label of a block of rows in each row, unless this is set; LaTeX and HTML never do.
+    labels_once: bool = False
 
 
 def sheet(
-    found: pd.DataFrame,
+    entries: pd.DataFrame,
     *,
     title: str,
     caption: str = "",
@@ -44,11 +48,11 @@ def sheet(
     """Put entries into the order of printing and write out their texts and the notes that they need.
 
     Args:
-        found: entries as `entries` returns them.
-        notes: sentences to put before the ones on seeds and coverage.
-        rows: the columns of `found` that name a row.
-        axes: the columns of `found` that name a column, the outer first.
-        order: for each of `rows` its values from top to bottom, for each of `axes` from left to right.
+        entries: as `xlgrid.results.stats.entries` returns them.
+        notes: sentences that stand before the ones on seeds and coverage.
+        rows: the columns of `entries` that name a row.
+        axes: the columns of `entries` that name a column, the outer first.
+        order: the values of each of `rows` from top to bottom, and of each of `axes` from left to right.
         statistic: "mean-sd", "mean" or "min-max".
         digits: decimals.
     """
@@ -56,25 +60,25 @@ def sheet(
     def rank(values: pd.Series) -> pd.Series:
         return values.map({value: i for i, value in enumerate(order[str(values.name)])})
 
-    found = found.sort_values([*rows, *axes], key=rank).reset_index(drop=True)
-    columns = found[list(axes)].drop_duplicates().sort_values(list(axes), key=rank)
-    planned = found["n_seeds_expected"].unique()
+    entries = entries.sort_values([*rows, *axes], key=rank).reset_index(drop=True)
+    columns = entries[list(axes)].drop_duplicates().sort_values(list(axes), key=rank)
+    planned = entries["n_seeds_expected"].unique()
     same_n = int(planned[0]) if len(planned) == 1 else None
-    texts = [(entry_text(entry, statistic, digits, same_n), *_state_and_hover(entry)) for entry in found.itertuples()]
-    found[list(PRINTED)] = pd.DataFrame(texts, columns=list(PRINTED), index=found.index)
-    blank = len(found) < len(found[list(rows)].drop_duplicates()) * len(columns)
-    sentences = [*notes, *_notes(found, axes, statistic, same_n, blank)]
+    texts = [(entry_text(entry, statistic, digits, same_n), *_state_and_hover(entry)) for entry in entries.itertuples()]
+    entries[list(PRINTED)] = pd.DataFrame(texts, columns=list(PRINTED), index=entries.index)
+    blank = len(entries) < len(entries[list(rows)].drop_duplicates()) * len(columns)
+    sentences = [*notes, *_notes(entries, axes, statistic, same_n, blank)]
     labels = [tuple(map(label, column)) for column in columns.itertuples(index=False)]
-    return Sheet(title, caption, " ".join(sentences), tuple(rows), labels, found, tuple(axes))
+    return Sheet(title, caption, " ".join(sentences), tuple(rows), labels, entries, tuple(axes))
 
 
 def label(value: Any) -> str:
-    """How a key is printed: numbers without a needless fraction, everything else as it is."""
+    """The label of a key: a number without a needless fraction, everything else unchanged."""
     return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
 
 
 def number(value: float, digits: int) -> str:
-    """A fixed number of decimals, a true minus sign, and no negative zero."""
+    """A number with fixed decimals, a true minus sign, and no negative zero."""
     return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -97,13 +101,13 @@ def entry_text(entry: Any, statistic: str, digits: int, same_n: int | None) -> s
 
 def _state_and_hover(entry: Any) -> tuple[str, str]:
     state = "missing" if entry.n_seeds == 0 else "incomplete" if entry.n_seeds < entry.n_seeds_expected else "complete"
-    told = [f"{entry.n_seeds} of {entry.n_seeds_expected} seeds", f"{entry.n_cells} of {entry.n_cells_expected} cells"]
-    told += [f"mean {entry.mean:.3f}"] if entry.n_seeds else []
-    told += [f"sd {entry.sd:.3f}"] if entry.n_seeds > 1 else []
-    return state, ", ".join(told)
+    facts = [f"{entry.n_seeds} of {entry.n_seeds_expected} seeds", f"{entry.n_cells} of {entry.n_cells_expected} cells"]
+    facts += [f"mean {entry.mean:.3f}"] if entry.n_seeds else []
+    facts += [f"sd {entry.sd:.3f}"] if entry.n_seeds > 1 else []
+    return state, ", ".join(facts)
 
 
-def _notes(found: pd.DataFrame, axes: Sequence[str], statistic: str, same_n: int | None, blank: bool) -> list[str]:
+def _notes(entries: pd.DataFrame, axes: Sequence[str], statistic: str, same_n: int | None, blank: bool) -> list[str]:
     name = {"mean-sd": "Mean ± standard deviation", "mean": "Mean", "min-max": "Minimum–maximum"}[statistic]
     if same_n == 1:
         notes = ["One seed (n = 1), so no deviation."]
@@ -111,24 +115,24 @@ def _notes(found: pd.DataFrame, axes: Sequence[str], statistic: str, same_n: int
         notes = [f"{name} over n = {same_n} seeds."]
     else:
         notes = [f"{name} over n seeds; n stands with each entry."]
-    per_seed = found["n_cells_expected"] // found["n_seeds_expected"]
-    # Told by a single axis where that says it all.
+    per_seed = entries["n_cells_expected"] // entries["n_seeds_expected"]
+    # A single axis is named where the number of cells depends on it alone.
     for by in (*([axis] for axis in axes), list(axes)):
-        names = found[by].map(str).agg(" ".join, axis=1)
-        spans = {name: (int(one.min()), int(one.max())) for name, one in per_seed.groupby(names, sort=False)}
+        names = entries[by].map(str).agg(" ".join, axis=1)
+        spans = {name: (int(n.min()), int(n.max())) for name, n in per_seed.groupby(names, sort=False)}
         if all(low == high for low, high in spans.values()):
             break
     if max(high for _, high in spans.values()) > 1:
-        said = {name: f"{low}" if low == high else f"{low} to {high}" for name, (low, high) in spans.items()}
-        several = [f"{count} in {name}" for name, count in said.items() if count != "1"]
-        counts = ", ".join(several if len(set(said.values())) > 1 else set(said.values()))
-        notes.append(f"Cells averaged within each seed: {counts}.")
+        counts = {name: f"{low}" if low == high else f"{low} to {high}" for name, (low, high) in spans.items()}
+        several = [f"{count} in {name}" for name, count in counts.items() if count != "1"]
+        averaged = ", ".join(several if len(set(counts.values())) > 1 else set(counts.values()))
+        notes.append(f"Cells averaged within each seed: {averaged}.")
     if any(low < high for low, high in spans.values()):
         notes.append("Entries of one column that average different numbers of cells compare only roughly.")
-    short = found["n_seeds"] < found["n_seeds_expected"]
-    if (short & (found["n_seeds"] > 0)).any():
+    short = entries["n_seeds"] < entries["n_seeds_expected"]
+    if (short & (entries["n_seeds"] > 0)).any():
         notes.append("† fewer seeds are complete than planned; incomplete seeds are left out.")
-    if (found["n_seeds"] == 0).any():
+    if (entries["n_seeds"] == 0).any():
         notes.append("– no seed is complete (cells with a result/cells planned).")
     if short.any() and not short.all():
         notes.append("Coverage differs between entries: compare only entries without a mark.")
@@ -142,43 +146,74 @@ def about(cells: pd.DataFrame) -> list[str]:
     # A cell with several metrics is one cell.
     identity = ["task", "encoder", "method", "source", "target", "seed", "snapshot"]
     unique = cells.drop_duplicates([name for name in identity if name in cells])
-    have, planned = int(unique["score"].notna().sum()), len(unique)
-    # Unknown as long as no cell of a task has a result.
-    metrics = ", ".join(str(metric) for metric in dict.fromkeys(cells["metric"]) if metric)
-    said = [f"Metric: {metrics}, in percent."] if metrics else []
-    return [*said, f"Cells with a result: {have} of {planned}."]
+    done, planned = int(unique["score"].notna().sum()), len(unique)
+    metrics = units.sentence(cells["metric"])
+    return [*([f"Metric: {metrics}."] if metrics else []), f"Cells with a result: {done} of {planned}."]
 
 
-def _lines(sheet: Sheet) -> list[tuple[tuple[str, ...], list[Any]]]:
-    """For each printed row its keys, and one entry per column or None where there is none."""
+class Line(NamedTuple):
+    """A printed row.
+
+    Attributes:
+        keys: each key with the number of rows that its label stands for: 0 where the label stands in a row above.
+        entries: one per column, or None where there is none.
+    """
+
+    keys: list[tuple[str, int]]
+    entries: list[Any]
+
+
+def lines(sheet: Sheet) -> list[Line]:
+    """The rows of a sheet from top to bottom. Labels of neighbours that agree in a key and in all keys before it are one
+    label, except those of the last key."""
     rows: dict[tuple[str, ...], dict[tuple[str, ...], Any]] = {}
     for entry in sheet.entries.itertuples():
         keys, column = (tuple(label(getattr(entry, name)) for name in names) for names in (sheet.rows, sheet.axes))
         rows.setdefault(keys, {})[column] = entry
-    return [(keys, [row.get(column) for column in sheet.columns]) for keys, row in rows.items()]
+    spans = zip(*(_spans(list(rows), depth) for depth in range(1, len(sheet.rows) + 1)), strict=True)
+    return [
+        Line(list(zip(keys, span, strict=True)), [row.get(column) for column in sheet.columns])
+        for (keys, row), span in zip(rows.items(), spans, strict=True)
+    ]
+
+
+def _spans(rows: list[tuple[str, ...]], depth: int) -> Iterator[int]:
+    """For each row the number of rows for which its label at `depth` stands."""
+    if rows and depth == len(rows[0]):
+        yield from [1] * len(rows)
+        return
+    for _, block in groupby(rows, key=lambda keys: keys[:depth]):
+        size = len(list(block))
+        yield from [size, *[0] * (size - 1)]
 
 
 def _blocks(sheet: Sheet) -> list[tuple[str, int]]:
-    """The values of the outer of two axes, and how many columns stand under each; nothing where there is one axis."""
+    """The values of the outer of two axes, and the number of columns under each; nothing where there is one axis."""
     return [(outer, len(list(block))) for outer, block in groupby(column[0] for column in sheet.columns if column[1:])]
 
 
 def markdown(sheet: Sheet) -> str:
     """A pipe table with its title above and the notes below; a column of two axes is headed by both."""
     head = [*map(str.capitalize, sheet.rows), *map(" ".join, sheet.columns)]
-    body = [[*keys, *(entry.text if entry else "" for entry in row)] for keys, row in _lines(sheet)]
-    lines = [[_md(text) for text in line] for line in (head, *body)]
-    width = [max(3, *(len(line[i]) for line in lines)) for i in range(len(head))]
+    body = [
+        [
+            *(key if rows or not sheet.labels_once else "" for key, rows in line.keys),
+            *(entry.text if entry else "" for entry in line.entries),
+        ]
+        for line in lines(sheet)
+    ]
+    texts = [[_md(text) for text in row] for row in (head, *body)]
+    width = [max(3, *(len(row[i]) for row in texts)) for i in range(len(head))]
     keys = len(sheet.rows)
     printed = [
         "| "
-        + " | ".join(t.ljust(w) if i < keys else t.rjust(w) for i, (t, w) in enumerate(zip(line, width, strict=True)))
-        for line in lines
+        + " | ".join(t.ljust(w) if i < keys else t.rjust(w) for i, (t, w) in enumerate(zip(row, width, strict=True)))
+        for row in texts
     ]
     rule = "| " + " | ".join("-" * w if i < keys else "-" * (w - 1) + ":" for i, w in enumerate(width))
-    table = "\n".join(f"{line} |" for line in (printed[0], rule, *printed[1:]))
-    said = f"**{_md(sheet.title)}**" + (f" {_md(sheet.caption)}" if sheet.caption else "")
-    return f"{said}\n\n{table}\n\n*{_md(sheet.notes)}*\n"
+    table = "\n".join(f"{row} |" for row in (printed[0], rule, *printed[1:]))
+    title = f"**{_md(sheet.title)}**" + (f" {_md(sheet.caption)}" if sheet.caption else "")
+    return f"{title}\n\n{table}\n\n*{_md(sheet.notes)}*\n"
 
 
 def _md(text: str) -> str:
@@ -211,34 +246,34 @@ _LATEX = {
 
 
 def escape_latex(text: str) -> str:
-    """Text that LaTeX prints as it stands, also without extra packages."""
+    """Text with LaTeX's special characters escaped; needs no extra packages."""
     return "".join(_LATEX.get(character, character) for character in text)
 
 
 def latex(sheet: Sheet, name: str) -> str:
-    r"""A `table` environment with booktabs rules, also under each block of columns; needs `\usepackage{booktabs}`; its label is
-    `tab:{name}`."""
+    r"""A `table` environment with booktabs rules, under each block of columns too, which shrinks to the width of the text where it
+    would be wider; needs `\usepackage{adjustbox,booktabs}`; its label is `tab:{name}`."""
     head = [*map(str.capitalize, sheet.rows), *(column[-1] for column in sheet.columns)]
     above, rules, first = [""] * len(sheet.rows), [], len(sheet.rows) + 1
     for outer, width in _blocks(sheet):
         above.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(outer)}}}")
         rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
         first += width
-    body, before = [], None
-    for keys, row in _lines(sheet):
-        # The outermost key is printed once per block of rows, as papers do.
-        same = before is not None and len(keys) > 1 and keys[0] == before
-        if before is not None and len(keys) > 1 and not same:
+    body: list[str] = []
+    for line in lines(sheet):
+        # A rule stands between blocks of the outermost key.
+        if body and len(line.keys) > 1 and line.keys[0][1]:
             body.append(r"\midrule")
-        cells = ["" if same else keys[0], *keys[1:], *(entry.text if entry else "" for entry in row)]
+        cells = [*(key if rows else "" for key, rows in line.keys), *(e.text if e else "" for e in line.entries)]
         body.append(" & ".join(map(escape_latex, cells)) + r" \\")
-        before = keys[0]
     caption = " ".join(part for part in (f"{sheet.title.rstrip('.')}.", sheet.caption, sheet.notes) if part)
     return "\n".join(
         [
-            r"% needs \usepackage{booktabs}",
+            r"% needs \usepackage{adjustbox,booktabs}",
             r"\begin{table}[t]",
             r"\centering",
+            r"\small",
+            r"\begin{adjustbox}{max width=\linewidth}",
             rf"\begin{{tabular}}{{@{{}}{'l' * len(sheet.rows)}{'r' * len(sheet.columns)}@{{}}}}",
             r"\toprule",
             *([" & ".join(above) + r" \\", " ".join(rules)] if rules else []),
@@ -247,6 +282,7 @@ def latex(sheet: Sheet, name: str) -> str:
             *body,
             r"\bottomrule",
             r"\end{tabular}",
+            r"\end{adjustbox}",
             rf"\caption{{{escape_latex(caption)}}}",
             rf"\label{{tab:{name}}}",
             r"\end{table}",
@@ -255,52 +291,10 @@ def latex(sheet: Sheet, name: str) -> str:
     )
 
 
-def to_html(sheet: Sheet) -> str:
-    """A `<table class="exhibit">` fragment; an entry tells its statistics and coverage when pointed at."""
-    lines = _lines(sheet)
-    body, before = [], None
-    for keys, row in lines:
-        cells = [f'<th scope="row">{html.escape(key)}</th>' for key in keys]
-        if len(keys) > 1:
-            block = sum(other[0] == keys[0] for other, _ in lines)
-            cells[0] = (
-                "" if keys[0] == before else f'<th scope="rowgroup" rowspan="{block}">{html.escape(keys[0])}</th>'
-            )
-        before = keys[0]
-        body.append(f"<tr>{''.join(cells)}{''.join(map(_html_entry, row))}</tr>")
-    said = f"<strong>{html.escape(sheet.title)}</strong>" + (f" {html.escape(sheet.caption)}" if sheet.caption else "")
-    return "\n".join(
-        [
-            '<table class="exhibit">',
-            f"<caption>{said} <small>{html.escape(sheet.notes)}</small></caption>",
-            *_html_head(sheet),
-            "<tbody>",
-            *body,
-            "</tbody>",
-            "</table>",
-            "",
-        ]
+def html(sheet: Sheet) -> str:
+    """A `<table class="exhibit">` fragment; an entry shows its statistics and coverage on hovering."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("xlgrid", "exhibits"), autoescape=True, keep_trailing_newline=True
     )
-
-
-def _html_head(sheet: Sheet) -> list[str]:
-    blocks = _blocks(sheet)
-    across = ' rowspan="2"' if blocks else ""
-    keys = "".join(f'<th scope="col"{across}>{html.escape(name.capitalize())}</th>' for name in sheet.rows)
-    columns = "".join(f'<th scope="col">{html.escape(column[-1])}</th>' for column in sheet.columns)
-    if not blocks:
-        return [f"<thead><tr>{keys}{columns}</tr></thead>"]
-    above = "".join(f'<th scope="colgroup" colspan="{n}">{html.escape(outer)}</th>' for outer, n in blocks)
-    return [
-        # To head a block, a cell has to stand over a group of columns.
-        "".join(f'<colgroup span="{n}"></colgroup>' for n in (len(sheet.rows), *(n for _, n in blocks))),
-        f"<thead><tr>{keys}{above}</tr>",
-        f"<tr>{columns}</tr></thead>",
-    ]
-
-
-def _html_entry(entry: Any) -> str:
-    if entry is None:
-        return "<td></td>"
-    hover = f' title="{html.escape(entry.hover)}"' if entry.hover else ""
-    return f'<td class="{entry.state}"{hover}>{html.escape(entry.text)}</td>'
+    template = environment.get_template("table.html.j2")
+    return template.render(sheet=sheet, blocks=_blocks(sheet), lines=lines(sheet))

@@ -1,8 +1,7 @@
-"""What figures hand to matplotlib: numbers, hatches, outlines, limits, the order of axes; and the bytes of the files."""
+"""What heatmaps hand to matplotlib: numbers, hatches, outlines, limits, the order of axes; and the bytes of the files."""
 
 import warnings
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,19 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from drawing import draw as render_files
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from pydantic import TypeAdapter
 
 from xlgrid.exhibits import plots
-from xlgrid.exhibits import schema as exhibits
+from xlgrid.exhibits.blocks import by_family
+from xlgrid.exhibits.heatmap import heatmap, limits
 from xlgrid.results import stats
 
 NAN = float("nan")
-EXHIBIT: TypeAdapter[Any] = TypeAdapter(exhibits.Exhibit)
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,10 @@ def draw(cells: pd.DataFrame, **how: Any) -> Axes:
     sources, targets = list(dict.fromkeys(cells["source"])), list(dict.fromkeys(cells["target"]))
     among = [*targets, *sources]
     with plots.style():
-        return plots.heatmap(
+        return heatmap(
             stats.entries(cells, ["source"], "target"),
-            rows=plots.blocks(sources, LANGUAGES, among),
-            columns=plots.blocks(targets, LANGUAGES, among),
+            rows=by_family(sources, LANGUAGES, among),
+            columns=by_family(targets, LANGUAGES, among),
             **how,
         )
 
@@ -134,24 +133,6 @@ def test_families_are_separated_by_solid_and_scripts_by_dashed_lines() -> None:
     assert lines == [(2, "--"), (3, "-")]
 
 
-def test_pairs_follow_the_languages_by_direction_and_mixes_come_last() -> None:
-    codes = ["en+en-fr", "fr-en", "de-fr", "en-ru", "ru", "en-fr", "fr", "ru-en", "en"]
-    found = [(block.family, block.codes) for block in plots.blocks(codes, LANGUAGES)]
-    assert found == [
-        ("Slavic", ("ru",)),
-        ("Romance", ("fr",)),
-        ("Germanic", ("en",)),
-        ("en-X", ("en-ru", "en-fr")),
-        ("X-en", ("ru-en", "fr-en")),
-        ("other pairs", ("de-fr",)),
-        ("mixed", ("en+en-fr",)),
-    ]
-
-
-def test_a_language_without_a_description_still_gets_a_place() -> None:
-    assert plots.blocks(["en", "tlh"], LANGUAGES)[-1] == plots.Block("other", "", ("tlh",))
-
-
 @pytest.mark.parametrize(
     ("values", "diverging", "ends"),
     [
@@ -166,7 +147,7 @@ def test_a_language_without_a_description_still_gets_a_place() -> None:
     ],
 )
 def test_limits_of_colours(values: list[float], diverging: bool, ends: tuple[float, float]) -> None:
-    assert plots.limits(pd.Series(values), diverging=diverging) == pytest.approx(ends)
+    assert limits(pd.Series(values), diverging=diverging) == pytest.approx(ends)
 
 
 def test_differences_are_coloured_around_zero() -> None:
@@ -216,57 +197,23 @@ def test_long_labels_stand_upright_rather_than_overlap() -> None:
 def test_a_heatmap_draws_into_given_axes() -> None:
     given = Figure(figsize=(6, 3)).add_subplot(1, 2, 2)
     entries = stats.entries(grid(["en"], ["en"]), ["source"], "target")
-    one = plots.blocks(["en"], LANGUAGES)
-    assert plots.heatmap(entries, rows=one, columns=one, ax=given) is given
-
-
-def lines_of(cells: pd.DataFrame) -> Axes:
-    found = stats.entries(cells, ["distance"], "method")
-    with plots.style():
-        return plots.curve(found, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
-
-
-def test_a_curve_has_means_bands_and_hollow_points() -> None:
-    scores = [1.0, 3.0, 5.0, 5.0, NAN, 8.0, NAN, NAN]
-    ax = lines_of(grid(["en"], ["en", "fr", "ru", "uk"]).assign(score=scores))
-    line, hollow = ax.lines
-    np.testing.assert_array_equal(line.get_ydata(), [2, 5, 8, NAN], "a gap where no seed is complete")
-    np.testing.assert_array_equal(np.asarray(hollow.get_xdata())[~np.isnan(np.asarray(hollow.get_ydata()))], [2])
-    band = ax.collections[0].get_paths()[0].vertices
-    at_zero = sorted({round(float(y), 6) for x, y in np.asarray(band) if x == 0})
-    assert (at_zero[0], at_zero[-1]) == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
-    assert key(ax) == ["madx", "fewer seeds than planned"]
-
-
-def test_lines_differ_in_more_than_colour() -> None:
-    ax = lines_of(grid(["en"], ["en", "fr"], methods=tuple(f"m{i}" for i in range(10))))
-    looks = [(line.get_marker(), line.get_linestyle()) for line in ax.lines]
-    assert len(set(map(str, looks))) == 10
-    assert all(a.get_color() != b.get_color() for a, b in pairwise(ax.lines))
+    one = by_family(["en"], LANGUAGES)
+    assert heatmap(entries, rows=one, columns=one, ax=given) is given
 
 
 HEATMAP = {"kind": "heatmap", "title": "Transfer", "method": "madx"}
 DIFFERENCE = {"kind": "heatmap", "title": "Gain", "difference": ["madx", "full-ft"]}
-CURVE = {"kind": "curve", "title": "By distance", "x": "distance", "lines": "method"}
-STEPS = {"kind": "curve", "title": "Learning", "x": "step", "lines": "method"}
 CODES = ["en", "fr", "ru", "en-fr", "fr-en"]
 
 
 def render(spec: dict[str, Any], folder: Path, **change: Any) -> dict[str, bytes]:
     cells = grid(CODES[:2], CODES, methods=("full-ft", "madx"), seeds=3, holes=0.1)
-    curves = cells[cells["target"] == "en"].drop(columns=["target", "metric", "n", "distance"])
-    curves = pd.concat([curves.assign(step=step) for step in (10, 20)])
-    curves = curves[curves["source"] == "en"]
-    exhibit = EXHIBIT.validate_python(spec | change)
-    paths = exhibits.render("figure01", exhibit, cells, curves, LANGUAGES, lambda *_: True, folder)
-    assert [path.suffix for path in paths] == list(exhibits.suffixes(exhibit))
-    return {path.suffix: path.read_bytes() for path in paths}
+    return render_files(spec | change, cells, folder, name="figure01", languages=LANGUAGES)
 
 
-@pytest.mark.parametrize("spec", [HEATMAP, DIFFERENCE, CURVE, STEPS], ids=["heatmap", "difference", "curve", "steps"])
+@pytest.mark.parametrize("spec", [HEATMAP, DIFFERENCE], ids=["heatmap", "difference"])
 def test_rendering_twice_gives_the_same_bytes(spec: dict[str, Any], tmp_path: Path) -> None:
-    change = {"select": {"source": "en"}} if spec is STEPS else {}
-    assert render(spec, tmp_path / "a", **change) == render(spec, tmp_path / "b", **change)
+    assert render(spec, tmp_path / "a") == render(spec, tmp_path / "b")
 
 
 def test_the_data_stand_beside_a_heatmap(tmp_path: Path) -> None:
@@ -277,32 +224,11 @@ def test_the_data_stand_beside_a_heatmap(tmp_path: Path) -> None:
     assert "madx minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
 
 
-GROUPS = {"far": ("ru", "fr"), "all": ("en", "fr", "ru")}
-
-
-def grouped(codes: list[str], *groups: str) -> list[tuple[str, tuple[str, ...]]]:
-    blocks = plots.grouped(codes, groups, lambda group, _, code: code in GROUPS[group])
-    return [(block.family, block.codes) for block in blocks]
-
-
-def test_blocks_that_are_groups_keep_the_order_within() -> None:
-    assert grouped(["fr", "en", "de", "ru"], "far", "all") == [
-        ("far", ("fr", "ru")),
-        ("all", ("en",)),
-        ("other", ("de",)),
-    ]
-
-
-def test_a_group_without_members_is_no_block() -> None:
-    assert grouped(["en"], "far", "all") == [("all", ("en",))]
-
-
 def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
     cells = grid(["ru", "en"], ["en", "ru", "fr"])
-    exhibit = EXHIBIT.validate_python(HEATMAP | {"blocks": ["far", "all"], "select": {}})
-    exhibits.render(
-        "f", exhibit, cells, pd.DataFrame(), LANGUAGES, lambda group, _, code: code in GROUPS[group], tmp_path
-    )
+    spec = HEATMAP | {"blocks": ["far", "all"], "select": {}}
+    groups = {"far": ("ru", "fr"), "all": ("en", "fr", "ru")}
+    render_files(spec, cells, tmp_path, name="f", belongs=lambda group, _, code: code in groups[group])
     found = pd.read_csv(tmp_path / "f.csv")
     assert list(dict.fromkeys(found["source"])) == ["ru", "en"]
     assert list(dict.fromkeys(found["column"])) == ["ru", "fr", "en"]

@@ -1,0 +1,210 @@
+"""Data of a task that come from the Hub or from local files: a parquet file for each split and language or pair."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from xlgrid.base.files import whole
+from xlgrid.base.names import unknown
+from xlgrid.base.settings import plainly
+from xlgrid.data import lock as locks
+from xlgrid.data.formats import read_table
+from xlgrid.data.sources import SPLITS, DataSource, Origin, lacking
+from xlgrid.languages.sources import Target
+from xlgrid.tasks import Columns, Task, task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Values that an error lists at most.
+_SHOWN = 20
+
+
+def fetch_data(
+    kind: str,
+    source: dict[str, Any],
+    language: str,
+    split: str,
+    out: str | Path,
+    lock: str | Path,
+    columns: Columns | Mapping[str, Any] | None = None,
+) -> None:
+    """Fetch a split of the data of a task in a language or pair: a parquet file with the task's columns.
+
+    A pair is joined from its two languages row by row, unless the source has it as such, see `Origin`: the second
+    input comes from the second language and all else from the first (Foroutan et al. 2023).
+
+    Args:
+        kind: a key of `xlgrid.tasks.TASKS`, or a head.
+        source: fields of a `DataSource`.
+        language: a language or pair.
+        split: train, dev or test.
+        out: the file to write.
+        lock: the lock file, see `xlgrid.data.lock`.
+        columns: the columns of a task that is described by its head.
+
+    Raises:
+        FileNotFoundError: a local file does not exist.
+        ValueError: a field of `source` or a split does not exist; the source does not have the language; the Hub refuses;
+            data are damaged, empty or not what the task needs; the task has no pairs, or the rows of a pair's languages
+            are not parallel.
+    """
+    described = task(kind, columns)
+    if split not in SPLITS:
+        raise ValueError(unknown("split", split, SPLITS))
+    try:
+        data = DataSource(**source)
+    except ValidationError as error:
+        raise ValueError(f"source of data: {plainly(error)}") from error
+    data.check_labels(described)
+    origin = data.of(split, language)
+    codes = Target(language).languages
+    if len(codes) == 2 and described.second is None:
+        reads = "reads one text and " if len(described.inputs) == 1 else ""
+        raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
+    if not origin.has(language):
+        raise ValueError(lacking(kind, origin, split, language))
+    if origin.has_pair(language):
+        codes = (language,)
+    fetched = [fetch_table(origin, code, split, lock) for code in codes]
+    tables = [_labelled(table, described, origin.labels) for table, _ in fetched]
+    places = [place for _, place in fetched]
+    table = tables[0] if len(tables) == 1 else _joined(described, codes, tables, places)
+    write_rows(table, described, Path(out), " and ".join(places))
+
+
+def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
+    """A split of a source in a language, its rows selected and its columns renamed, and a name for it in messages.
+
+    Raises:
+        FileNotFoundError: a local file does not exist.
+        ValueError: the Hub refuses; data are damaged; a column of `where` or `rename` is missing, or nothing is left.
+    """
+    if source.hub:
+        table, where = _from_hub(source, language, split, lock)
+    else:
+        where = source.path(language, split)
+        table = read_table(where)
+    return _renamed(_selected(table, source, where), source.rename, where), where
+
+
+def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> None:
+    """Check the rows of a task that were read from `where`, and write them as a parquet file with the task's columns.
+
+    Raises:
+        ValueError: a row is not what the task needs.
+    """
+    import pyarrow.parquet as pq
+
+    described.check(table, where)
+    with whole(out) as aside:
+        kept = table.select([column for column in described.columns if column in table.column_names])
+        pq.write_table(kept.replace_schema_metadata(None), aside)
+
+
+def _from_hub(source: Origin, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
+    from datasets import load_dataset
+
+    commit = locks.commit(lock, "dataset", str(source.hub), source.revision)
+    name = source.named(split)
+    where = f"{source.hub} ({source.configuration(language) or 'default'}, {name}, {commit[:7]})"
+    try:
+        dataset = load_dataset(**source.hub_arguments(language, split), split=name, revision=commit)
+    except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
+        raise ValueError(f"cannot fetch {where}: {type(error).__name__}: {error}") from error
+    return dataset.with_format("arrow")[:], where
+
+
+def _selected(table: "pa.Table", source: Origin, where: str) -> "pa.Table":
+    """The rows that `where` and `limit` of a source keep."""
+    import pyarrow.compute as pc
+
+    for column, value in source.where.items():
+        if column not in table.column_names:
+            raise ValueError(f"{where} has no column {column!r} to select by (it has: {', '.join(table.column_names)})")
+        kept = table.filter(pc.equal(table[column], value))
+        if not kept.num_rows and table.num_rows:
+            values = ", ".join(sorted(map(str, table[column].unique().to_pylist()))[:_SHOWN])
+            raise ValueError(f"{where} has no row whose {column} is {value!r} (there are: {values})")
+        table = kept
+    return table.slice(0, source.limit) if source.limit else table
+
+
+def _renamed(table: "pa.Table", names: Mapping[str, str], where: str) -> "pa.Table":
+    """The table with new names for columns, and with new columns for parts of columns."""
+    parts = {path: new for path, new in names.items() if path not in table.column_names}
+    added = {new: _part(table, path, where) for path, new in parts.items()}
+    table = table.rename_columns([names.get(column, column) for column in table.column_names])
+    for new, column in added.items():
+        if new in table.column_names:
+            table = table.drop_columns(new)
+        table = table.append_column(new, column)
+    if len(set(table.column_names)) < len(table.column_names):
+        doubles = sorted({column for column in table.column_names if table.column_names.count(column) > 1})
+        raise ValueError(
+            f"{where} has a column {doubles[0]!r}, and `rename` gives this name to another one: rename both, or neither"
+        )
+    return table
+
+
+def _part(table: "pa.Table", path: str, where: str) -> "pa.ChunkedArray":
+    """The elements of lists (`options.0`) or the fields of mappings (`answer.text`) in a column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column, *steps = path.split(".")
+    if column not in table.column_names:
+        raise ValueError(f"{where} has no column {path!r} to rename (it has: {', '.join(table.column_names)})")
+    values = table[column]
+    for step in steps:
+        try:
+            if re.fullmatch("[0-9]+", step):
+                values = pc.list_element(values, int(step))
+            else:
+                values = pc.struct_field(values, step)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError) as error:
+            raise ValueError(f"{where}, column {column!r} has no part {path!r} in every row: {error}") from error
+    return values
+
+
+def _labelled(table: "pa.Table", described: Task, names: Mapping[str, str]) -> "pa.Table":
+    """The table with the labels of the task; a value that is no label stays, and the task's check names it."""
+    target = described.target
+    if target not in table.column_names:
+        return table
+    labels = described.head.labelled(table[target], described, names)
+    return table.set_column(table.column_names.index(target), target, labels)
+
+
+def _joined(described: Task, codes: Sequence[str], tables: Sequence["pa.Table"], places: Sequence[str]) -> "pa.Table":
+    """The first table with the column `Task.second` of the second table."""
+    compared = described.head.parallel(described)
+    for table, place in zip(tables, places, strict=True):
+        described.check(table, place)
+        if compared not in table.column_names:
+            raise ValueError(
+                f"{place} has no column {compared!r}, which tells that rows of a pair belong together: add it"
+            )
+    pair = "-".join(codes)
+    if places[0] == places[1] and codes[0] != codes[1]:
+        raise ValueError(
+            f"{pair} is joined from {codes[0]} and {codes[1]}, but {places[0]} is what the source has for both: "
+            "put {language} into `name`, or give each a configuration in `names`"
+        )
+    if tables[0].num_rows != tables[1].num_rows:
+        raise ValueError(
+            f"{pair} takes parallel data, but {places[0]} has {tables[0].num_rows} rows and {places[1]} has "
+            f"{tables[1].num_rows}: row i must say the same in both"
+        )
+    for row, (first, other) in enumerate(zip(*(table[compared].to_pylist() for table in tables), strict=True)):
+        if first != other:
+            raise ValueError(
+                f"{pair} takes parallel data, but in row {row} the {compared} is {first!r} in {places[0]} and {other!r} in "
+                f"{places[1]}: row i must say the same in both"
+            )
+    second = described.second
+    assert second
+    return tables[0].set_column(tables[0].column_names.index(second), second, tables[1][second])

@@ -1,0 +1,79 @@
+"""Data of a task that are generated: meanings once, and their rows in each language or pair."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from xlgrid.base.files import whole
+from xlgrid.base.settings import plainly
+from xlgrid.data.fetch import write_rows
+from xlgrid.data.formats import read_table
+from xlgrid.data.sources import SPLITS
+from xlgrid.tasks import task
+from xlgrid.tasks.task import Generator
+
+_SHARES = (0.7, 0.1, 0.2)
+
+
+def sizes(n: int, group: int = 1) -> tuple[int, int, int]:
+    """Examples in train, dev and test: 70, 10 and 20 percent of `n`, in multiples of `group`; test takes the rest.
+
+    Raises:
+        ValueError: `n` is too small for three splits.
+    """
+    groups = n // group
+    train = int(groups * _SHARES[0] + 0.5)
+    dev = int(groups * _SHARES[1] + 0.5)
+    if min(train, dev, groups - train - dev) < 1:
+        raise ValueError(f"n is {n}, too few for three splits in multiples of {group}: take at least {10 * group}")
+    return train * group, dev * group, n - (train + dev) * group
+
+
+def make_meanings(kind: str, options: dict[str, Any], out: str | Path) -> None:
+    """Generate the meanings of a task, which every language expresses: a parquet file with columns `split` and `meaning`.
+
+    Raises:
+        ValueError: the task cannot be generated, or an option does not exist or does not suit the others.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    generator, settings = _generator(kind, options)
+    counts = sizes(settings.n, generator.group(settings))
+    lines = [generator.to_json(meaning) for meaning in generator.examples(settings, counts)]
+    splits = [split for split, count in zip(SPLITS, counts, strict=True) for _ in range(count)]
+    with whole(out) as aside:
+        pq.write_table(pa.table({"split": splits, "meaning": lines}), aside)
+
+
+def make_data(kind: str, options: dict[str, Any], language: str, meanings: str | Path, folder: str | Path) -> None:
+    """Write the data of a language or pair to `folder`/{train,dev,test}.parquet; row i has the same meaning in every one.
+
+    Raises:
+        FileNotFoundError: there is no file of meanings.
+        ValueError: the file is damaged, or the language does not exist.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    generator, settings = _generator(kind, options)
+    table = read_table(meanings)
+    for column in ("split", "meaning"):
+        if column not in table.column_names:
+            raise ValueError(f"{meanings} has no column {column!r}: it is no file of meanings, make it again")
+    for split in SPLITS:
+        lines = table.filter(pc.equal(table["split"], split))["meaning"].to_pylist()
+        rows = [generator.row(generator.from_json(line), language, settings) for line in lines]
+        write_rows(pa.Table.from_pylist(rows), task(kind), Path(folder) / f"{split}.parquet", f"{meanings}, {split}")
+
+
+def _generator(kind: str, options: dict[str, Any]) -> tuple[Generator, Any]:
+    """The generator of a task and its options."""
+    described = task(kind)
+    if described.generator is None:
+        raise ValueError(f"data of {kind} cannot be generated: say in the study's `data` where they come from")
+    try:
+        return described.generator, described.Options(**options)
+    except ValidationError as error:
+        raise ValueError(f"options of {kind}: {plainly(error)}") from error

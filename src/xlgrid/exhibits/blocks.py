@@ -1,0 +1,77 @@
+"""The order of the labels of an axis: blocks of languages of one family or group, then pairs, then mixes."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from xlgrid.languages.sources import Source
+
+
+@dataclass(frozen=True)
+class Block:
+    """Neighbouring labels of one axis that belong together; blocks of one `family` are set apart less."""
+
+    family: str
+    script: str
+    codes: tuple[str, ...]
+
+
+def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequence[str] | None = None) -> list[Block]:
+    """Order the labels of an axis: languages by family, then script; then pairs by direction; then mixes.
+
+    Families, scripts and languages keep the order in which they first appear.
+
+    Args:
+        codes: languages (`en`), pairs (`en-fr`, context - question) and mixes (`en+en-fr`), without repetition.
+        languages: code -> object with `family` and `script`; a language that is not there goes to a family `other`.
+        among: all labels of the figure, so that both axes get one order and one pivot language; default `codes`.
+    """
+    among = list(dict.fromkeys(codes if among is None else among))
+    parts = dict.fromkeys(part for code in among for part in Source(code).parts)
+    pairs = [part.languages for part in parts if part.is_pair]
+    pivot = Counter(code for pair in pairs for code in pair).most_common(1)[0][0] if pairs else ""
+    directions = [f"{pivot}-X", f"X-{pivot}", "other pairs"]
+
+    def place(code: str) -> tuple[str, str]:
+        part, *others = Source(code).parts
+        if others:
+            return "mixed", ""
+        if part.is_pair:
+            context, question = part.languages
+            return directions[0 if context == pivot else 1 if question == pivot else 2], ""
+        language = languages.get(code)
+        return (language.family, language.script) if language else ("other", "")
+
+    places = list(dict.fromkeys(map(place, among)))
+    families = list(dict.fromkeys(family for family, _ in places))
+
+    def rank(code: str) -> tuple[int, ...]:
+        family, script = place(code)
+        part, *others = Source(code).parts
+        if others:
+            return 2, among.index(code)
+        if part.is_pair:
+            return 1, directions.index(family), *(order.get(end, len(order)) for end in part.languages)
+        return 0, families.index(family), places.index((family, script)), among.index(code)
+
+    order: dict[str, int] = {}
+    order |= {code: i for i, code in enumerate(sorted((c for c in among if Source(c).languages == (c,)), key=rank))}
+    members = groupby(sorted(codes, key=rank), key=place)
+    return [Block(family, script, tuple(group)) for (family, script), group in members]
+
+
+def by_group(codes: Sequence[str], groups: Sequence[str], belongs: Callable[[str, str, str], bool]) -> list[Block]:
+    """The labels of an axis in blocks that are groups: each label in its first group, and labels without a group last, as `other`.
+
+    Args:
+        codes: in the order in which they stand within a block.
+        belongs: whether a target (3rd) belongs to a group (1st) for a source (2nd); a source is asked as a target.
+    """
+    of = {code: next((group for group in groups if belongs(group, code, code)), "other") for code in codes}
+    return [
+        Block(group, "", members)
+        for group in (*groups, "other")
+        if (members := tuple(code for code in codes if of[code] == group))
+    ]

@@ -1,0 +1,169 @@
+"""The verdicts of a study's claims as a table and as a forest plot."""
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from xlgrid.base.files import write_text
+from xlgrid.exhibits import plots
+from xlgrid.exhibits.sheet import PRINTED, Sheet, html, markdown, number
+from xlgrid.results import units, verdicts
+from xlgrid.results.claims import Claim, terms
+from xlgrid.results.identity import Cell
+from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEAST_SEEDS, LEVEL, NOT_ENOUGH
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The page has a colour for each state.
+STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete"}
+# The filling of a marker; a claim without a verdict has a cross.
+MARKERS = {HOLDS: "full", DOES_NOT: "none"}
+
+
+class StudyOfClaims(Protocol):
+    """What the rendering of claims asks of a study."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def claims(self) -> Mapping[str, Claim]: ...
+
+    def belongs(self, group: str, source: str, target: str) -> bool:
+        """Whether a target belongs to a group, for a source."""
+
+
+def render(study: StudyOfClaims, planned: Sequence[Cell], folder: str | Path) -> None:
+    """Write claims.csv, .md, .html and .svg to `folder`: the verdicts of all claims of a study, from whatever cells exist.
+
+    Args:
+        planned: the cells of the study.
+
+    Raises:
+        ValueError: the study has no claims, a claim pairs what is not planned or mixes metrics, or a cell is damaged.
+    """
+    if not study.claims:
+        raise ValueError(
+            f"study {study.name} has no claims: add some under `claims`, see src/xlgrid/results/claims.py for their keys"
+        )
+    of_claims = {name: terms(name, claim, planned, study.belongs) for name, claim in study.claims.items()}
+    asked = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
+    judged = verdicts.judge(study.claims, verdicts.measure(of_claims, asked))
+    table = sheet(study.title, judged)
+    folder = Path(folder)
+    write_text(folder / "claims.csv", judged.to_csv(index=False, lineterminator="\n"))
+    write_text(folder / "claims.md", markdown(table))
+    write_text(folder / "claims.html", html(table))
+    with plots.style():
+        ax = forest(judged, claimed=[claim.range for claim in study.claims.values()])
+        plots.save(ax, folder / "claims.svg")
+
+
+def sheet(title: str, judged: pd.DataFrame) -> Sheet:
+    """The verdicts as a table: a row per claim; each entry shows on hovering what was measured on which cells.
+
+    Args:
+        title: of the study.
+        judged: as `xlgrid.results.verdicts.judge` returns them.
+    """
+    lines = []
+    row: Any
+    for row in judged.itertuples():
+        counts = f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells"
+        metric = units.sentence([row.metric])
+        texts = {
+            "effect [95 %]": (_interval(row), "; ".join(filter(None, (row.measured, metric, counts)))),
+            "expected": (row.expected, row.measured),
+            "p": (_p_text(row.p_corrected), "" if isnan(row.p) else f"p {_p_text(row.p)} before the correction"),
+            "verdict": (str(row.verdict) + (f" ({counts})" if row.verdict == NOT_ENOUGH else ""), counts),
+        }
+        for column, (text, hover) in texts.items():
+            state = STATES[str(row.verdict)] if column == "verdict" else "undecided"
+            printed = dict(zip(PRINTED, (text, state, hover), strict=True))
+            lines.append({"claim": row.claim, "says": row.says, "column": column, **printed})
+    entries = pd.DataFrame(lines)
+    counted = ", ".join(f"{verdict} {n}" for verdict, n in judged["verdict"].value_counts(sort=False).items())
+    number_of_claims = f"{len(judged)} claim{'s' * (len(judged) != 1)}"
+    notes = (
+        f"{number_of_claims}: {counted}. Effect in {_unit(judged)}, with its 95 % interval over seeds and test examples, "
+        f"paired. A claim holds if the effect is as expected with p below {LEVEL}, corrected by Holm over {number_of_claims}. A "
+        f"verdict needs {LEAST_SEEDS} seeds and every planned cell; without one, the effect is over the complete seeds. "
+        "A claim that does not hold is not shown by these runs, which is not to say that the opposite is. claims.csv says what "
+        "each effect measures."
+    )
+    columns = [(column,) for column in dict.fromkeys(entries["column"])]
+    return Sheet(
+        f"{title}: its claims, and what these runs say of them", "", notes, ("claim", "says"), columns, entries
+    )
+
+
+def _unit(judged: pd.DataFrame) -> str:
+    """The unit of the effects, in words."""
+    return units.unit_of_difference(judged["metric"]) or "the unit of its metric"
+
+
+def _interval(row: Any) -> str:
+    if isnan(row.effect):
+        return "–"
+    sign = "+" if round(row.effect, 1) > 0 else ""
+    interval = "" if isnan(row.low) else f" [{number(row.low, 1)}, {number(row.high, 1)}]"
+    return f"{sign}{number(row.effect, 1)}{interval}"
+
+
+def _p_text(p: float) -> str:
+    return "" if isnan(p) else "< 0.001" if p < 0.001 else number(p, 3)
+
+
+def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]], ax: "Axes | None" = None) -> "Axes":
+    """Effects with their intervals, one line each, from top to bottom, upon the range that is claimed.
+
+    Args:
+        judged: columns `claim`, `metric`, `effect`, `low`, `high`, `verdict`; NaN are left out.
+        claimed: for each effect, the range in which it is claimed to be; a bound may be infinite.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    if ax is None:
+        ax = Figure(figsize=(4.6, 0.6 + 0.26 * len(judged)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
+    ax.axvline(0, color=plots.FAINT, linewidth=0.8, zorder=0)
+    shown: dict[str, Any] = {}
+    numbers = judged[["low", "effect", "high"]].to_numpy(float)
+    for at, (verdict, (low, effect, high)) in enumerate(zip(map(str, judged["verdict"]), numbers, strict=True)):
+        colour = plots.COLOURS[[*MARKERS, ""].index(verdict if verdict in MARKERS else "")]
+        ax.plot([low, high], [at, at], color=colour, linewidth=1.4, solid_capstyle="butt")
+        shown[verdict] = ax.plot(
+            [effect],
+            [at],
+            linestyle="",
+            color=colour,
+            marker="o" if verdict in MARKERS else "x",
+            fillstyle=MARKERS.get(verdict, "full"),
+            markersize=5,
+        )[0]
+    ax.set_yticks(range(len(judged)), [str(name) for name in judged["claim"]])
+    ax.set(ylim=(len(judged) - 0.5, -0.5), xlabel=f"effect ({_unit(judged)}), 95 % interval")
+    # The bounds themselves are always in the picture.
+    ax.update_datalim([(bound, 0) for bounds in claimed for bound in bounds if np.isfinite(bound)])
+    ax.autoscale_view(scaley=False)
+    for at, bounds in enumerate(claimed):
+        low, high = np.clip(bounds, *ax.get_xlim())
+        band = Rectangle((low, at - 0.4), high - low, 0.8, facecolor="#e9f0f6", linewidth=0, zorder=0)
+        ax.add_patch(band)
+        shown["claimed"] = band
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.legend(
+        shown.values(), shown, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(shown), frameon=False, fontsize=8
+    )
+    return ax

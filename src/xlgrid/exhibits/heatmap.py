@@ -1,0 +1,330 @@
+"""A matrix of source × target, of one method or of the difference of two."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from xlgrid.exhibits.blocks import Block, by_family, by_group
+from xlgrid.exhibits.exhibit import Compared, StudyView, not_among
+from xlgrid.languages.sources import Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+# Dark is the better end of the first, blue that of the second.
+SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
+
+
+class Heatmap(Compared):
+    """Source × target of one method, or of the difference of two (the first minus the second).
+
+    A difference is paired by seed; where the two methods have different seeds, it is that of their means.
+    """
+
+    kind: Literal["heatmap"] = "heatmap"
+    method: str | None = None
+    difference: tuple[str, str] | None = None
+    blocks: tuple[str, ...] = Field(
+        (),
+        description="groups of the study, [seen, unseen]: the languages of both axes stand in the order of these groups, and "
+        "within each group in the order of the study; absent: by family",
+    )
+    is_table: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.method is None) == (self.difference is None):
+            raise ValueError("a heatmap shows either `method: name` or `difference: [first, second]`: give exactly one")
+        if self.difference and self.difference[0] == self.difference[1]:
+            raise ValueError(f"`difference` needs two methods, got {self.difference[0]!r} twice")
+        if "method" in self.select:
+            raise ValueError("`select` names 'method'; a heatmap names it in `method` or `difference`")
+        return self
+
+    @property
+    def _methods(self) -> tuple[str, ...]:
+        return self.difference or (str(self.method),)
+
+    @property
+    def selected(self) -> dict[str, tuple[Any, ...]]:
+        return super().selected | {"method": self._methods}
+
+    @property
+    def coined_names(self) -> dict[str, list[str]]:
+        return {"method": ["-minus-".join(self.difference)]} if self.difference else {}
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from not_among("difference" if self.difference else "method", "method", self._methods, study.methods)
+        yield from not_among("blocks", "group of the study", self.blocks, study.groups)
+
+    def draw(
+        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
+    ) -> None:
+        from xlgrid.exhibits import plots
+        from xlgrid.exhibits import sheet as printing
+        from xlgrid.results import stats, units
+
+        chosen = stats.select(cells, {**self.select, "method": self._methods})
+        metrics, notes = list(dict.fromkeys(chosen["metric"])), printing.about(chosen)
+        higher = units.higher_is_better(metrics)
+        if self.difference:
+            notes.append(f"{' minus '.join(self.difference)}, paired by seed, over the cells and seeds that both have.")
+            if differ := stats.note_on_seeds(chosen, "method", *self.difference, ["source", "target"]):
+                notes[-1:] = [
+                    f"{' minus '.join(self.difference)}, over the cells that both have, paired by seed.",
+                    *differ,
+                ]
+            chosen, entries = stats.method_differences(chosen, *self.difference)
+            # Published numbers name a difference so.
+            metric = (chosen["metric"] + "-difference").where(chosen["metric"] != "", "")
+            chosen = chosen.assign(method="-minus-".join(self.difference), metric=metric)
+            quantity = units.with_unit(" − ".join(self.difference), units.unit_of_difference(metrics))
+        else:
+            entries = stats.entries(chosen, ["source"], "target")
+            quantity = units.quantity(metrics)
+        rows, columns = self._axes(chosen, study)
+        with plots.style():
+            ax = heatmap(
+                entries,
+                rows=rows,
+                columns=columns,
+                diverging=self.difference is not None,
+                higher_is_better=higher,
+                percent=units.unit(metrics) == "%",
+                digits=self.digits,
+                quantity=quantity,
+                title=self.title,
+            )
+            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in (".png", ".svg")))
+        sheet = printing.sheet(
+            entries,
+            title=self.title,
+            caption=self.caption,
+            notes=notes,
+            rows=["source"],
+            order={
+                "source": [code for block in rows for code in block.codes],
+                "column": [code for block in columns for code in block.codes],
+            },
+            digits=self.digits,
+        )
+        self.write(name, folder, sheet)
+        self.write_comparison(name, folder, sheet, chosen.assign(column=chosen["target"]))
+
+    def _axes(self, cells: "pd.DataFrame", study: StudyView) -> tuple[list[Block], list[Block]]:
+        """The blocks of the sources and of the targets."""
+        from xlgrid.results import stats
+
+        sources, targets = (stats.in_order(cells, axis, self.select) for axis in ("source", "target"))
+        if self.blocks:
+            return by_group(sources, self.blocks, study.belongs), by_group(targets, self.blocks, study.belongs)
+        languages, among = study.languages_used(), [*targets, *sources]
+        return by_family(sources, languages, among), by_family(targets, languages, among)
+
+
+def limits(values: "pd.Series[float]", *, diverging: bool, percent: bool = True) -> tuple[float, float]:
+    """Ends of a colour scale.
+
+    The scale spans ten points at least, or a tenth of the largest score of a metric without percent, lest noise between seeds
+    look like a result.
+
+    Args:
+        values: scores or differences; NaN are ignored.
+        diverging: put the centre at 0.
+        percent: the scores are in percent, and the scale stays between 0 and 100.
+    """
+    shown = values.dropna()
+    if shown.empty:
+        return (-5.0, 5.0) if diverging else (0.0, 100.0)
+    largest = float(shown.abs().max())
+    if diverging:
+        reach = max(5.0, largest) if percent else largest or 1.0
+        return -reach, reach
+    low, high = float(shown.min()), float(shown.max())
+    spare = max(0.0, (10 if percent else 0.1 * largest or 1.0) - (high - low)) / 2
+    low, high = low - spare, high + spare
+    shift = max(0.0, -low) - max(0.0, high - 100) if percent else 0.0
+    return low + shift, high + shift
+
+
+def heatmap(
+    entries: "pd.DataFrame",
+    *,
+    rows: Sequence[Block],
+    columns: Sequence[Block],
+    diverging: bool = False,
+    higher_is_better: bool = True,
+    percent: bool = True,
+    digits: int = 1,
+    quantity: str = "score (%)",
+    title: str = "",
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Source × target matrix of means, with its numbers.
+
+    A cell without a complete seed is hatched, a cell that was never planned stays blank, a cell from fewer seeds than planned
+    carries †, and the cells whose target the source was trained on are outlined.
+
+    Args:
+        entries: columns `source`, `column` (the target), `mean`, `n_seeds`, `n_seeds_expected`.
+        rows: the sources; columns: the targets (see `xlgrid.exhibits.blocks`).
+        diverging: the values are differences; colours are centred at 0.
+        higher_is_better: the better end of the scale, which is dark, or blue for differences, is that of greater values.
+        percent: see `limits`.
+        quantity: the label of the colour bar.
+    """
+    import matplotlib as mpl
+    import numpy as np
+    import seaborn as sns
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    from xlgrid.exhibits import plots
+    from xlgrid.exhibits.sheet import number
+
+    sources = [code for block in rows for code in block.codes]
+    targets = [code for block in columns for code in block.codes]
+    inch = float(np.interp(max(len(sources), len(targets)), [2, 6, 16, 40], [0.8, 0.62, 0.47, 0.4]))
+    if ax is None:
+        ax = Figure(figsize=(inch * len(targets), inch * len(sources)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
+    width, height = ax.get_window_extent().size
+    dpi = plots.figure_of(ax).dpi
+    inch = min(inch, width / len(targets) / dpi, height / len(sources) / dpi)
+    points = float(np.interp(inch, [0.4, 0.47, 0.62, 0.8], [6, 7.5, 9.5, 11]))
+    low, high = limits(entries["mean"], diverging=diverging, percent=percent)
+    values = entries.pivot(index="source", columns="column", values="mean").reindex(index=sources, columns=targets)
+    shades = mpl.colormaps[(DIVERGING if diverging else SEQUENTIAL) + ("" if higher_is_better else "_r")]
+    # Seaborn's texts and ticks know nothing of missing seeds and of families.
+    plain: Any = {"cbar": False, "xticklabels": False, "yticklabels": False, "linewidths": 1, "square": True}
+    sns.heatmap(values.astype(float), ax=ax, cmap=shades, vmin=low, vmax=high, **plain)
+    mesh = ax.collections[0]
+    ax.set(xlabel="", ylabel="")
+    ax.apply_aspect()
+    marks = set()
+    entry: Any
+    for entry in entries.itertuples():
+        x, y = targets.index(str(entry.column)), sources.index(str(entry.source))
+        if entry.n_seeds == 0:
+            marks.add("missing")
+            ax.add_patch(
+                Rectangle((x, y), 1, 1, facecolor=plots.MISSING, edgecolor=plots.FAINT, hatch="////", linewidth=0)
+            )
+        else:
+            short = entry.n_seeds < entry.n_seeds_expected
+            marks |= {"short"} if short else set()
+            back = mpl.colors.to_rgb(shades((entry.mean - low) / (high - low)))
+            ink = max(("white", "black"), key=lambda ink: plots.contrast(back, mpl.colors.to_rgb(ink)))
+            text = number(entry.mean, digits) + ("†" if short else "")
+            ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=points)
+        if str(entry.column) in Source(entry.source).parts:
+            marks.add("trained")
+            outline = Rectangle((x + 0.05, y + 0.05), 0.9, 0.9, fill=False, edgecolor="black", linewidth=1.6, zorder=4)
+            ax.add_patch(outline)
+    if len(entries) < len(sources) * len(targets):
+        marks.add("blank")
+    _language_axis(ax, "x", columns, inch)
+    _language_axis(ax, "y", rows, inch)
+    _colour_bar(ax, mesh, quantity)
+    _key(ax, marks, title)
+    return ax
+
+
+def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], inch: float) -> None:
+    """Codes, lines between blocks, and beyond the codes a bracket with the name of each block."""
+    import numpy as np
+
+    from xlgrid.exhibits import plots
+
+    codes = [code for block in parts for code in block.codes]
+    ends = np.cumsum([len(block.codes) for block in parts]).tolist()
+    size = float(np.interp(inch, [0.4, 0.47, 0.62], [7, 8, 9]))
+    for (before, after), end in zip(pairwise(parts), ends, strict=False):
+        family = before.family != after.family
+        look: Any = {"linewidth": 1.3 if family else 0.7, "linestyle": "-" if family else (0, (3, 2))}
+        (ax.axvline if axis == "x" else ax.axhline)(end, color=plots.INK, zorder=3, **look)
+
+    (ax.set_xticks if axis == "x" else ax.set_yticks)(np.arange(len(codes)) + 0.5, codes, fontsize=size)
+    ax.tick_params(axis=axis, length=0, pad=3)
+    ticks = ax.get_xticklabels() if axis == "x" else ax.get_yticklabels()
+    if axis == "x" and max(plots.size_in_points(ax, tick)[0] for tick in ticks) > inch * 72 - 3:
+        ax.tick_params(axis="x", rotation=90)
+    away = 8 + plots.depth(ax, axis, ticks)
+
+    if len(parts) > 1:
+        several = len({block.script for block in parts if block.script}) > 1
+        texts = []
+        for block, end in zip(parts, ends, strict=True):
+            start = end - len(block.codes)
+            plots.bracket(ax, axis, start + 0.12, end - 0.12, away)
+            script = f"({block.script})" if several and block.script else ""
+            name = plots.beside(ax, axis, (start + end) / 2, away + 4, f"{block.family} {script}".strip(), size)
+            room = (end - start) * inch * 72 - 4
+            if axis == "x" and plots.size_in_points(ax, name)[0] > room:
+                name.set_text(f"{block.family}\n{script}".strip())
+                if plots.size_in_points(ax, name)[0] > room:
+                    name.set(text=f"{block.family} {script}".strip(), rotation=90)
+            texts.append(name)
+        away += 7 + plots.depth(ax, axis, texts)
+    title = plots.beside(ax, axis, len(codes) / 2, away + 3, "target" if axis == "x" else "source", size + 1)
+    title.set_rotation(0 if axis == "x" else 90)
+
+
+def _colour_bar(ax: "Axes", mesh: Any, quantity: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    from xlgrid.exhibits import plots
+
+    figure = plots.figure_of(ax)
+    width = ax.get_window_extent().width / figure.dpi
+    height = ax.get_window_extent().height / figure.dpi
+    # Beside a low matrix the bar reaches further down, so that its ticks and its label have room.
+    tall = max(1.0, 1.3 / height)
+    aside = ax.inset_axes((1 + 0.14 / width, 1 - tall, 0.13 / width, tall))
+    bar = figure.colorbar(mesh, cax=aside)
+    bar.set_label(quantity, fontsize=8)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, length=2)
+    bar.locator = MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10])
+    bar.update_ticks()
+
+
+def _key(ax: "Axes", marks: set[str], title: str) -> None:
+    """The legend of the marks that occur, and the title above it."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    from xlgrid.exhibits.plots import FAINT, INK, MISSING
+
+    glyph = TextPath((0, 0), "†", size=1)
+    dagger = glyph.transformed(Affine2D().translate(*-glyph.get_extents().get_points().mean(axis=0)))
+    handles: dict[str, Any] = {
+        "trained": (Patch(facecolor="white", edgecolor="black", linewidth=1.6), "target seen in training"),
+        "missing": (Patch(facecolor=MISSING, edgecolor=FAINT, hatch="////", linewidth=0), "no complete seed"),
+        "short": (Line2D([], [], marker=dagger, markersize=9, color=INK, linestyle=""), "fewer seeds than planned"),
+        "blank": (Patch(facecolor="white", edgecolor=FAINT, linewidth=0.6), "not planned"),
+    }
+    shown = [handles[name] for name in handles if name in marks]
+    if shown:
+        ax.legend(
+            *zip(*shown, strict=True),
+            loc="lower left",
+            bbox_to_anchor=(0, 1),
+            borderaxespad=0.4,
+            borderpad=0,
+            ncols=len(shown),
+            frameon=False,
+            fontsize=8,
+            handlelength=1.1,
+            handleheight=1.0,
+            handletextpad=0.5,
+            columnspacing=1.3,
+        )
+    if title:
+        ax.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=22 if shown else 8)

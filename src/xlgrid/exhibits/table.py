@@ -1,0 +1,133 @@
+"""A table of means over seeds."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from xlgrid.base.names import unknown
+from xlgrid.exhibits.exhibit import Compared, Identity, StudyView
+from xlgrid.results.naming import as_tuple
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Column = Literal["task", "encoder", "method", "source", "target", "seed", "metric", "group"]
+
+
+def _an_axis(axes: Any) -> BeforeValidator:
+    def known(value: Any) -> Any:
+        if value not in get_args(axes):
+            raise ValueError(unknown("axis", value, get_args(axes)))
+        return value
+
+    return BeforeValidator(known)
+
+
+class Table(Compared):
+    """Rows and columns of means over seeds.
+
+    `columns: group` is a column per group; `columns: [task, group]` is a block of such columns per task, under its name. An axis
+    `source` or `target` that neither rows nor columns name is averaged over within each seed; every other axis must be selected
+    down to one value, or be named. With two axes of columns, the CSV has both by name instead of `column`.
+    """
+
+    kind: Literal["table"] = "table"
+    rows: tuple[Annotated[Identity, _an_axis(Identity)], ...] = Field(min_length=1)
+    columns: Annotated[tuple[Annotated[Column, _an_axis(Column)], ...], BeforeValidator(as_tuple)] = Field(
+        min_length=1, max_length=2, description="one axis, or a list of two, the outer first"
+    )
+    groups: tuple[str, ...] = ()
+    statistic: Literal["mean-sd", "mean", "min-max"] = "mean-sd"
+    average: bool = False
+    difference: tuple[str, str] | None = Field(
+        None,
+        description="two of the columns; one more column is the first minus the second: within each seed, or of their means "
+        "where the two have different seeds",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        axes = [*self.rows, *self.columns]
+        if twice := [axis for axis in dict.fromkeys(axes) if axes.count(axis) > 1]:
+            named = f"rows {list(self.rows)}, columns {list(self.columns)}"
+            raise ValueError(f"rows and columns name {' and '.join(map(repr, twice))} twice: {named}")
+        if ("group" in self.columns) != bool(self.groups):
+            raise ValueError("`groups` goes with `columns: group` or `group` among them: give both, or neither")
+        if self.groups and "target" in axes:
+            where = "rows" if "target" in self.rows else "columns"
+            raise ValueError(
+                f"{where} name 'target', but a group averages over its targets: take 'target' out of the {where}"
+            )
+        if self.average and len(self.columns) > 1:
+            raise ValueError(f"`average` goes with one axis of columns, got {list(self.columns)}: set it to false")
+        if self.average and self.columns[0] in ("group", "metric", "seed"):
+            raise ValueError(f"`average` cannot average over columns that are {self.columns[0]}s: set it to false")
+        if self.difference:
+            self._check_difference(*self.difference)
+        return self
+
+    def _check_difference(self, first: str, second: str) -> None:
+        if len(self.columns) > 1:
+            raise ValueError(f"`difference` goes with one axis of columns, got {list(self.columns)}: leave it out")
+        if first == second:
+            raise ValueError(f"`difference` needs two columns, got {first!r} twice")
+        for name in (first, second) if self.groups else ():
+            if name not in self.groups:
+                raise ValueError(f"`difference`: {unknown('group', name, self.groups)}")
+
+    @property
+    def names_metric(self) -> bool:
+        return "metric" in (*self.select, *self.rows, *self.columns)
+
+    @property
+    def coined_names(self) -> dict[str, list[str]]:
+        return {"group": list(self.groups)}
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        for group in self.groups:
+            try:
+                study.belongs(group, str(axes["source"][0]), str(axes["target"][0]))
+            except ValueError as error:
+                yield f"groups: {error}"
+
+    def draw(
+        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
+    ) -> None:
+        import pandas as pd
+
+        from xlgrid.exhibits import sheet as printing
+        from xlgrid.results import stats
+
+        chosen = stats.select(cells, self.select)
+        if self.groups:
+            chosen = stats.in_groups(chosen, self.groups, study.belongs)
+        axes: tuple[str, ...] = self.columns
+        order = {axis: stats.in_order(chosen, axis, self.select) for axis in (*self.rows, *axes)}
+        if len(axes) == 1:
+            subtracted = [stats.minus(*self.difference)] if self.difference else []
+            order["column"] = order[axes[0]] + [stats.AVERAGE] * self.average + subtracted
+            chosen, axes = chosen.assign(column=chosen[axes[0]]), ("column",)
+        entries = stats.entries(chosen, self.rows, axes, average=self.average, difference=self.difference)
+        behind, notes = [chosen], printing.about(chosen)
+        if self.average:
+            behind.append(chosen.assign(column=stats.AVERAGE))
+        if self.difference:
+            both = chosen[chosen["column"].isin(self.difference)]
+            behind.append(both.assign(column=stats.minus(*self.difference)))
+            notes += stats.note_on_seeds(both, "column", *self.difference, self.rows)
+        sheet = printing.sheet(
+            entries,
+            title=self.title,
+            caption=self.caption,
+            notes=notes,
+            rows=self.rows,
+            axes=axes,
+            order=order,
+            statistic=self.statistic,
+            digits=self.digits,
+        )
+        self.write(name, folder, sheet)
+        self.write_comparison(name, folder, sheet, pd.concat(behind))

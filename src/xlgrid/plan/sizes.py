@@ -1,0 +1,111 @@
+"""The sizes of a study's data: from its settings where data are generated, counted where files are there, or as it says."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from xlgrid.base.names import unknown
+from xlgrid.data import generated
+from xlgrid.data.formats import count_rows
+from xlgrid.data.sources import SPLITS, local_files
+from xlgrid.data.tokenize_text import DEV_EVERY
+from xlgrid.languages.sources import Target
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Sizes, Study
+
+
+class Splits(NamedTuple):
+    """Examples in each split; None if it is not known how many. Text has no test set, and 0 examples in it."""
+
+    train: int | None
+    dev: int | None
+    test: int | None
+
+
+@dataclass(frozen=True)
+class DataSizes:
+    """The sizes of a study's data.
+
+    Attributes:
+        given: task or kind of task -> examples in train, dev and test, which replace the study's; the key `wikiann:jv` is
+            for one language or pair.
+
+    Raises:
+        ValueError: sizes are given for a task or language that the study does not have, or of another number of splits.
+    """
+
+    study: "Study"
+    given: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    _known: dict[tuple[str, str], Splits] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_names(self.study, "examples", self.given)
+        for name, numbers in self.given.items():
+            entries = [entry for key, entry in self.study.tasks.items() if name.partition(":")[0] in (key, entry.kind)]
+            wanted = 2 if entries[0].is_text else 3
+            if len(numbers) != wanted:
+                splits = ",".join(split.upper() for split in SPLITS[:wanted])
+                raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(numbers)}")
+
+    def of(self, name: str, code: str) -> Splits:
+        """The sizes of a task's data in a language or pair."""
+        if (name, code) not in self._known:
+            self._known[name, code] = self._find(name, code)
+        return self._known[name, code]
+
+    def _find(self, name: str, code: str) -> Splits:
+        entry = self.study.tasks[name]
+        for key in (f"{name}:{code}", f"{entry.kind}:{code}", name, entry.kind):
+            if key in self.given:
+                return Splits(*(*self.given[key], 0)[:3])
+        stated: Sizes | None = entry.examples_of.get(code, entry.examples)
+        train, dev, test = (stated.train, stated.dev, stated.test) if stated else (None, None, None)
+        if entry.is_text:
+            return self._of_text(name, code) or Splits(train, dev, 0)
+        if entry.data is None:
+            options: Any = entry.task.Options(**entry.options)
+            assert entry.task.generator
+            return Splits(*generated.sizes(options.n, entry.task.generator.group(options)))
+        counted = {split: self._counted(name, code, split) for split in SPLITS}
+        return Splits(counted["train"] or train, counted["dev"] or dev, counted["test"] or test)
+
+    def _of_text(self, name: str, code: str) -> Splits | None:
+        """The rows of a text that is generated or in files; of a pair, the rows of its smaller text."""
+        text = self.study.text
+        rows = [
+            _count(text.local_files(each)[:1]) if text.fetches(each) else text.sentences
+            for each in Target(code).languages
+        ]
+        if None in rows:
+            return None
+        smallest = min(number for number in rows if number is not None)
+        entry = self.study.tasks[name]
+        options: Any = entry.task.Options(**entry.options)
+        dev = min(math.ceil(smallest / DEV_EVERY), options.dev_inputs)
+        return Splits(smallest - dev, dev, 0)
+
+    def _counted(self, name: str, code: str, split: str) -> int | None:
+        data = self.study.tasks[name].data
+        assert data
+        origin = data.of(split, code)
+        number = _count(local_files(origin, code, split)[:1])
+        return min(number, origin.limit) if number and origin.limit else number
+
+
+def _count(files: Iterable[str]) -> int | None:
+    """The rows of a file; None if there is none."""
+    return next((count_rows(file) for file in files if Path(file).is_file()), None)
+
+
+def check_names(study: "Study", option: str, given: Iterable[str]) -> None:
+    """Raise a ValueError if an option of `xlgrid cost` is about a task or language that the study does not have."""
+    known = dict.fromkeys([*study.tasks, *(entry.kind for entry in study.tasks.values())])
+    for key in given:
+        name, _, code = key.partition(":")
+        if name not in known:
+            raise ValueError(f"--{option}: {unknown('task or kind of task', name, known)}")
+        if code and (option == "tokens" or not {*Target(code).languages} <= {*study.languages}):
+            raise ValueError(f"--{option} {name}: {unknown('language', code, study.languages)}")

@@ -1,0 +1,55 @@
+"""The axes of cells, the values that a study names on them, and what a paper calls these values."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PositiveInt
+
+from xlgrid.base.settings import Strict
+
+NamedAxis = Literal["task", "encoder", "method", "source", "target", "metric", "group"]
+PublishedColumn = Literal["dataset", "model", "method", "source", "target", "metric"]
+# The name of an average over several sources or targets in published numbers.
+SEVERAL = "avg"
+
+
+def _not_a_truth_value(value: Any) -> Any:
+    if value is True or value is False:
+        raise ValueError(f"got {value}: YAML reads a bare no, yes, on or off as a truth value; quote it, as in 'no'")
+    return value
+
+
+def as_tuple(value: Any) -> Any:
+    """A list as a tuple, and a single value as a tuple of one."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+Value = Annotated[str | int, BeforeValidator(_not_a_truth_value)]
+Values = Annotated[tuple[Value, ...], BeforeValidator(as_tuple), Field(min_length=1)]
+
+
+class Naming(Strict):
+    """What a paper calls the values of a study, and how many seeds stand behind the paper's numbers."""
+
+    names: dict[NamedAxis, dict[str, str | dict[PublishedColumn, str]]] = Field(
+        default={},
+        description="axis -> name in the study -> name in the paper, where the two differ; a group `mono` is `avg:mono` unless "
+        "named here; a name that fills several columns of the paper gives each: {lot-context-only: {dataset: lot, method: "
+        "context-only}}",
+    )
+    seeds: PositiveInt = Field(default=1, description="over how many seeds the paper averages; 1 where it does not say")
+    seeds_of: dict[NamedAxis, dict[str, PositiveInt]] = Field(
+        default={},
+        description="axis -> name in the study -> the number of seeds, where it differs: {method: {mlm-trg: 1}}; the smallest "
+        "counts where several apply",
+    )
+
+
+class Published(Naming):
+    """The published numbers that an exhibit is compared with; keys that are absent are as in the study's `published`."""
+
+    file: str = Field(pattern=r"^[\w.-]+/[\w.-]+$", description="{paper}/{exhibit}: a CSV in reference/")
+
+    @property
+    def path(self) -> Path:
+        return Path("reference") / f"{self.file}.csv"

@@ -1,0 +1,64 @@
+"""What the scores of cells are measured in, and which end of the scale is the better one."""
+
+from collections.abc import Iterable
+
+from xlgrid.heads.metrics import Metric, metric
+
+
+def metrics_of(names: Iterable[str]) -> list[Metric]:
+    """The metrics of these names, each once. A name is "" as long as no cell of a task has a result, and is left out."""
+    return [metric(name) for name in dict.fromkeys(names) if name]
+
+
+def unit(names: Iterable[str]) -> str:
+    """The unit that all these metrics share, "" if they have none or several; without any metric, percent."""
+    units = {each.unit for each in metrics_of(names)} or {"%"}
+    return units.pop() if len(units) == 1 else ""
+
+
+def unit_of_difference(names: Iterable[str]) -> str:
+    """The unit of differences of scores: points of a metric in percent."""
+    names = list(names)
+    return "points" if unit(names) == "%" else unit(names)
+
+
+def quantity(names: Iterable[str]) -> str:
+    """The label of an axis of scores: the metric, or `score` for several, with the unit."""
+    metrics = metrics_of(names)
+    return with_unit(metrics[0].name if len(metrics) == 1 else "score", unit(each.name for each in metrics))
+
+
+def with_unit(what: str, unit: str) -> str:
+    """A quantity with its unit in brackets, if it has one."""
+    return f"{what} ({unit})" if unit else what
+
+
+def higher_is_better(names: Iterable[str]) -> bool:
+    """Whether a greater score is a better one.
+
+    Raises:
+        ValueError: the metrics differ in this.
+    """
+    metrics = metrics_of(names)
+    if len({each.higher_is_better for each in metrics}) > 1:
+        raise ValueError(
+            f"of {' and '.join(each.name for each in metrics)} one is better when higher and one when lower, so they "
+            "cannot be compared: select one `metric`"
+        )
+    return all(each.higher_is_better for each in metrics)
+
+
+def sentence(names: Iterable[str]) -> str:
+    """The metrics in words, with the unit and, where lower is better, the direction of each: `accuracy, in percent`."""
+    said = []
+    metrics = metrics_of(names)
+    for at, each in enumerate(metrics):
+        # Neighbours of one unit and direction share its mention.
+        last = at + 1 == len(metrics) or _measure(metrics[at + 1]) != _measure(each)
+        said.append(", ".join([each.name, *(_measure(each) if last else ())]))
+    return ", ".join(said)
+
+
+def _measure(each: Metric) -> list[str]:
+    in_unit = {"": [], "%": ["in percent"]}.get(each.unit, [f"in {each.unit}"])
+    return in_unit + ([] if each.higher_is_better else ["lower is better"])

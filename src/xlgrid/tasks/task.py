@@ -1,0 +1,121 @@
+"""The value that describes a task, and what a study writes to describe one of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from pydantic import BeforeValidator, Field
+
+from xlgrid.base.settings import Strict
+from xlgrid.heads.head import Head, written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def _written_list(value: Any) -> Any:
+    return [written(label) for label in value] if isinstance(value, list) else value
+
+
+class Columns(Strict):
+    """The columns of a task's data and its labels, which a study writes for a task of its own: see docs/tasks.md."""
+
+    inputs: list[str] = Field(
+        [],
+        description="columns that the encoder reads. sequence: one text, or two; token: a list of words; span: the question, "
+        "then the context; choice: all texts before the choice, which are joined by spaces",
+    )
+    choices: list[str] = Field([], description="columns of the choices, for the head `choice` alone")
+    target: str = Field(
+        "",
+        description="column with the label; token: with the list of the words' labels; span: with the answers of SQuAD",
+    )
+    labels: Annotated[list[str], BeforeValidator(_written_list)] = Field(
+        [],
+        description="the names of the labels. token: in the order of their numbers in the data, or as the data have them; "
+        "choice: one for each of `choices`, in their order",
+    )
+
+
+class NoOptions(Strict):
+    """The options of a task whose data cannot be generated: there are none."""
+
+
+class Generator(Protocol):
+    """The functions of a file in `xlgrid.tasks` that generates the data of a task without downloads.
+
+    A *meaning* is an example independent of any language. Each language expresses the same meanings, so generated data
+    are parallel.
+
+    Attributes:
+        COLUMNS: the columns of the data, as the Hub has them.
+        examples: (options, sizes of train, dev and test) -> the meanings, those of the training split first.
+        group: options -> how many consecutive meanings have to share a split.
+        row: (meaning, language or pair, options) -> a row with `COLUMNS`.
+        to_json, from_json: write a meaning as one line, and read it.
+        speaks: code -> whether `row` knows a language.
+    """
+
+    @property
+    def COLUMNS(self) -> tuple[str, ...]: ...
+    @property
+    def examples(self) -> Callable[..., list[Any]]: ...
+    @property
+    def group(self) -> Callable[[Any], int]: ...
+    @property
+    def row(self) -> Callable[[Any, str, Any], dict[str, Any]]: ...
+    @property
+    def to_json(self) -> Callable[[Any], str]: ...
+    @property
+    def from_json(self) -> Callable[[str], Any]: ...
+    @property
+    def speaks(self) -> Callable[[str], bool]: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task: a head, and the columns and labels of its data.
+
+    Attributes:
+        name: the kind that a study names.
+        head: see `xlgrid.heads`, where each head describes what its columns contain.
+        inputs: the columns that the encoder reads, `choices` at their end.
+        target: the column with the label or answer; "" for text.
+        labels: the names of the labels, in the order of their numbers.
+        choices: the columns of the choices.
+        Options: the schema of the task's `options`.
+        generator: makes the data of tasks that can be generated; None for others, which need `data` in the study.
+    """
+
+    name: str
+    head: Head
+    inputs: tuple[str, ...]
+    target: str
+    labels: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    Options: type[Strict] = NoOptions
+    generator: Generator | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that its files of data keep, where the source has them: further ones of generated data, and ids."""
+        generated = self.generator.COLUMNS if self.generator else ()
+        return tuple(dict.fromkeys((*generated, *self.inputs, *filter(None, [self.target]), "depth", "id")))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics of the task's cells, the main one first."""
+        return tuple(metric.name for metric in self.head.metrics(self.labels))
+
+    @property
+    def second(self) -> str | None:
+        """The column that a pair takes from its second language; None if the task has no pairs."""
+        return self.head.second(self)
+
+    def speaks(self, code: str) -> bool:
+        """Whether its data can be generated in a language."""
+        return self.generator is not None and self.generator.speaks(code)
+
+    def check(self, table: "pa.Table", where: str) -> None:
+        """Check columns and labels of a table that was read from `where`; see `Head.check`."""
+        self.head.check(table, self, where)

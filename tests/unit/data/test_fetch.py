@@ -1,0 +1,474 @@
+"""Data of tasks from the Hub and from local files."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from xlgrid.data import fetch
+from xlgrid.data.formats import read_table
+from xlgrid.data.generated import make_data, make_meanings
+from xlgrid.data.sources import SPLITS, DataSource
+
+XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
+OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
+
+
+def fetch_data(kind, source, language, folder, lock):
+    """Every split."""
+    for split in SPLITS:
+        fetch.fetch_data(kind, source, language, split, folder / f"{split}.parquet", lock)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    make_meanings("ruletaker", OPTIONS, folder / "meanings.parquet")
+    for language in ("en", "fr"):
+        make_data("ruletaker", OPTIONS, language, folder / "meanings.parquet", folder / language)
+    return folder
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "csv"])
+def test_local_files_of_every_type(made, tmp_path, suffix):
+    for split in SPLITS:
+        frame = read_table(made / "en" / f"{split}.parquet").to_pandas()
+        out = tmp_path / f"en-{split}.{suffix}"
+        if suffix == "parquet":
+            frame.to_parquet(out)
+        elif suffix == "jsonl":
+            frame.to_json(out, orient="records", lines=True)
+        else:
+            frame.to_csv(out, index=False)
+    source = {"local": f"{tmp_path}/{{language}}-{{split}}.{suffix}", "limit": 3}
+    fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "train.parquet")
+    assert found.to_pylist() == read_table(made / "en" / "train.parquet").slice(0, 3).to_pylist()
+
+
+def test_local_files_may_have_other_names_for_splits(made, tmp_path):
+    (tmp_path / "en").mkdir()
+    for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):
+        (tmp_path / "en" / f"{theirs}.parquet").write_bytes((made / "en" / f"{ours}.parquet").read_bytes())
+    source = {"local": f"{tmp_path}/{{language}}/{{split}}.parquet"}
+    with pytest.raises(FileNotFoundError, match=r"no file .*dev\.parquet"):
+        fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    fetch_data("ruletaker", source | {"splits": {"dev": "validation"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "dev.parquet") == read_table(made / "en" / "dev.parquet")
+
+
+def test_a_split_that_does_not_exist_is_an_error(tmp_path):
+    with pytest.raises(ValueError, match="'train', 'dev' or 'test'"):
+        fetch_data("xnli", {"hub": "a/b", "splits": {"valid": "x"}}, "en", tmp_path, tmp_path / "lock.yaml")
+
+
+def test_where_selects_and_says_what_there_is(made, tmp_path):
+    source = {"local": f"{made}/{{language}}/{{split}}.parquet", "where": {"label": "entailment"}}
+    fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    assert set(read_table(tmp_path / "out" / "dev.parquet")["label"].to_pylist()) == {"entailment"}
+    with pytest.raises(ValueError, match=r"no row whose config is 'depth-9' \(there are: depth-0\)"):
+        fetch_data("ruletaker", source | {"where": {"config": "depth-9"}}, "en", tmp_path / "out", tmp_path / "l.yaml")
+
+
+def test_ner_of_one_s_own_has_tokens_and_tags_and_no_more(tmp_path):
+    row = {"tokens": ["Bapi", "sleeps"], "ner_tags": [1, 0]}
+    (tmp_path / "xx.jsonl").write_text(json.dumps(row) + "\n")
+    fetch_data("wikiann", {"local": f"{tmp_path}/xx.jsonl"}, "yo", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [row]
+
+
+def test_columns_can_be_renamed(tmp_path):
+    for split in SPLITS:
+        pq.write_table(pa.table({"words": [["a"]], "pos_tags": [[3]]}), tmp_path / f"{split}.parquet")
+    source = {"local": f"{tmp_path}/{{split}}.parquet"}
+    with pytest.raises(ValueError, match=r"train\.parquet has no column 'tokens'"):
+        fetch_data("udpos", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    fetch_data("udpos", source | {"rename": {"words": "tokens"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "dev.parquet").to_pylist() == [{"tokens": ["a"], "pos_tags": [3]}]
+
+
+def xnli(folder, language, labels, suffix="parquet"):
+    """Files with the columns of facebook/xnli."""
+    rows = [
+        {"premise": f"{language} premise {i}", "hypothesis": f"{language} hypothesis {i}", "label": label}
+        for i, label in enumerate(labels)
+    ]
+    folder.joinpath(language).mkdir(exist_ok=True)
+    for split in SPLITS:
+        out = folder / language / f"{split}.{suffix}"
+        if suffix == "parquet":
+            pq.write_table(pa.Table.from_pylist(rows), out)
+        else:
+            out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"local": f"{folder}/{{language}}/{{split}}.{suffix}", "labels": XNLI}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_numbers_become_names_of_labels(tmp_path, suffix):
+    source = xnli(tmp_path, "en", [2, 0, 1], suffix=suffix)
+    fetch_data("xnli", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "dev.parquet")
+    assert found["label"].to_pylist() == ["contradiction", "entailment", "neutral"]
+    assert found["premise"].to_pylist() == ["en premise 0", "en premise 1", "en premise 2"]
+
+
+@pytest.mark.parametrize("labels", ["{0: not entailment, 1: entailment}", "{'0': not entailment, '1': entailment}"])
+@pytest.mark.parametrize("answers", [[1, 0], ["1", "0"], [1, "not entailment"]])
+def test_labels_are_numbers_or_text_on_either_side(tmp_path, labels, answers):
+    for split in SPLITS:
+        (tmp_path / f"{split}.csv").write_text(
+            "context,question,label,config\n" + "".join(f"c,q,{answer},x\n" for answer in answers)
+        )
+    source = DataSource(local=f"{tmp_path}/{{split}}.csv", labels=yaml.safe_load(labels))
+    fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
+    assert found == ["entailment", "not entailment"]
+
+
+def test_true_and_false_can_be_labels(tmp_path):
+    rows = [{"context": "c", "question": "q", "label": answer, "config": ""} for answer in (True, False)]
+    for split in SPLITS:
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{split}.parquet")
+    labels = yaml.safe_load("{true: entailment, false: not entailment}")
+    source = DataSource(local=f"{tmp_path}/{{split}}.parquet", labels=labels)
+    fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
+    assert found == ["entailment", "not entailment"]
+
+
+def test_a_label_that_nothing_translates_names_its_row(tmp_path):
+    source = xnli(tmp_path, "en", [2, 0, -1])
+    with pytest.raises(ValueError, match=r"train\.parquet, row 2, column 'label': there is no label '-1'"):
+        fetch_data("xnli", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    with pytest.raises(ValueError, match="did you mean 'contradiction'"):
+        fetch_data("xnli", source | {"labels": {"2": "contradicts"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
+
+
+def written(folder, row):
+    """A file of two equal rows, as the source of the test set."""
+    pq.write_table(pa.Table.from_pylist([row, row]), folder / "test.parquet")
+    return {"local": f"{folder}/{{split}}.parquet"}
+
+
+def fetched(kind, source, folder, columns=None, language="en"):
+    """The rows of the test set."""
+    fetch.fetch_data(kind, source, language, "test", folder / "out.parquet", folder / "lock.yaml", columns)
+    return read_table(folder / "out.parquet").to_pylist()
+
+
+NER = {"inputs": ["words"], "target": "tags", "labels": ["O", "B-PER", "I-PER"]}
+
+
+@pytest.mark.parametrize(
+    ("tags", "labels", "expected"),
+    [
+        ([1, 2, 0], {}, [1, 2, 0]),
+        (["B-PER", "I-PER", "O"], {}, [1, 2, 0]),
+        (["B-PER", "I-PER", "B-DATE"], {"B-DATE": "O"}, [1, 2, 0]),
+        ([1, 2, 7], {7: "O"}, [1, 2, 0]),
+    ],
+)
+def test_tags_are_numbers_or_names_translated_or_not(tmp_path, tags, labels, expected):
+    source = written(tmp_path, {"words": ["a", "b", "c"], "tags": tags}) | {"labels": labels}
+    assert fetched("token", source, tmp_path, NER) == [{"words": ["a", "b", "c"], "tags": expected}] * 2
+
+
+def test_a_tag_that_nothing_translates_names_its_row(tmp_path):
+    source = written(tmp_path, {"words": ["a"], "tags": ["B-DATE"]})
+    with pytest.raises(
+        ValueError, match=r"row 0, column 'tags': the label 'B-DATE' is .* or a name \(O, B-PER, I-PER\)"
+    ):
+        fetched("token", source, tmp_path, NER)
+    with pytest.raises(ValueError, match="did you mean 'B-PER'"):
+        fetched("token", source | {"labels": {"B-DATE": "B-PRE"}}, tmp_path, NER)
+
+
+def test_a_task_without_labels_has_none_to_translate(tmp_path):
+    with pytest.raises(ValueError, match="`labels` translates labels, and xquad has none"):
+        fetched("xquad", {"local": str(tmp_path), "labels": {"0": "NOUN"}}, tmp_path)
+
+
+@pytest.mark.parametrize("label", [1, "1", True])
+def test_labels_of_a_described_task_are_read_as_text(tmp_path, label):
+    columns = {"inputs": ["a", "b"], "target": "same", "labels": [0, 1, True]}
+    row = {"a": "x", "b": "y", "same": label, "more": 3}
+    found = fetched("sequence", written(tmp_path, row), tmp_path, columns)
+    assert found == [{"a": "x", "b": "y", "same": "true" if label is True else "1"}] * 2
+
+
+def test_parts_of_columns_become_columns(tmp_path):
+    row = {"article": "p", "options": ["x", "y"], "choices": {"text": ["v", "w"]}, "answer": {"letter": "B"}}
+    columns = {"inputs": ["article"], "choices": ["A", "B"], "target": "right", "labels": ["A", "B"]}
+    parts = {"options.0": "A", "choices.text.1": "B", "answer.letter": "right"}
+    found = fetched("choice", written(tmp_path, row) | {"rename": parts}, tmp_path, columns)
+    assert found == [{"article": "p", "A": "x", "B": "w", "right": "B"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"option.0": "A"}, r"no column 'option.0' to rename \(it has: article, options\)"),
+        ({"options.2": "A"}, "column 'options' has no part 'options.2' in every row"),
+        ({"options.text": "A"}, "column 'options' has no part 'options.text' in every row"),
+    ],
+)
+def test_a_part_that_is_missing_is_named(tmp_path, parts, problem):
+    source = written(tmp_path, {"article": "p", "options": ["x", "y"]}) | {"rename": parts}
+    columns = {"inputs": ["article"], "choices": ["A", "B"], "target": "right", "labels": ["A", "B"]}
+    with pytest.raises(ValueError, match=problem):
+        fetched("choice", source, tmp_path, columns)
+
+
+def test_a_name_is_for_one_column(tmp_path):
+    source = written(tmp_path, {"tokens": ["a"], "words": ["b"], "pos_tags": [0]})
+    with pytest.raises(
+        ValueError, match=r"test\.parquet has a column 'tokens', and `rename` gives this name to another"
+    ):
+        fetched("udpos", source | {"rename": {"words": "tokens"}}, tmp_path)
+    with pytest.raises(ValueError, match="`rename` gives 'tokens' to two columns"):
+        fetched("udpos", source | {"rename": {"words": "tokens", "more": "tokens"}}, tmp_path)
+
+
+@pytest.mark.parametrize("files", ["{name}/{split}/*.parquet", "{name}/{split}/0000.parquet"])
+def test_files_of_a_repository_without_configurations_are_chosen_by_a_pattern(tmp_path, files):
+    """A folder that `datasets` reads as it reads the Hub, laid out as the branch refs/convert/parquet."""
+    pytest.importorskip("datasets")
+    for name in ("swa", "yor"):
+        for split in ("train", "validation", "test"):
+            (tmp_path / "hub" / name / split).mkdir(parents=True)
+            row = {"words": [name, split], "tags": [1, 0]}
+            pq.write_table(pa.Table.from_pylist([row]), tmp_path / "hub" / name / split / "0000.parquet")
+    (tmp_path / "lock.yaml").write_text(f"dataset/{tmp_path}/hub@refs/convert/parquet: " + "a" * 40)
+    source = {"hub": f"{tmp_path}/hub", "revision": "refs/convert/parquet", "files": files}
+    source |= {"name": "{language}", "names": {"sw": "swa", "yo": "yor"}}
+    for language, name in (("sw", "swa"), ("yo", "yor")):
+        for split, there in (("dev", "validation"), ("test", "test")):
+            out = tmp_path / f"{language}-{split}.parquet"
+            fetch.fetch_data("token", source, language, split, out, tmp_path / "lock.yaml", NER)
+            assert read_table(out)["words"].to_pylist() == [[name, there]]
+
+
+def test_files_are_on_the_hub():
+    with pytest.raises(ValueError, match="`files` are in a repository on the Hub"):
+        DataSource(local="x.csv", files="*.csv")
+
+
+def test_a_pair_is_joined_from_its_languages(tmp_path):
+    for language in ("en", "fr"):
+        source = xnli(tmp_path, language, [2, 0, 1])
+    for pair in ("en-fr", "fr-en"):
+        fetch_data("xnli", source | {"limit": 2}, pair, tmp_path / "out", tmp_path / "lock.yaml")
+        first, second = pair.split("-")
+        assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [
+            {"premise": f"{first} premise 0", "hypothesis": f"{second} hypothesis 0", "label": "contradiction"},
+            {"premise": f"{first} premise 1", "hypothesis": f"{second} hypothesis 1", "label": "entailment"},
+        ]
+
+
+def test_a_joined_pair_is_what_would_have_been_generated(made, tmp_path):
+    source = {"local": f"{made}/{{language}}/{{split}}.parquet"}
+    fetch_data("ruletaker", source, "en-fr", tmp_path / "joined", tmp_path / "lock.yaml")
+    make_data("ruletaker", OPTIONS, "en-fr", made / "meanings.parquet", tmp_path / "said")
+    joined, said = (read_table(tmp_path / name / "train.parquet") for name in ("joined", "said"))
+    assert joined.to_pylist() == said.to_pylist()
+
+
+def test_a_file_of_the_pair_wins_and_must_be_whole(tmp_path):
+    for language in ("en", "fr", "en-fr"):
+        source = xnli(tmp_path, language, [1, 1])
+    fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "dev.parquet")["hypothesis"].to_pylist()[0] == "en-fr hypothesis 0"
+    (tmp_path / "en-fr" / "dev.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"en-fr/dev\.parquet"):
+        fetch_data("xnli", source, "en-fr", tmp_path / "again", tmp_path / "lock.yaml")
+
+
+def test_a_pair_of_data_that_are_not_parallel_is_refused(tmp_path):
+    source = xnli(tmp_path, "en", [2, 0, 1])
+    xnli(tmp_path, "fr", [2, 1, 0])
+    with pytest.raises(ValueError, match=r"in row 1 the label is 'entailment' in .*en/train.* 'neutral' in .*fr/train"):
+        fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    xnli(tmp_path, "fr", [2, 0])
+    with pytest.raises(ValueError, match=r"en/train\.parquet has 3 rows and .*fr/train\.parquet has 2"):
+        fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    with pytest.raises(FileNotFoundError, match="de/train"):
+        fetch_data("xnli", source, "en-de", tmp_path / "out", tmp_path / "lock.yaml")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_task_that_reads_one_text_has_no_pairs(tmp_path):
+    with pytest.raises(ValueError, match="udpos reads one text and has no pairs such as en-fr"):
+        fetch_data("udpos", {"local": str(tmp_path)}, "en-fr", tmp_path, tmp_path / "lock.yaml")
+    with pytest.raises(ValueError, match=r"neither a language.* nor a pair"):
+        fetch_data("xnli", {"local": str(tmp_path)}, "en-fr-de", tmp_path, tmp_path / "lock.yaml")
+
+
+def test_a_pair_from_the_hub_is_joined_at_one_commit(monkeypatch, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features(
+        {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string"), "label": datasets.ClassLabel(3)}
+    )
+    asked = []
+
+    def load_dataset(path, name, split, revision):
+        asked.append((name, split, revision))
+        found = {"premise": [f"{name} premise"], "hypothesis": [f"{name} hypothesis"], "label": [1]}
+        return datasets.Dataset.from_dict(found, features)
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    (tmp_path / "lock.yaml").write_text("dataset/facebook/xnli@main: " + "b" * 40)
+    source = {"hub": "facebook/xnli", "name": "{language}", "labels": XNLI}
+    fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    assert asked[:3] == [("en", "train", "b" * 40), ("fr", "train", "b" * 40), ("en", "validation", "b" * 40)]
+    wanted = {"premise": "en premise", "hypothesis": "fr hypothesis", "label": "neutral"}
+    assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [wanted]
+    fetch_data("xnli", source | {"names": {"en-fr": "mixed"}}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+    assert read_table(tmp_path / "out" / "test.parquet")["premise"].to_pylist() == ["mixed premise"]
+    with pytest.raises(ValueError, match=r"is what the source has for both: put \{language\} into `name`"):
+        fetch_data("xnli", source | {"name": "all"}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
+
+
+LOT = [
+    {"context": "Fish are kind.", "phrase": "A pike is kind.", "answer": 1, "metadata": {"rules": [], "weight": 1}},
+    {"context": "", "phrase": "A pike is not kind.", "answer": 0, "metadata": {"weight": "none"}, "id": "b"},
+]
+
+
+def write_lot(folder, lines):
+    for split in SPLITS:
+        text = "\n".join(json.dumps(line) for line in lines)
+        (folder / f"{split}.jsonl").write_text(text + "\n", encoding="utf-8")
+    return {"local": f"{folder}/{{split}}.jsonl", "labels": {"0": "false", "1": "true"}}
+
+
+def test_labels_that_are_numbers_get_their_names(tmp_path):
+    source = write_lot(tmp_path, LOT)
+    fetch_data("lot", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
+    found = read_table(tmp_path / "out" / "test.parquet").to_pylist()
+    assert [row["answer"] for row in found] == ["true", "false"]
+    assert [row["phrase"] for row in found] == [line["phrase"] for line in LOT]
+
+
+@pytest.mark.parametrize("source", [{}, {"hub": "a/b", "local": "c"}])
+def test_a_source_is_the_hub_or_local(source, tmp_path):
+    with pytest.raises(ValueError, match="either `hub` or `local`"):
+        fetch_data("udpos", source, "en", tmp_path, tmp_path / "lock.yaml")
+
+
+def test_the_hub_is_asked_for_the_locked_commit(monkeypatch, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    asked = []
+
+    def load_dataset(path, name, split, revision):
+        asked.append((path, name, split, revision))
+        return datasets.Dataset.from_dict({"tokens": [["a", "b"]], "pos_tags": [[0, 1]]})
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    (tmp_path / "lock.yaml").write_text("dataset/some/udpos@main: " + "a" * 40)
+    source = {"hub": "some/udpos", "name": "udpos.{language}", "names": {"fr": "udpos.French"}}
+    fetch_data("udpos", source, "fr", tmp_path / "out", tmp_path / "lock.yaml")
+    assert asked[1] == ("some/udpos", "udpos.French", "validation", "a" * 40)
+    assert read_table(tmp_path / "out" / "test.parquet")["tokens"].to_pylist() == [["a", "b"]]
+
+
+def squad(folder, names):
+    """Files with the columns of google/xquad."""
+    for name in names:
+        row = {"id": "q1", "context": f"{name} in Rome", "question": f"{name}?"}
+        row["answers"] = {"text": ["Rome"], "answer_start": [len(name) + 4]}
+        for suffix in ("parquet", "jsonl"):
+            out = folder / f"{name}.{suffix}"
+            if suffix == "parquet":
+                pq.write_table(pa.Table.from_pylist([row]), out)
+            else:
+                out.write_text(json.dumps(row) + "\n")
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "jsonl"])
+def test_training_data_can_come_from_elsewhere(tmp_path, suffix):
+    squad(tmp_path, ["xquad-es", "squad-train", "squad-dev"])
+    here = {"local": f"{tmp_path}/squad-{{split}}.{suffix}", "languages": ["en", "es"]}
+    source = {"local": f"{tmp_path}/xquad-{{language}}.{suffix}", "train": here, "dev": here}
+    fetch_data("xquad", source, "es", tmp_path / "out", tmp_path / "lock.yaml")
+    found = {split: read_table(tmp_path / "out" / f"{split}.parquet").to_pylist() for split in SPLITS}
+    assert [found[split][0]["question"] for split in SPLITS] == ["squad-train?", "squad-dev?", "xquad-es?"]
+    assert found["test"][0]["answers"] == {"text": ["Rome"], "answer_start": [12]}
+
+
+def test_a_language_that_a_split_lacks_is_told(tmp_path):
+    squad(tmp_path, ["xquad-es"])
+    source = {"local": f"{tmp_path}/xquad-{{language}}.parquet", "train": {"hub": "a/squad", "languages": ["en"]}}
+    with pytest.raises(
+        ValueError, match=r"xquad has no train data in es: a/squad, .* has en only, as its languages say.*`data\.train`"
+    ):
+        fetch.fetch_data("xquad", source, "es", "train", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    fetch.fetch_data("xquad", source, "es", "dev", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
+def test_without_a_name_the_configurations_are_the_languages(tmp_path):
+    source = {"hub": "facebook/belebele", "names": {"sw": "swh_Latn", "en": "eng_Latn"}}
+    with pytest.raises(ValueError, match=r"facebook/belebele, where they come from, has sw, en only, as its names say"):
+        fetch.fetch_data("xquad", source, "fr", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    assert DataSource(**source).has("sw-en") and DataSource(**source, name="x").has("fr")
+
+
+def test_only_the_split_that_is_asked_for_is_fetched(tmp_path):
+    squad(tmp_path, ["test"])
+    source = {"local": f"{tmp_path}/{{split}}.parquet"}
+    fetch.fetch_data("xquad", source, "en", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    with pytest.raises(ValueError, match="did you mean 'test'"):
+        fetch.fetch_data("xquad", source, "en", "tset", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
+def test_a_pair_of_questions_has_the_context_of_the_first_language(tmp_path):
+    squad(tmp_path, ["en", "es"])
+    source = {"local": f"{tmp_path}/{{language}}.parquet"}
+    fetch.fetch_data("xquad", source, "es-en", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    [row] = read_table(tmp_path / "out.parquet").to_pylist()
+    assert (row["context"], row["question"], row["answers"]["answer_start"]) == ("es in Rome", "en?", [6])
+
+
+def test_a_pair_of_questions_without_ids_is_told(tmp_path):
+    squad(tmp_path, ["en", "es"])
+    for code in ("en", "es"):
+        path = tmp_path / f"{code}.parquet"
+        pq.write_table(read_table(path).drop_columns("id"), path)
+    source = {"local": f"{tmp_path}/{{language}}.parquet"}
+    with pytest.raises(ValueError, match=r"en\.parquet has no column 'id'"):
+        fetch.fetch_data("xquad", source, "en-es", "test", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
+def test_an_answer_that_is_not_where_it_should_be_is_told(tmp_path):
+    row = {"id": "q1", "context": "In Rome", "question": "?", "answers": {"text": ["Rome"], "answer_start": [2]}}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "test.parquet")
+    with pytest.raises(
+        ValueError, match=r"row 0, column 'answers': the answer 'Rome' is not .* character 2, where ' Rom'"
+    ):
+        fetch.fetch_data(
+            "xquad", {"local": f"{tmp_path}/{{split}}.parquet"}, "en", "test", tmp_path / "o", tmp_path / "l"
+        )
+
+
+@pytest.mark.parametrize("answers", [{"text": [], "answer_start": []}, {"text": ["a"], "answer_start": [0, 1]}])
+def test_a_question_has_answers_and_as_many_places(tmp_path, answers):
+    row = {"id": "q1", "context": "a b", "question": "?", "answers": {"text": ["a"], "answer_start": [0]}}
+    pq.write_table(pa.Table.from_pylist([row, row | {"answers": answers}]), tmp_path / "test.parquet")
+    with pytest.raises(ValueError, match=r"row 1, .*\d texts and \d starts"):
+        fetch.fetch_data(
+            "xquad", {"local": f"{tmp_path}/{{split}}.parquet"}, "en", "test", tmp_path / "o", tmp_path / "l"
+        )
+
+
+def test_labels_of_choices_are_translated_too(tmp_path):
+    row = {"premise": "p", "choice1": "a", "choice2": "b", "question": "cause", "label": "second"}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "test.parquet")
+    source = {"local": f"{tmp_path}/{{split}}.parquet", "labels": {"second": 1}}
+    fetch.fetch_data("copa", source, "en", "test", tmp_path / "o.parquet", tmp_path / "l")
+    assert read_table(tmp_path / "o.parquet")["label"].to_pylist() == ["1"]
+
+
+def test_choices_have_no_pairs(tmp_path):
+    with pytest.raises(ValueError, match="copa has no pairs such as en-fr"):
+        fetch.fetch_data("copa", {"local": str(tmp_path)}, "en-fr", "test", tmp_path / "o", tmp_path / "l")

@@ -1,0 +1,105 @@
+"""What curves hand to matplotlib, and their files."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from drawing import draw
+from matplotlib.axes import Axes
+
+from xlgrid.exhibits import plots
+from xlgrid.exhibits.curve import curve
+from xlgrid.results import stats
+
+NAN = float("nan")
+
+
+def grid(
+    sources: list[str], targets: list[str], *, methods: tuple[str, ...] = ("madx",), seeds: int = 2, holes: float = 0.0
+) -> pd.DataFrame:
+    """Cells with made-up scores; a share of `holes` has no result."""
+    draw = np.random.default_rng(1)
+    rows = [
+        ("xnli", "mini", m, s, t, seed, "accuracy", NAN if draw.random() < holes else draw.uniform(30, 95), 100, i)
+        for m in methods
+        for s in sources
+        for i, t in enumerate(targets)
+        for seed in range(seeds)
+    ]
+    return pd.DataFrame(
+        rows, columns=["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "distance"]
+    )
+
+
+def key(ax: Axes) -> list[str]:
+    legend = ax.get_legend()
+    return [text.get_text() for text in legend.get_texts()] if legend else []
+
+
+def lines_of(cells: pd.DataFrame) -> Axes:
+    found = stats.entries(cells, ["distance"], "method")
+    with plots.style():
+        return curve(found, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
+
+
+def test_a_curve_has_means_bands_and_hollow_points() -> None:
+    scores = [1.0, 3.0, 5.0, 5.0, NAN, 8.0, NAN, NAN]
+    ax = lines_of(grid(["en"], ["en", "fr", "ru", "uk"]).assign(score=scores))
+    line, hollow = ax.lines
+    np.testing.assert_array_equal(line.get_ydata(), [2, 5, 8, NAN], "a gap where no seed is complete")
+    np.testing.assert_array_equal(np.asarray(hollow.get_xdata())[~np.isnan(np.asarray(hollow.get_ydata()))], [2])
+    band = ax.collections[0].get_paths()[0].vertices
+    at_zero = sorted({round(float(y), 6) for x, y in np.asarray(band) if x == 0})
+    assert (at_zero[0], at_zero[-1]) == pytest.approx((2 - 2**0.5, 2 + 2**0.5))
+    assert key(ax) == ["madx", "fewer seeds than planned"]
+
+
+def test_lines_differ_in_more_than_colour() -> None:
+    ax = lines_of(grid(["en"], ["en", "fr"], methods=tuple(f"m{i}" for i in range(10))))
+    looks = [(line.get_marker(), line.get_linestyle()) for line in ax.lines]
+    assert len(set(map(str, looks))) == 10
+    assert all(a.get_color() != b.get_color() for a, b in pairwise(ax.lines))
+
+
+CURVE = {"kind": "curve", "title": "By distance", "x": "distance", "lines": "method"}
+STEPS = {"kind": "curve", "title": "Learning", "x": "step", "lines": "method"}
+
+
+def runs(folder: Path) -> list[Path]:
+    """The folders of runs with learning curves, of two methods and three seeds."""
+    folders = []
+    for method in ("full-ft", "madx"):
+        for seed in range(3):
+            run = folder / f"{method}{seed}"
+            run.mkdir(parents=True)
+            recipe = {"task": "xnli", "encoder": "mini", "method": method, "source": "en", "seed": seed}
+            (run / "run.json").write_text(json.dumps({"recipe": recipe}))
+            points = [{"step": step, "score": 50 + step / 10 + seed} for step in (10, 20)]
+            (run / "curve.jsonl").write_text("".join(f"{json.dumps(point)}\n" for point in points))
+            folders.append(run)
+    return folders
+
+
+@pytest.mark.parametrize("spec", [CURVE, STEPS], ids=["curve", "steps"])
+def test_rendering_twice_gives_the_same_bytes(spec: dict[str, Any], tmp_path: Path) -> None:
+    cells = grid(["en"], ["en", "fr", "ru"], methods=("full-ft", "madx"), seeds=3, holes=0.1)
+    made = runs(tmp_path / "runs")
+    assert draw(spec, cells, tmp_path / "a", runs=made) == draw(spec, cells, tmp_path / "b", runs=made)
+
+
+def test_a_learning_curve_is_of_the_dev_set_in_the_metric_of_its_task(tmp_path: Path) -> None:
+    files = draw(
+        STEPS, grid(["en"], ["fr"], methods=("full-ft", "madx"), seeds=3), tmp_path / "a", runs=runs(tmp_path / "r")
+    )
+    assert ">accuracy (%) on dev</text>" in files[".svg"].decode()
+    found = pd.read_csv(tmp_path / "a" / "x.csv").set_index(["step", "column"])
+    assert found["mean"].to_dict() == {
+        (10, "full-ft"): 52.0,
+        (10, "madx"): 52.0,
+        (20, "full-ft"): 53.0,
+        (20, "madx"): 53.0,
+    }

@@ -1,0 +1,37 @@
+"""Snapshots that runs on text do not keep, or trainings do not reach, are told with their line."""
+
+from pathlib import Path
+
+import pytest
+from study_fixture import SPOKEN, write
+
+from xlgrid.plan.load import load_study
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "seed: [1], snapshots: [50, 100]",
+            "seed: [1], snapshots: [50, 60]",
+            "s.yaml:17: .*query in en keeps 50, 100, not 60",
+        ),
+        ("seed: [1], snapshots: [50, 100]", "seed: [1], snapshots: [50, 50]", "s.yaml:17: .*a step stands twice"),
+        ("source: fr}, set: {snapshots: [50, 100]}", "source: fr}, set: {}", "query in fr keeps none, not 50, 100"),
+        (
+            "source: en}, set: {snapshots: [50, 100]}",
+            "source: en}, set: {snapshots: [50, 200]}",
+            "s.yaml:15: .*step 200, .* 100 steps",
+        ),
+        ("method: query}}", "method: query, source: en}}", "grids.main.snapshots: cells of method own do not speak"),
+        ("method: query}}", "method: query, at: source}}", "grids.main.snapshots: cells of method own do not speak"),
+        ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* its head is token, and sequence here"),
+    ],
+)
+def test_snapshots_and_stages_that_cannot_be_are_told_with_their_line(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    assert SPOKEN.count(old) == 1
+    load_study(write(tmp_path, SPOKEN))
+    with pytest.raises(ValueError, match=said):
+        load_study(write(tmp_path, SPOKEN.replace(old, new)))

@@ -1,0 +1,125 @@
+"""What each product is made from: the rules' inputs, and the jobs on which a cell rests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from plan_fixture import EARLY, begun
+
+from xlgrid.plan import needs
+from xlgrid.plan.load import Plan, load_plan
+from xlgrid.plan.products import Data, Encoder, Product, Report, Summary, Text, Tokens, main_file, product_of
+from xlgrid.results.identity import Cell, Run
+from xlgrid.study.schema import EncoderEntry, ImportedAdapters, MethodEntry
+
+STUDY = """\
+title: Tiny
+languages: [qa1, qa2, qb1]
+encoders: {tiny: {mini: {kind: bert, languages: [qa1, qa2, qb1]}}, mine: {path: encoder}}
+tasks:
+  siqa: {kind: siqa}
+  own: {kind: copa, trained_on: siqa, data: {local: "x/{language}/{split}.jsonl"}}
+methods: {full-ft: {}}
+grids:
+  main: {task: [own], encoder: [tiny, mine], method: [full-ft], source: [qa1], target: [mono], seed: [1]}
+exhibits:
+  scores: {kind: table, title: Scores, rows: [encoder], columns: target, select: {encoder: tiny}}
+"""
+CELL = Cell("tiny", "own", "tiny", "full-ft", "qa1", "qb1", 1)
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("studies/tiny.yaml").write_text(STUDY)
+    yield load_plan("tiny")
+
+
+def test_a_cell_rests_on_the_splits_that_are_fetched_for_it_and_its_run_on_those_of_another_task(plan: Plan) -> None:
+    products = {main_file(product): product for product in needs.rests_on(plan, CELL)}
+    data = {name.removeprefix("results/tiny/data/") for name in products if "/data/" in name}
+    assert data == {"siqa/meanings.parquet", "siqa/qa1/test.parquet", "own/qb1/test.parquet"}
+    tokens = {name.removeprefix("results/tiny/tokens/") for name in products if "/tokens/" in name}
+    assert tokens == {"siqa/tiny/qa1/train.arrow", "siqa/tiny/qa1/dev.arrow", "own/tiny/qb1/test.arrow"}
+
+
+def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
+    for whole in (plan, Plan(begun(early=EARLY))):
+        for cell in whole.cells:
+            order = [main_file(product) for product in needs.rests_on(whole, cell)]
+            assert len(set(order)) == len(order) and order[-1] == cell.path
+            for product in needs.rests_on(whole, cell):
+                for files in needs.inputs(whole, product).values():
+                    earlier = [product_of(file) for file in ([files] if isinstance(files, str) else files)]
+                    made = {main_file(needs._of_job(whole, each)) for each in earlier if each}
+                    assert made <= set(order[: order.index(main_file(product))]), product
+
+
+@pytest.mark.parametrize(
+    ("product", "log"),
+    [
+        (CELL, "cells/own/tiny/full-ft/qa1/qb1/seed1.log"),
+        (CELL.run, "runs/own/tiny/full-ft/qa1/seed1.log"),
+        (Data("tiny", "siqa", "qa1", "train"), "data/siqa/qa1.log"),
+        (Data("tiny", "own", "qa1", "train"), "data/own/qa1/train.log"),
+        (Tokens("tiny", "own", "tiny", "qa1", "test"), "tokens/own/tiny/qa1/test.log"),
+        (Encoder("tiny", "tiny"), "encoders/tiny.log"),
+        (Text("tiny", "qa1"), "text/qa1.log"),
+        (Report("tiny"), "report.log"),
+    ],
+)
+def test_a_log_is_where_the_rule_writes_it(plan: Plan, product: Product, log: str) -> None:
+    assert needs.log(plan, product) == f"results/tiny/logs/{log}"
+
+
+def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
+    assert needs.inputs(plan, Data("tiny", "own", "qa1", "dev")) == {"files": ["x/qa1/dev.jsonl"]}
+    required = ["encoder/config.json", "encoder/model.safetensors", "encoder/tokenizer.json"]
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": required}
+    for name in ("vocab.txt", "notes.md", "pytorch_model.bin"):
+        Path("encoder").mkdir(exist_ok=True)
+        Path("encoder", name).touch()
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": [*required, "encoder/vocab.txt"]}
+
+
+def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: Plan) -> None:
+    pair = Data("tiny", "own", "qa1-qb1", "dev")
+    assert needs.inputs(plan, pair) == {"files": ["x/qa1/dev.jsonl", "x/qb1/dev.jsonl"]}
+    Path("x/qa1-qb1").mkdir(parents=True)
+    Path("x/qa1-qb1/dev.jsonl").touch()
+    assert needs.inputs(plan, pair) == {"files": ["x/qa1-qb1/dev.jsonl"]}
+
+
+def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
+    study = begun()
+    read = study.methods["mlm"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
+    changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
+    plan = Plan(study.model_copy(update=changed))
+    files = [main_file(product) for product in needs.rests_on(plan, run)]
+    assert files == ["results/begun/encoders/mini/model.safetensors", f"{run.folder}/run.json"]
+    assert needs.inputs(plan, run)["adapter"] == ["fr/adapter_config.json", "fr/adapter.safetensors"]
+
+
+def test_a_run_on_text_that_begins_with_another_rests_on_it_and_so_do_its_users() -> None:
+    """What a run on text stores is what it changed beside the runs with which it began."""
+    study = begun()
+    second = MethodEntry.model_validate({"base": "full-ft", "start": {"task": "mlm", "method": "mlm"}})
+    third = MethodEntry.model_validate(
+        {"base": "full-ft", "start": {"task": "mlm", "method": "second", "at": "source"}}
+    )
+    study = study.model_copy(update={"methods": study.methods | {"second": second, "third": third}})
+    run = Run("begun", "copa", "mini", "third", "en", 1)
+    inputs = needs.inputs(Plan(study), run)
+    folder = "results/begun/runs"
+    assert inputs["start"] == [f"{folder}/mlm/mini/second/en/seed1/delta.safetensors"]
+    assert inputs["earlier"] == [f"{folder}/mlm/mini/mlm/en/seed1/delta.safetensors"]
+    assert inputs["first"] == [f"{folder}/siqa/mini/third/en/seed1/delta.safetensors"]
+    assert study.recipe("mlm", "mini", "second", "en", 1).start == second.start
+
+
+def test_a_summary_needs_the_cells_that_no_exhibit_shows(plan: Plan) -> None:
+    inputs = needs.inputs(plan, Summary("tiny"))
+    assert {str(path).split("/")[4] for path in inputs["cells"]} == {"mine"} and len(inputs["cells"]) == 3
+    assert inputs["exhibits"] == ["results/tiny/exhibits/scores.csv"]

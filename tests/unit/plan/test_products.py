@@ -1,0 +1,81 @@
+"""Every product has one path, which leads back to it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xlgrid.plan.products import (
+    CLAIMS_FILES,
+    ENCODER_FILES,
+    RUN_FILES,
+    Claims,
+    Data,
+    Encoder,
+    Exhibit,
+    Meanings,
+    Product,
+    Report,
+    Summary,
+    Text,
+    Tokens,
+    main_file,
+    product_of,
+)
+from xlgrid.results.identity import Cell, Contrast, Run
+
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,8}", fullmatch=True).filter(lambda name: not name.endswith("."))
+codes = st.from_regex(r"[a-z]{2,3}(-[a-z]{2,3})?", fullmatch=True)
+splits = st.sampled_from(["train", "dev", "test"])
+exhibits = names.filter(lambda name: not name.endswith("-published"))
+seeds = st.integers(0, 2**32 - 1)
+products = (
+    st.builds(Meanings, names, names)
+    | st.builds(Data, names, names, codes, splits)
+    | st.builds(Text, names, codes)
+    | st.builds(Encoder, names, names)
+    | st.builds(Tokens, names, names, names, codes, splits)
+    | st.builds(Exhibit, names, exhibits)
+    | st.builds(Claims, names)
+    | st.builds(Summary, names)
+    | st.builds(Report, names)
+    | st.builds(Run, names, names, names, names, codes, seeds)
+    | st.builds(Cell, names, names, names, names, codes, codes, seeds)
+    | st.builds(Contrast, names, names, names, names, codes, codes, codes, seeds)
+)
+
+
+@given(products)
+def test_a_product_comes_back_from_its_file(product: Product) -> None:
+    assert product_of(main_file(product)) == product
+
+
+def test_all_files_of_a_product_are_its() -> None:
+    run = Run("s", "t", "e", "m", "en", 1)
+    assert {product_of(f"{run.folder}/{file}") for file in RUN_FILES} == {run}
+    assert {product_of(f"results/s/encoders/e/{file}") for file in ENCODER_FILES} == {Encoder("s", "e")}
+    assert {product_of(f"results/s/{file}") for file in CLAIMS_FILES} == {Claims("s")}
+    assert {product_of(f"results/s/exhibits/x{end}") for end in (".csv", ".png", "-published.md")} == {
+        Exhibit("s", "x")
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "results/s/runs/t/e/m/en/seed1",
+        "results/s/runs/t/e/m/en/seed1/step5.safetensors",
+        "results/s/encoders/e/vocab.txt",
+        "results/s/exhibits/x",
+        "results/s/other.csv",
+        "data/qa1/test.jsonl",
+        "/elsewhere/results/s/text/en.parquet",
+    ],
+)
+def test_other_files_belong_to_nothing(path: str) -> None:
+    assert product_of(path) is None
+
+
+def test_products_of_different_kinds_are_different_whatever_their_names() -> None:
+    """As keys of one dictionary: a text and an encoder of one name, for instance."""
+    assert len({Text("s", "en"), Encoder("s", "en"), Meanings("s", "en"), Exhibit("s", "en")}) == 4
+    assert len({Claims("s"), Summary("s"), Report("s")}) == 3

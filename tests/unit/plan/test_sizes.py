@@ -1,0 +1,82 @@
+"""Sizes of data come from the options, from files that are there, from the study, or from what is generated."""
+
+import json
+from pathlib import Path
+
+import pytest
+from plan_fixture import COSTED
+
+from xlgrid.plan.estimate import WHOLE, Assumed, Estimate
+from xlgrid.plan.load import load_plan
+from xlgrid.plan.sizes import DataSizes, Splits
+from xlgrid.results.identity import Run
+
+STUDY = """\
+title: Tiny
+languages: [en, fr, de]
+text: {sentences: 1000, files: {fr: "fr.txt"}}
+encoders: {tiny: {mini: {kind: bert, languages: [en]}}}
+tasks:
+  made: {kind: ruletaker, options: {n: 1000, questions_per_theory: 2}}
+  nli:
+    kind: xnli
+    data: {local: "{language}.{split}.jsonl"}
+    examples: {train: 30, dev: 20, test: 10}
+    examples_of: {de: {train: 3, dev: 2, test: 1}}
+  mlm: {kind: mlm}
+methods: {full-ft: {}}
+grids:
+  main: {task: [nli, made], encoder: [tiny], method: [full-ft], source: [en], target: [mono], seed: [1]}
+"""
+NLI = json.dumps({"premise": "a", "hypothesis": "b", "label": "neutral"}) + "\n"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("studies/tiny.yaml").write_text(STUDY)
+
+
+def sizes(**given: tuple[int, ...]) -> DataSizes:
+    return DataSizes(load_plan("tiny").study, {name.replace("__", ":"): numbers for name, numbers in given.items()})
+
+
+def test_generated_data_have_the_sizes_of_their_options() -> None:
+    assert sizes().of("made", "en") == Splits(700, 100, 200)
+    assert sizes().of("mlm", "en") == Splits(980, 20, 0)
+
+
+def test_the_study_says_sizes_and_those_of_a_language() -> None:
+    assert sizes().of("nli", "en") == Splits(30, 20, 10)
+    assert sizes().of("nli", "de") == Splits(3, 2, 1)
+
+
+def test_files_that_are_there_are_counted() -> None:
+    Path("de.test.jsonl").write_text(NLI * 7)
+    Path("fr.txt").write_text("a line\n" * 100)
+    assert sizes().of("nli", "de") == Splits(3, 2, 7)
+    assert sizes().of("mlm", "fr") == Splits(98, 2, 0)
+    assert sizes().of("mlm", "en-fr") == Splits(98, 2, 0), "of a pair, the smaller text"
+
+
+def test_a_file_that_is_not_there_leaves_a_text_unknown() -> None:
+    assert sizes().of("mlm", "fr") == Splits(None, None, 0)
+
+
+def test_options_count_first() -> None:
+    given = sizes(nli=(5, 4, 3), nli__fr=(9, 8, 7), mlm=(2, 1))
+    assert [given.of("nli", code) for code in ("en", "fr")] == [Splits(5, 4, 3), Splits(9, 8, 7)]
+    assert given.of("mlm", "fr") == Splits(2, 1, 0)
+
+
+def test_a_language_may_have_a_size_of_its_own() -> None:
+    Path("studies/tiny.yaml").write_text(COSTED)
+    study = load_plan("tiny")
+    one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
+    all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
+    french, english = (Run("tiny", "rt", "tiny", "full-ft", code, 1) for code in ("fr", "en"))
+    assert 10 * one.run(french).evaluated == all_alike.run(french).evaluated
+    assert one.run(english) == all_alike.run(english)
+    cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
+    assert cells[0] < cells[1]

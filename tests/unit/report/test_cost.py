@@ -1,0 +1,128 @@
+"""`xlgrid cost` prints what a study takes, without options for every study of this project."""
+
+import csv
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from plan_fixture import COSTED as STUDY
+from typer.testing import CliRunner
+
+from xlgrid.cli import app
+from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed
+from xlgrid.report import cost
+
+FROM_FILES = "tasks:\n  nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}\n"
+ROOT = Path(__file__).parents[3]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("studies/tiny.yaml").write_text(STUDY)
+
+
+def run(*options: str) -> Any:
+    return CliRunner().invoke(app, ["cost", "studies/tiny.yaml", *options])
+
+
+def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
+    result = run("--tflops", "50", "--csv", "cost.csv")
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.split()}
+    assert lines["full"][1:6] == ["4", "0", "12", "176", "4,000"]
+    assert lines["whole"][2:5] == ["11", "2", "28"]
+    assert [line for line in result.output.splitlines() if line.split()[1:3] == ["query", "mlm"]]
+    assert "50 TFLOP/s in training, 50 in evaluation, and 25 ms a step, assumed" in result.output
+    with Path("cost.csv").open() as file:
+        rows = {row["exhibit"]: row for row in csv.DictReader(file)}
+    assert list(rows) == ["full", "biases", "pairs", "masks", "look", WHOLE]
+    assert (rows["pairs"]["text_runs"], rows["pairs"]["steps"]) == ("2", "244")
+
+
+@pytest.mark.parametrize("fetched", ["{data: {hub: a/b}, column: c}", "{files: {en: my.txt}}"])
+def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
+    text = STUDY.replace("tasks:\n", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
+    Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", f"text: {fetched}"))
+    result = run()
+    assert result.exit_code == 1
+    assert "call this with --examples mlm=TRAIN,DEV --examples nli=TRAIN,DEV,TEST" in result.output
+    assert run("--examples", "mlm=98,2", "--examples", "xnli=70,10,20").exit_code == 0
+
+
+def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
+    Path("studies/tiny.yaml").write_text(STUDY.replace("text: {sentences: 1000}", "text: {files: {de: my.txt}}"))
+    result = run()
+    assert result.exit_code == 1
+    assert result.output.split("call this with ")[1].split() == ["--examples", "mlm:en-de=TRAIN,DEV"]
+    assert run("--examples", "mlm:en-de=98,2").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--examples", "rt=1,000,2"], "positive whole numbers"),
+        (["--examples", "rt=5"], "takes 3 numbers, TRAIN,DEV,TEST, got 1"),
+        (["--examples", "ruletakr=1,1,1"], "did you mean 'ruletaker'"),
+        (["--examples", "rt:fe=1,1,1"], "did you mean 'fr'"),
+        (["--tokens", "rt=1,2"], "expected TASK=NUMBER"),
+        (["--tflops", "0"], "positive number"),
+        (["--measured", "none.json"], "there is no none.json"),
+    ],
+)
+def test_what_cannot_be_read_is_told(options: list[str], message: str) -> None:
+    result = run(*options)
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+@cache
+def printed(study: str) -> str:
+    """What the first command of docs/cost-STUDY.md prints."""
+    block = re.search(r"^```sh\n(.*?)^```", (DOCS / f"cost-{study}.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert block
+    arguments = block[1].replace("\\\n", " ").split()[1:]
+    arguments[1] = str(ROOT / "studies" / f"{arguments[1]}.yaml")
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020"])
+def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
+    told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
+    rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
+    assert [row for row in rows if row not in told] == [], f"run the command of cost-{study}.md and paste its tables"
+
+
+def test_the_default_of_the_command_is_that_of_the_module() -> None:
+    assert cost.assumptions([], []) == Assumed()
+    assert f"{TFLOPS:g} TFLOP/s in training" in run().output
+
+
+def test_small_costs_are_in_units_that_show_them() -> None:
+    """Here nothing takes a minute, and nothing stores a megabyte in a thousand."""
+    lines = run().output.splitlines()
+    assert "sec training" in lines[0] and "GPU-seconds" in lines[0] and "MB stored" in lines[0]
+    whole = next(line for line in lines if line.startswith("whole study")).split()
+    assert float(whole[-2].replace(",", "")) > 1
+    assert not [line for line in lines if line.split()[-1:] == ["0"]], "MFLOP/token"
+
+
+def test_sizes_that_the_study_says_need_no_option() -> None:
+    text = STUDY.replace("tasks:\n", FROM_FILES).replace("task: [rt]", "task: [rt, nli]", 1)
+    path = Path("studies/tiny.yaml")
+    path.write_text(text.replace("jsonl'}}", "jsonl'}, examples: {train: 70, dev: 10, test: 20}}"))
+    assert run().exit_code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", sorted(path.stem for path in (ROOT / "studies").glob("*.yaml")))
+def test_every_study_has_its_cost_without_options(study: str) -> None:
+    result = CliRunner().invoke(app, ["cost", str(ROOT / "studies" / f"{study}.yaml")])
+    assert result.exit_code == 0, result.output

@@ -1,0 +1,37 @@
+"""The runs with which others begin exist, and there is one of each."""
+
+from pathlib import Path
+
+import pytest
+from study_fixture import STARTED, write
+
+from xlgrid.plan.load import load_study
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("method: query, pairs", "method: qurey, pairs", "methods.pair.start.method: .*did you mean 'query'"),
+        ("pairs: [en-fr]}", "pairs: [en-it]}", "methods.pair.start: .*'it'"),
+        ("pairs: [en-fr]}", "pairs: [en-fr], source: en-fr}", "give one, or neither"),
+        ("method: query, pairs: [en-fr]}", "method: query}", "grids.main.source: method pair: .* en and en-fr"),
+        ("pairs: [en-fr]}", "at: target}", "grids.main: .* method pair begin with .*: leave out en.en-fr, en-fr"),
+        ("{n: 100}}", "{n: 100}, start: rtt}", "tasks.rt.start: unknown task 'rtt', did you mean 'rt'"),
+        ("{n: 100}}", "{n: 100}, start: rt}", "tasks.rt.start: .* in a circle: rt -> rt"),
+        ("bitfit, pair]", "bitfit, query]", "grids.main.method: query, with `tune: query`, is for runs on text"),
+        ("seed: [1]}", "seed: [1], snapshots: [5]}", "grids.main.snapshots: cells of method full-ft do not speak"),
+        ("full-ft: {}", "full-ft: {imported: {path: 'x/{language}'}}", "methods.full-ft.imported: .*base: madx"),
+        ("full-ft: {}", "full-ft: {imported: {path: 'x/{lang}'}}", "methods.full-ft.imported: .*'lang' in braces"),
+        ("full-ft: {}", "full-ft: {imported: {path: x, hub: y/z}}", "exactly one"),
+        ("full-ft: {}", "full-ft: {imported: {path: x}}", "'x' is the same for every language"),
+        ("task: mlm,", "task: rt,", "methods.pair.start.task: unknown task of kind `mlm` 'rt' .there are: mlm."),
+        ("  mlm: {kind: mlm}\n", "", "add `mlm: {kind: mlm}` to `tasks`"),
+        ("{kind: mlm}", "{kind: mlm, start: rt}", "takes the texts of the study, .* leave out `start`"),
+        ("task: [rt]", "task: [rt, mlm]", "grids.main.task: mlm is of kind mlm, whose runs are on text"),
+        ("bitfit: {}", "bitfit: {start: {task: mlm, method: bitfit}}", "in a circle, bitfit -> bitfit"),
+    ],
+)
+def test_a_start_that_cannot_be_is_told_before_any_job(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert old in STARTED
+    with pytest.raises(ValueError, match=said):
+        load_study(write(tmp_path, STARTED.replace(old, new)))

@@ -1,0 +1,112 @@
+"""A study file is read strictly, and an error says what, where and what was meant."""
+
+from pathlib import Path
+
+import pytest
+from study_fixture import CURVE, TEXT, write
+
+from xlgrid.plan.load import load_study
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("languages:", "langauges:", 2, "languages"),
+        (CURVE, "{kind: masks, title: t, methods: [bitfit]}", 20, "unknown method with masks 'bitfit'"),
+        (CURVE, "{kind: masks, title: t, methods: []}", 20, "at least 1 item"),
+        (CURVE, "{kind: attention, title: t, targets: [en, fr]}", 20, "one context, got contexts in en and fr"),
+        (CURVE, "{kind: attention, title: t, targets: [en, en]}", 20, "needs two targets, got 'en' twice"),
+        (CURVE, "{kind: attention, title: t, targets: [en, en-ft]}", 20, "did you mean 'en-fr'"),
+        (CURVE, "{kind: attention, title: t, targets: [en, en-fr], select: {metric: x}}", 20, "metric"),
+        (CURVE, "{kind: parameters, title: t, encoders: [minni], methods: [bitfit]}", 20, "did you mean 'mini'"),
+        (CURVE, "{kind: parameters, title: t, encoders: [mini], methods: [bitfut]}", 20, "did you mean 'bitfit'"),
+        (CURVE, "{kind: best, title: t, select: {task: rtt}}", 20, "did you mean 'rt'"),
+        ("select: {task: rt}", "blocks: [romnce]", 18, "unknown group of the study 'romnce', did you mean 'romance'"),
+        ("{method: bitfit}", "{base: bitfut}", 12, "unknown base 'bitfut', did you mean 'bitfit'"),
+        ("seed: [1]", "sead: [1]", 14, "seed"),
+        ("kind: ruletaker, options", "kind: ruletaker, optoins", 6, "options"),
+        ("languages: [en, fr]", "languages: [en, frr]", 2, "fr"),
+        ("method: [full-ft, bitfit]", "method: [full-ft, bitfut]", 14, "bitfit"),
+        ("{lr: 2.0e-3}", "{learning: 2.0e-3}", 12, "lr"),
+        ("source: [en]", "source: [de]", 14, "en"),
+        ("source: [en]", "source: [en-fr-en]", 14, "neither a language nor a pair"),
+        ("seed: [1]", "seed: [-1]", 14, "greater than or equal to 0"),
+        ("seed: [1]", "seed: [10000000000000000000000]", 14, "less than 4294967296"),
+        ("seed: [1]", "seed: []", 14, "at least 1 item"),
+        ("seed: [1]", "seed: [1], languages: [en, frr]", 14, "did you mean 'fr'"),
+        ("target: [mono, en-X]", "target: ['family:Romanc']", 14, "did you mean 'Romance'"),
+        ("mini: {kind: bert, languages: [en]}", "mini: {kind: bert, languages: [enn]}", 4, "did you mean 'en'"),
+        ("languages: [en]}}", "languages: [en], bitext: [[en, fr]]}}", 4, "unknown language of this encoder 'fr'"),
+        ("languages: [en]}}", "languages: [en], max_length: 40}}", 6, "too long for encoder mini"),
+        ("options: {n: 100}", "options: {n: 100, max_dept: 1}", 6, "did you mean 'max_depth'"),
+        ("options: {n: 100}", "options: {max_depth: 5, rules: [0, 0]}", 6, "takes at least 5 rules"),
+        ("kind: ruletaker", "kind: ruletakr", 6, "did you mean 'ruletaker'"),
+        ("full-ft: {}", "full-ft: {options: {rank: 3}}", 8, "unknown option"),
+        ("{lr: 2.0e-3}", "{lr: fast}", 12, "lr"),
+        ("{lr: 2.0e-3}", "{curriculum: [{max_dept: 1, share: 0.1}]}", 12, "did you mean 'max_depth'"),
+        ("{method: bitfit}, set", "{source: enn}, set", 12, "did you mean 'en'"),
+        ("{method: bitfit}, set", "{source: romnce}, set", 12, "did you mean 'romance'"),
+        (
+            "{method: bitfit}, set",
+            "{source: romance}, set",
+            12,
+            "no run is for a source of 'romance', which has fr: leave it out",
+        ),
+        ("romance: [fr]", "romance: [frr]", 16, "did you mean 'fr'"),
+        ("romance: [fr]", "en: [fr]", 16, "a language of this study has this name"),
+        ("select: {task: rt}", "select: {task: rtt}", 18, "did you mean 'rt'"),
+        ("[full-ft, bitfit]", "[full-ft]", 12, "no grid uses method 'bitfit', which the study defines"),
+        ("method: full-ft, select", "method: full-tf, select", 18, "did you mean 'full-ft'"),
+        ("title: t, rows", "titel: t, rows", 19, "did you mean 'title'"),
+        ("columns: group", "columns: [taks, group]", 19, "unknown axis 'taks', did you mean 'task'?"),
+        ("columns: group", "columns: [method, group]", 19, "rows and columns name 'method' twice"),
+        ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
+        ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
+        ("languages: [en, fr]", "languages: [en, fr, cdo]", 14, "task rt cannot be generated in cdo"),
+        ("options: {n: 100}", "data: {local: x, labels: {0: entailmnt}}", 6, "did you mean 'entailment'"),
+        ("kind: ruletaker, options: {n: 100}", "kind: udpos, data: {local: x}", 14, "has no pairs such as en-fr"),
+        ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),
+        ("x: step", "x: stepp", 20, "did you mean 'step'"),
+    ],
+)
+def test_a_misspelling_names_the_line_and_the_neighbour(
+    tmp_path: Path, old: str, new: str, line: int, said: str
+) -> None:
+    assert old in TEXT
+    path = write(tmp_path, TEXT.replace(old, new, 1))
+    with pytest.raises(ValueError) as error:
+        load_study(path)
+    assert f"s.yaml:{line}:" in str(error.value)
+    assert said in str(error.value)
+
+
+def test_a_study_extends_another_with_smaller_axes(tmp_path: Path) -> None:
+    write(tmp_path, TEXT)
+    small = write(tmp_path, "extends: s\ngrids:\n  main: {method: [bitfit]}\n", "small.yaml")
+    study = load_study(small)
+    assert study.name == "small"
+    assert study.grids["main"].method == ["bitfit"]
+    assert study.grids["main"].target == ["mono", "en-X"]
+
+
+def test_an_error_in_the_parent_names_the_parent(tmp_path: Path) -> None:
+    write(tmp_path, TEXT.replace("kind: ruletaker, options", "kind: ruletaker, optoins"))
+    with pytest.raises(ValueError, match=r"s\.yaml:6:"):
+        load_study(write(tmp_path, "extends: s\n", "small.yaml"))
+
+
+def test_studies_in_a_circle_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, "extends: b\n", "a.yaml")
+    with pytest.raises(ValueError, match="circle"):
+        load_study(write(tmp_path, "extends: a\n", "b.yaml"))
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="stands twice"):
+        load_study(write(tmp_path, TEXT + "title: again\n"))
+
+
+def test_an_unknown_study_names_its_neighbour(tmp_path: Path) -> None:
+    write(tmp_path, TEXT, "demo.yaml")
+    with pytest.raises(FileNotFoundError, match="demo"):
+        load_study(tmp_path / "dmo.yaml")

@@ -1,0 +1,181 @@
+"""The benchmarks of studies/benchmarks.yaml: each is planned with its id on the Hub, and runs on small files of its columns."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from project import ROOT, SIZES, blocks, project, shell
+
+from xlgrid.data import batches
+from xlgrid.plan.grid import cells
+from xlgrid.plan.load import load_study
+
+BENCHMARKS = {
+    "pawsx": "google-research-datasets/paws-x",
+    "sib200": "Davlan/sib200",
+    "americasnli": "nala-cub/americas_nli",
+    "masakhaner2": "masakhane/masakhaner2",
+    "belebele": "facebook/belebele",
+    "xstorycloze": "juletxara/xstory_cloze",
+}
+TRAINING = {"americasnli": "facebook/xnli", "belebele": "ehovy/race"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = project(tmp_path_factory.mktemp("benchmarks"), small())
+    shutil.copy(ROOT / "studies" / "benchmarks.yaml", made / "studies")
+    return made
+
+
+def test_a_cell_of_each_benchmark_is_planned_with_its_ids_on_the_hub(folder: Path) -> None:
+    planned = cells(load_study(ROOT / "studies" / "benchmarks.yaml"))
+    assert {cell.task for cell in planned} == set(BENCHMARKS)
+    for task, hub in BENCHMARKS.items():
+        cell = next(cell for cell in planned if cell.task == task and cell.target != cell.source)
+        done = shell(folder, f"snakemake -n -p {cell.path}")
+        assert done.returncode == 0, done.stderr[-4000:]
+        asked = {hub, TRAINING.get(task, hub)}
+        assert {name for name in {*BENCHMARKS.values(), *TRAINING.values()} if name in done.stdout} == asked
+
+
+def within(shown: Any, whole: Any) -> bool:
+    """Whether all that a page shows of a setting is in the study's file."""
+    if isinstance(shown, dict):
+        return all(key in whole and within(value, whole[key]) for key, value in shown.items())
+    return shown == whole
+
+
+def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Path) -> None:
+    study = yaml.safe_load((ROOT / "studies" / "benchmarks.yaml").read_text())
+    examples = [yaml.safe_load(block) for block in blocks("docs/tasks.md", "yaml")]
+    assert len(examples) == 2 and all(within(example, study) for example in examples)
+    [commands] = blocks("docs/tasks.md", "sh")
+    for command in commands.splitlines():
+        done = shell(folder, command.partition("#")[0].replace("snakemake results", "snakemake -n results"))
+        assert done.returncode == 0, done.stderr[-4000:]
+
+
+# A row of each set of data with the columns of the Hub, the number of its label, and the type of its files.
+ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = {
+    "pawsx": (
+        "parquet",
+        lambda code, i: ({"id": i, "sentence1": f"{code} {i}", "sentence2": f"so {i % 2}", "label": i % 2}, i % 2),
+    ),
+    "sib200": (
+        "csv",
+        lambda code, i: (
+            {"index_id": i, "category": ("travel", "sports")[i % 2], "text": f"{code}, {i}"},
+            (1, 3)[i % 2],
+        ),
+    ),
+    "americasnli": (
+        "parquet",
+        lambda code, i: ({"premise": f"{code} {i}", "hypothesis": f"hm {i % 3}", "label": i % 3}, i % 3),
+    ),
+    "masakhaner2": (
+        "parquet",
+        lambda code, i: (
+            {"id": str(i), "tokens": [code, "in", str(i)], "ner_tags": [0, 0, 5 + i % 2]},
+            [0, 0, 5 + i % 2],
+        ),
+    ),
+    "belebele": (
+        "jsonl",
+        lambda code, i: (
+            {"flores_passage": f"{code} {i}", "question": "which?", "correct_answer_num": str(i % 4 + 1)}
+            | {f"mc_answer{number}": f"it is {number}" for number in range(1, 5)},
+            i % 4,
+        ),
+    ),
+    "race": (
+        "parquet",
+        lambda code, i: (
+            {"article": f"{code} {i}", "question": "which?", "options": ["a", "b", "c", "d"], "answer": "ABCD"[i % 4]},
+            i % 4,
+        ),
+    ),
+    "xstorycloze": (
+        "jsonl",
+        lambda code, i: (
+            {f"input_sentence_{number}": f"{code} {number}" for number in range(1, 5)}
+            | {"sentence_quiz1": "good", "sentence_quiz2": "bad", "answer_right_ending": i % 2 + 1},
+            i % 2,
+        ),
+    ),
+}
+SPLITS = {"train": 16, "validation": 8, "test": 12, "eval": 12}
+RUNS = {
+    "pawsx": ("en", "de"),
+    "sib200": ("sw", "yo"),
+    "americasnli": ("es", "qu"),
+    "masakhaner2": ("yo", "ig"),
+    "belebele": ("en", "zh"),
+    "xstorycloze": ("en", "eu"),
+}
+
+
+def small() -> dict[str, Any]:
+    """The study on local files instead of the Hub's, with a tiny encoder and a few steps."""
+    gone = dict.fromkeys(("hub", "name", "names", "revision", "files"))
+    tasks: dict[str, Any] = {}
+    for name, (suffix, _) in ROWS.items():
+        local = gone | {"local": f"downloads/{name}/{{language}}/{{split}}.{suffix}"}
+        tasks[name] = {"data": local | {"splits": {"dev": "validation"}}, "max_length": 48}
+    tasks["xstorycloze"]["data"]["splits"] = {"dev": "train"}
+    elsewhere = tasks["americasnli"]["data"]
+    tasks["americasnli"]["data"] = elsewhere | {"train": elsewhere, "dev": elsewhere}
+    mini = {"kind": "xlmr", "languages": ["en", "es"], "max_length": 48, **SIZES}
+    return {
+        "extends": "benchmarks",
+        "text": {"sentences": 200},
+        "encoders": {"me5-small": {"hub": None, "mini": mini}},
+        "tasks": tasks,
+        "training": [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2}}],
+        "grids": {
+            name: {"source": [source], "target": [target], "seed": [1]} for name, (source, target) in RUNS.items()
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def built(folder: Path) -> Path:
+    for name, (suffix, row) in ROWS.items():
+        for code in RUNS["belebele" if name == "race" else name]:
+            (folder / "downloads" / name / code).mkdir(parents=True)
+            for split, count in SPLITS.items():
+                frame = pd.DataFrame([row(code, i)[0] for i in range(count)])
+                out = folder / "downloads" / name / code / f"{split}.{suffix}"
+                if suffix == "parquet":
+                    frame.to_parquet(out)
+                elif suffix == "csv":
+                    frame.to_csv(out, index=False)
+                else:
+                    frame.to_json(out, orient="records", lines=True)
+    paths = [f"results/demo/cells/{task}/me5-small/full-ft/{'/'.join(RUNS[task])}/seed1.json" for task in RUNS]
+    done = shell(folder, f"snakemake --profile laptop {' '.join(paths)} results/demo/exhibits/belebele.csv")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return folder / "results" / "demo"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", BENCHMARKS)
+def test_a_benchmark_runs_on_files_of_its_columns(built: Path, task: str) -> None:
+    source, target = RUNS[task]
+    cell = json.loads((built / f"cells/{task}/me5-small/full-ft/{source}/{target}/seed1.json").read_text())
+    assert cell["n"] == SPLITS["test"]
+    (score,) = cell["scores"].values()
+    assert 0 <= score <= 100
+    tokens = batches.read(built / f"tokens/{task}/me5-small/{target}/test.arrow", target)
+    expected = [ROWS[task][1](target, i)[1] for i in range(SPLITS["test"])]
+    if task == "masakhaner2":
+        rows = (slice(*tokens.offsets[row : row + 2]) for row in range(SPLITS["test"]))
+        labels = [[label for label in tokens.token_columns["labels"][row].tolist() if label >= 0] for row in rows]
+    else:
+        labels = tokens.columns["label"].tolist()
+    assert labels == expected

@@ -1,0 +1,171 @@
+"""A path names its study: what one call of Snakemake plans, refuses, and hands to the processes that run its jobs."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from project import ROOT, planned, project, shell, small
+
+RULETAKER = "cells/ruletaker-d0/mini-bert/full-ft/en/fr/seed1.json"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of the demo, a study that extends it with data of its own, the papers' studies, and a broken one."""
+    made = project(tmp_path_factory.mktemp("paths"), small())
+    for name in ("foroutan2023", "foroutan2023-mini", "pfeiffer2020", "pfeiffer2020-mini"):
+        shutil.copy(ROOT / "studies" / f"{name}.yaml", made / "studies")
+    shutil.copytree(ROOT / "reference", made / "reference")
+    mine = {
+        "extends": "demo",
+        "tasks": {"ner": {"data": {"local": "mine/{language}/{split}.jsonl"}}},
+        "encoders": {"mini-bert": {"mini": None, "path": "encoder"}},
+        "exhibits": {"ner-full-ft": None, "ner-bitfit-minus-full-ft": None, "learning-curves": None},
+    }
+    (made / "studies" / "mine.yaml").write_text(yaml.safe_dump(mine))
+    (made / "studies" / "broken.yaml").write_text("title: [\n")
+    for language in ("qa1", "qa2", "qb1"):
+        for split in ("train", "dev", "test"):
+            path = made / "mine" / language / f"{split}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text('{"tokens": ["a", "b"], "ner_tags": [1, 2]}\n' * 20)
+    encoder = made / "encoder"
+    encoder.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (encoder / name).touch()
+    return made
+
+
+def refused(folder: Path, command: str) -> str:
+    done = shell(folder, f"snakemake --dry-run {command}")
+    assert done.returncode != 0, done.stdout
+    return done.stdout + done.stderr
+
+
+def test_exhibits_of_several_studies_are_planned_in_one_call(folder: Path) -> None:
+    """The same names mean other rules in each: `mine` reads the data that the demo generates."""
+    exhibits = ["results/demo/exhibits/ner-transfer.csv", "results/mine/exhibits/ner-transfer.csv"]
+    alone = [planned(folder, exhibit) for exhibit in exhibits]
+    both = planned(folder, *exhibits)
+    assert both == {rule: sum(jobs.get(rule, 0) for jobs in alone) for rule in {*alone[0], *alone[1]}}
+    assert (alone[0].get("data"), alone[0].get("fetch_data")) == (3, None)
+    assert (alone[1].get("data"), alone[1].get("fetch_data")) == (None, 5)
+
+
+def test_exhibits_of_the_papers_are_planned_without_options(folder: Path) -> None:
+    jobs = planned(
+        folder, "results/foroutan2023-mini/exhibits/table06.csv", "results/pfeiffer2020-mini/exhibits/table05.csv"
+    )
+    assert jobs["table_compared"] == 1 and jobs["table"] == 1
+
+
+def test_a_path_may_be_written_from_here_or_from_the_root(folder: Path) -> None:
+    for path in ("./results/mine/summary.csv", f"{folder}/results/mine/summary.csv"):
+        assert planned(folder, path)["report_notebook"] == 1
+
+
+def test_a_broken_default_does_not_disturb_a_named_study(folder: Path) -> None:
+    (folder / "config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
+    try:
+        assert planned(folder, "--cores all", f"results/demo/{RULETAKER}")["evaluate"] == 1
+        assert "broken.yaml: not valid YAML" in refused(folder, "")
+        assert "broken.yaml: not valid YAML" in refused(folder, f"all results/demo/{RULETAKER}")
+        assert planned(folder, "--config study=demo")["all"] == 1
+    finally:
+        shutil.copy(ROOT / "config.yaml", folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("results/dmo/report.html", "unknown study 'dmo', did you mean 'demo'"),
+        ("results/broken/report.html", "broken.yaml: not valid YAML"),
+        ("--config stduy=demo", "unknown setting 'stduy', did you mean 'study'"),
+        ("results/demo/report.html results/mine/claims.html", "study mine has no claims"),
+        ("results/mine/exhibits/ner-full-ft.csv", "nothing makes results/mine/exhibits/ner-full-ft.csv"),
+    ],
+)
+def test_a_mistake_is_told_before_any_job(folder: Path, command: str, said: str) -> None:
+    assert said in refused(folder, command)
+
+
+def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> None:
+    """As the executor starts it, while the default study is another and broken."""
+    (folder / "config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
+    job = "fetch_data:study=mine,task=ner,language=qa1,split=test"
+    command = (
+        f"snakemake --snakefile Snakefile --target-jobs {job} --allowed-rules fetch_data --cores 1 --force "
+        "--target-files-omit-workdir-adjustment --nolock --ignore-incomplete --mode remote"
+    )
+    try:
+        done = shell(folder, command)
+    finally:
+        shutil.copy(ROOT / "config.yaml", folder)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert (folder / "results/mine/data/ner/qa1/test.parquet").stat().st_size
+
+
+def test_a_changed_file_of_ones_own_is_read_again_and_a_missing_one_is_told(folder: Path) -> None:
+    target, own = "results/mine/data/ner/qb1/test.parquet", folder / "mine/qb1/test.jsonl"
+    done = shell(folder, f"snakemake --cores 1 {target}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert planned(folder, target) == {}
+    later = (folder / target).stat().st_mtime + 10
+    os.utime(own, (later, later))
+    assert planned(folder, target) == {"fetch_data": 1}
+    own.rename(own.with_suffix(".aside"))
+    said = refused(folder, target)
+    own.with_suffix(".aside").rename(own)
+    assert "Missing input files for rule fetch_data" in said and "mine/qb1/test.jsonl" in said
+
+
+def test_a_changed_encoder_of_ones_own_is_copied_again_and_a_missing_file_is_told(folder: Path) -> None:
+    target, own = "results/mine/encoders/mini-bert/config.json", folder / "encoder"
+    source = folder / "results/demo/encoders/mini-bert"
+    done = shell(folder, f"snakemake --cores 1 {source.relative_to(folder)}/config.json")
+    assert done.returncode == 0, done.stderr[-3000:]
+    for file in source.iterdir():
+        shutil.copy(file, own)
+    done = shell(folder, f"snakemake --cores 1 {target}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert planned(folder, target) == {}
+    later = (folder / target).stat().st_mtime + 10
+    os.utime(own / "model.safetensors", (later, later))
+    assert planned(folder, target) == {"local_encoder": 1}
+    (own / "model.safetensors").rename(own / "aside")
+    said = refused(folder, target)
+    (own / "aside").rename(own / "model.safetensors")
+    assert "Missing input files for rule local_encoder" in said and "encoder/model.safetensors" in said
+
+
+def test_settings_that_change_no_result_train_nothing_again(folder: Path) -> None:
+    run = "results/demo/runs/ruletaker-d0/mini-bert/full-ft/en/seed1/run.json"
+    done = shell(folder, f"snakemake --cores 1 {run}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    study = small()
+    try:
+        study["training"][0]["set"] |= {"checkpoint_seconds": 5, "micro_batch_tokens": 128}
+        (folder / "studies/demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+        assert planned(folder, run) == {}
+        study["training"][0]["set"]["lr"] = 0.5
+        (folder / "studies/demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+        assert planned(folder, run) == {"train": 1}
+    finally:
+        (folder / "studies/demo.yaml").write_text(yaml.safe_dump(small(), sort_keys=False))
+
+
+def test_a_workflow_of_someone_else_uses_the_rules_as_a_module(folder: Path) -> None:
+    """With settings, files and targets of its own."""
+    (folder / "Outer.smk").write_text(
+        'module grid:\n    snakefile: "Snakefile"\n    config: {"study": "demo", "hub_lock": "hub.lock.yaml", "more": 1}\n\n'
+        "use rule * from grid as grid_*\n\n"
+        "rule outer:\n"
+        f'    input: "results/demo/{RULETAKER}"\n'
+        '    output: "results/outer/all.txt"\n'
+        '    log: "outer.log"\n'
+        '    shell: "touch {output}"\n'
+    )
+    jobs = planned(folder, "--snakefile Outer.smk results/outer/all.txt")
+    assert (jobs["outer"], jobs["grid_evaluate"]) == (1, 1)
