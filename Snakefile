@@ -17,13 +17,6 @@ include: "rules/exhibits.smk"
 include: "rules/report.smk"
 
 
-def everything(wildcards):
-    plan = PLANS[config["study"]]
-    page = Report(plan.study.name).path
-    # Snakemake leaves a deleted file alone while the files that were made from it still stand, unless it is named here.
-    return [page, *(cell.path for cell in plan.cells), *(delta(run) for run in sorted(plan.runs))]
-
-
 rule all:
     default_target: True
     input:

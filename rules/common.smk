@@ -75,3 +75,48 @@ def task_columns(wildcards):
 # Other languages' settings do not change the text of a language.
 def text_settings(wildcards):
     return json.dumps(study(wildcards).text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)
+
+
+def task(wildcards):
+    return study(wildcards).tasks[wildcards.task].task
+
+
+# Settings that cannot change the results of a run are not in it, so that a change of them trains nothing again.
+def recipe(wildcards):
+    run = plans.product(Run, wildcards)
+    return study(wildcards).recipe(*run[1:]).identity()
+
+
+def pace(wildcards, input):
+    run = plans.product(Run, wildcards)
+    return study(wildcards).recipe(*run[1:]).pace()
+
+
+# The repository or folder, and what says which of its versions.
+def imported_place(wildcards):
+    imported = study(wildcards).methods[wildcards.method].imported
+    place = imported.place(wildcards.source, wildcards.encoder)
+    return [place, f"--revision={imported.revision}", f"--lock={config['hub_lock']}"] if imported.hub else [place]
+
+
+def drawn(tables, with_published):
+    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
+
+    def names(plan):
+        return plans.exhibits_drawn(plan, tables, with_published)
+
+    exhibits = [name for plan in PLANS.values() for name in names(plan)]
+    return {"study": studies("exhibits", names), "exhibit": plans.either(exhibits)}
+
+
+# The settings behind an exhibit, so that a change of them draws it again.
+def exhibit_settings(wildcards):
+    this = study(wildcards)
+    return this.exhibit(wildcards.exhibit).settings(this)
+
+
+def everything(wildcards):
+    plan = PLANS[config["study"]]
+    page = Report(plan.study.name).path
+    # Snakemake leaves a deleted file alone while the files that were made from it still stand, unless it is named here.
+    return [page, *(cell.path for cell in plan.cells), *(delta(run) for run in sorted(plan.runs))]

@@ -12,10 +12,6 @@ LAYOUT = [
 ]
 
 
-def task(wildcards):
-    return study(wildcards).tasks[wildcards.task].task
-
-
 rule mini_encoder:
     input:
         inputs(Encoder),

@@ -6,22 +6,6 @@ OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or 
 """
 
 
-def drawn(tables, with_published):
-    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
-
-    def names(plan):
-        return plans.exhibits_drawn(plan, tables, with_published)
-
-    exhibits = [name for plan in PLANS.values() for name in names(plan)]
-    return {"study": studies("exhibits", names), "exhibit": plans.either(exhibits)}
-
-
-# The settings behind an exhibit, so that a change of them draws it again.
-def exhibit_settings(wildcards):
-    this = study(wildcards)
-    return this.exhibit(wildcards.exhibit).settings(this)
-
-
 rule table:
     input:
         inputs(Exhibit),

@@ -5,24 +5,6 @@ OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{del
 """
 
 
-# Settings that cannot change the results of a run are not in it, so that a change of them trains nothing again.
-def recipe(wildcards):
-    run = plans.product(Run, wildcards)
-    return study(wildcards).recipe(*run[1:]).identity()
-
-
-def pace(wildcards, input):
-    run = plans.product(Run, wildcards)
-    return study(wildcards).recipe(*run[1:]).pace()
-
-
-# The repository or folder, and what says which of its versions.
-def imported_place(wildcards):
-    imported = study(wildcards).methods[wildcards.method].imported
-    place = imported.place(wildcards.source, wildcards.encoder)
-    return [place, f"--revision={imported.revision}", f"--lock={config['hub_lock']}"] if imported.hub else [place]
-
-
 rule train:
     input:
         inputs(Run),

@@ -14,9 +14,10 @@ TOKENS = "results/demo/tokens/mlm/mini-xlmr/qa9/train.arrow"
 LINES = [f"line {i} of a language of mine" for i in range(60)]
 
 
-def study(**text: Any) -> dict[str, Any]:
-    """The demo with two languages more, which no encoder knows."""
+def study(task: dict[str, Any] | None = None, **text: Any) -> dict[str, Any]:
+    """The demo with two languages more, which no encoder knows, and a task on text."""
     made = small()
+    made["tasks"]["mlm"] = {"kind": "mlm"} | (task or {})
     made["languages"] += ["qa9", "qb9"]
     made["text"] |= {"files": {"qa9": "my.txt"}} | text
     return made
@@ -42,9 +43,12 @@ def test_the_lines_are_the_text(built: Path) -> None:
     assert len(batches.read(built / TOKENS, "qa9")) == 58
 
 
-@pytest.mark.parametrize("text", [{"documents": "split"}, {"max_length": 9}, {"dev_inputs": 1}, {"separators": "one"}])
-def test_what_concerns_tokens_needs_no_other_text(built: Path, text: dict[str, Any]) -> None:
-    write(built, study(**text))
+@pytest.mark.parametrize(
+    "task",
+    [{"options": {"documents": "split"}}, {"max_length": 9}, {"options": {"dev_inputs": 1}}, {"separators": "one"}],
+)
+def test_what_concerns_tokens_needs_no_other_text(built: Path, task: dict[str, Any]) -> None:
+    write(built, study(task))
     assert planned(built, TOKENS) == {"text_tokens": 1}
 
 

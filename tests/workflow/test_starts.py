@@ -39,6 +39,7 @@ def study() -> dict[str, Any]:
         "mlm-src": {"base": "full-ft", "start": {"task": "mlm", "method": "cs-mlm", "at": "source"}},
         "mlm-trg": {"base": "full-ft", "start": {"task": "mlm", "method": "cs-mlm", "at": "target"}},
     }
+    made["tasks"]["mlm"] = {"kind": "mlm"}
     made["tasks"]["second"] = made["tasks"]["ruletaker-d0"] | {"start": "ruletaker-d0"}
     made["training"].append({"when": {"task": "mlm", "source": ["en", "fr"]}, "set": {"snapshots": [2, 4]}})
     axes = {"encoder": ["mini-bert"], "source": ["en"], "target": ["fr"], "seed": [1]}

@@ -2,16 +2,17 @@
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from xlgrid.base.files import whole
 from xlgrid.data.formats import read_text, rows
 from xlgrid.data.streams import Progress
 from xlgrid.data.tokenize import BATCH, TokensFile, load_tokenizer, room
-from xlgrid.heads import HEADS
 from xlgrid.heads.encoding import Encoding
+from xlgrid.tasks import TASKS
 from xlgrid.tasks.mlm import DEV_INPUTS
 
 # One row of the text in so many is for the dev set.
@@ -20,16 +21,6 @@ DEV_EVERY = 50
 CHARACTERS = 2**20
 # The token ids of an input, and the number of those in the first segment.
 Input = tuple[list[int], int]
-
-
-class Texts(NamedTuple):
-    """The columns of one text, or of two parallel ones, as the head `mlm` reads them."""
-
-    inputs: tuple[str, ...]
-    name: str = "mlm"
-    target: str = ""
-    labels: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
 
 
 def tokenize_text(
@@ -70,7 +61,7 @@ def tokenize_text(
     encoding = Encoding(tokenizer, max_length or most, one_separator, split=documents == "split")
     about = {
         "labels": [],
-        "head": "mlm",
+        "head": TASKS["mlm"].head.name,
         "pad_id": tokenizer.pad_token_id,
         "mask_id": tokenizer.mask_token_id,
         "special_ids": tokenizer.all_special_ids,
@@ -154,9 +145,11 @@ def _encoded(batch: list[tuple[str, ...]], encoding: Encoding) -> Iterator[list[
     """The inputs of each row that has any."""
     import pyarrow as pa
 
-    texts = Texts(tuple(f"text{number}" for number in range(len(batch[0]))))
-    table = pa.table(dict(zip(texts.inputs, map(list, zip(*batch, strict=True)), strict=True)))
-    columns = HEADS["mlm"].encode(table, texts, encoding)
+    task = TASKS["mlm"]
+    if len(batch[0]) > 1:
+        task = replace(task, inputs=tuple(f"{task.inputs[0]}{number + 1}" for number in range(len(batch[0]))))
+    table = pa.table(dict(zip(task.inputs, map(list, zip(*batch, strict=True)), strict=True)))
+    columns = task.head.encode(table, task, encoding)
     inputs = zip(columns["example"], columns["input_ids"], columns["context_length"], strict=True)
     for _, group in groupby(inputs, key=lambda entry: entry[0]):
         yield [(ids, context) for _, ids, context in group]

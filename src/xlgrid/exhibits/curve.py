@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-
 class Curve(OfCells):
     """Mean score and standard deviation over seeds against `x`.
 

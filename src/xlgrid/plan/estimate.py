@@ -1,4 +1,4 @@
-"""What a study will take before any of it is run: runs, cells, optimiser steps, GPU-hours and disk, for each exhibit.
+"""The cost of a study before any of it has run: runs, cells, optimiser steps, GPU-hours and disk, for each exhibit.
 
 The steps follow from the study. The hours are an estimate: the floating-point operations of `xlgrid.models.parameters.Count`
 for every token that is trained on or evaluated, the dev sets during training included, over a speed, and for each step
@@ -191,31 +191,31 @@ class Estimate:
             ValueError: it is no run of this study, or one of other steps than the study now asks for.
         """
         try:
-            told = json.loads(Path(run_json).read_text(encoding="utf-8"))
-            found = Run(*(told["recipe"][axis] for axis in Run._fields))
-            steps, seconds = int(told["steps"]), float(told["seconds"])
+            record = json.loads(Path(run_json).read_text(encoding="utf-8"))
+            run = Run(*(record["recipe"][axis] for axis in Run._fields))
+            steps, seconds = int(record["steps"]), float(record["seconds"])
         except FileNotFoundError:
             raise FileNotFoundError(f"there is no {run_json}: give the run.json of a run that is done") from None
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{run_json} is no run.json ({error}): give that of a run that is done") from error
-        if found not in self.plan.results or seconds <= 0:
-            raise ValueError(f"{run_json} is of {found.folder}, which is no run of study {self.study.name}")
-        planned = self.run(found)
+        if run not in self.plan.results or seconds <= 0:
+            raise ValueError(f"{run_json} is of {run.folder}, which is no run of study {self.study.name}")
+        planned = self.run(run)
         if abs(planned.steps - steps) > 0.1 * steps:
             raise ValueError(
                 f"{run_json} has {steps:,} steps, but {planned.steps:,} are expected of it: correct --examples and --tokens, "
                 "or give a run of the study as it is now"
             )
         # In hours at 1 TFLOP/s.
-        alone = Estimate(self.plan, replace(self.assumed, training=1.0, evaluation=1.0, step_ms=0.0)).run(found)
+        alone = Estimate(self.plan, replace(self.assumed, training=1.0, evaluation=1.0, step_ms=0.0)).run(run)
         speed = alone.hours * 3600 / seconds
         return replace(self.assumed, training=speed, evaluation=speed, step_ms=0.0)
 
     def tokens(self, name: str) -> int:
         """Tokens per example of a task, those of all its choices together."""
         entry = self.study.tasks[name]
-        given = self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind)
-        tokens = given or entry.tokens or TOKENS.get(entry.kind, OTHER)
+        assumed = self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind)
+        tokens = assumed or entry.tokens or TOKENS.get(entry.kind, OTHER)
         return min(tokens, entry.max_length * max(1, len(entry.task.choices)))
 
     def count(self, run: Run) -> Count:

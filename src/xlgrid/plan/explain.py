@@ -25,7 +25,7 @@ from xlgrid.study.checks import definitions, unknown_or_unused
 if TYPE_CHECKING:
     from xlgrid.plan.load import Plan
 
-# Snakemake's measurements of a job, which its rule makes besides.
+# The folder of Snakemake's measurements of jobs, which are files of the rules, too.
 _BENCHMARKS = "benchmarks"
 
 

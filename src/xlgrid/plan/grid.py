@@ -53,11 +53,11 @@ def starting_runs(study: "Study", user: Run | Cell) -> list[Run]:
     task. For a cell, the runs on text that its run began with, and those of its target."""
     start = study.methods[user.method].start
     if isinstance(user, Cell):
-        found = [*started_from(start, user.run), *started_from(start, user)]
+        texts = [*started_from(start, user.run), *started_from(start, user)]
     else:
-        found = started_from(start, user)
+        texts = started_from(start, user)
     # A run on text that itself began with another stores what it changed, and no more.
-    chain = [each for run in found for each in (*starting_runs(study, run), run)]
+    chain = [each for run in texts for each in (*starting_runs(study, run), run)]
     if isinstance(user, Run):
         chain += first_stage(study.tasks[user.task].start, user)
     return list(dict.fromkeys(chain))

@@ -30,8 +30,8 @@ class DataSizes:
     """The sizes of a study's data.
 
     Attributes:
-        given: task or kind of task -> examples in train, dev and test, which count instead of the study's; `wikiann:jv` has
-            those of one language or pair.
+        given: task or kind of task -> examples in train, dev and test, which replace the study's; the key `wikiann:jv` is
+            for one language or pair.
 
     Raises:
         ValueError: sizes are given for a task or language that the study does not have, or of another number of splits.

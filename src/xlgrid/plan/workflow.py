@@ -45,7 +45,7 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
     strange = [] if is_module else [key for key in config if key not in SETTINGS]
     if strange:
         raise ValueError(f"--config: {unknown('setting', strange[0], SETTINGS)}")
-    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.fullmatch(argument))]
+    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.match(argument))]
     paths = targets(arguments)
     names = dict.fromkeys([*jobs, *(path.split("/")[1] for path in paths)])
     if is_module:
@@ -149,17 +149,18 @@ def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
     """
     # Thousands of rules ask this: both kinds of classes name their fields here.
     values = [fixed[name] if name in fixed else getattr(wildcards, name) for name in kind.__match_args__]
-    made: Product = kind(*values[:-1], int(values[-1])) if issubclass(kind, tuple) else kind(*values)
-    return made
+    # Runs, cells and contrasts are tuples that end with a seed.
+    result: Product = kind(*values[:-1], int(values[-1])) if issubclass(kind, tuple) else kind(*values)
+    return result
 
 
-def inputs_of(plans: Mapping[str, Plan], made: Product) -> Inputs:
+def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     """The inputs of the rule that makes a product.
 
     Raises:
         ValueError: the study does not have the product; the message names what is near it.
     """
-    plan = plans[made.study]
-    if problem := lacking(plan, made):
-        raise ValueError(f"results/{made.study}: {problem}")
-    return inputs(plan, made)
+    plan = plans[wanted.study]
+    if problem := lacking(plan, wanted):
+        raise ValueError(f"results/{wanted.study}: {problem}")
+    return inputs(plan, wanted)

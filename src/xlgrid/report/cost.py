@@ -1,4 +1,4 @@
-"""A study's cost and its methods' parameters as tables in the terminal, from `xlgrid.plan.estimate`."""
+"""Prints the cost of a study and the parameters of its methods as tables; `xlgrid.plan.estimate` computes them."""
 
 import csv
 import io
@@ -26,27 +26,27 @@ def assumptions(
     evaluation: float | None = None,
     step_ms: float = STEP_MS,
 ) -> Assumed:
-    """What the options of `xlgrid cost` say, such as `xnli=392702,2490,5010`, `wikiann:jv=100,100,100` and `xnli=60`.
+    """The assumptions in the options of `xlgrid cost`, such as `xnli=392702,2490,5010`, `wikiann:jv=100,100,100` and `xnli=60`.
 
     Raises:
-        ValueError: one cannot be read.
+        ValueError: an option cannot be read.
     """
     other = tflops if evaluation is None else evaluation
     if min(tflops, other) <= 0:
         raise ValueError(f"TFLOP/s are a positive number, got {min(tflops, other):g}")
     if step_ms < 0:
         raise ValueError(f"--step-ms is no negative number, got {step_ms:g}")
-    lengths = {name: numbers[0] for name, numbers in (_numbers("--tokens", one, 1) for one in tokens)}
-    return Assumed(dict(_numbers("--examples", one) for one in examples), lengths, tflops, other, step_ms)
+    lengths = {name: numbers[0] for name, numbers in (_numbers("--tokens", text, 1) for text in tokens)}
+    return Assumed(dict(_numbers("--examples", text) for text in examples), lengths, tflops, other, step_ms)
 
 
 def _numbers(option: str, text: str, most: int = 3) -> tuple[str, tuple[int, ...]]:
-    name, _, given = text.partition("=")
-    found = given.split(",")
-    if not name or len(found) > most or not all(each.isdecimal() and int(each) for each in found):
+    name, _, value = text.partition("=")
+    numbers = value.split(",")
+    if not name or len(numbers) > most or not all(number.isdecimal() and int(number) for number in numbers):
         form = "TASK=NUMBER" if most == 1 else "TASK=TRAIN,DEV,TEST (of text mlm=TRAIN,DEV)"
         raise ValueError(f"{option} {text}: expected {form} of positive whole numbers without separators")
-    return name, tuple(map(int, found))
+    return name, tuple(map(int, numbers))
 
 
 def show(plan: Plan, assumed: Assumed, measured: str | Path | None = None, path: str | Path | None = None) -> None:
@@ -92,13 +92,13 @@ def method_table(estimate: Estimate) -> "Table":
     """A row for each method on each encoder and kind of head: parameters, and work per token of training."""
     table = _table(["encoder", "method", "task", "trained", "stored", "all", "% trained", "MFLOP/token"], 3)
     study = estimate.study
-    found: dict[tuple[str, str, Count], list[str]] = {}
+    kinds_of: dict[tuple[str, str, Count], list[str]] = {}
     for run in estimate.plan.runs:
         kind = study.tasks[run.task].kind
-        kinds = found.setdefault((run.encoder, run.method, estimate.count(run)), [])
+        kinds = kinds_of.setdefault((run.encoder, run.method, estimate.count(run)), [])
         kinds += [] if kind in kinds else [kind]
     encoders, methods = list(study.encoders), list(study.methods)
-    rows = sorted(found.items(), key=lambda row: (encoders.index(row[0][0]), methods.index(row[0][1])))
+    rows = sorted(kinds_of.items(), key=lambda row: (encoders.index(row[0][0]), methods.index(row[0][1])))
     for (encoder, method, counted), kinds in rows:
         share = 100 * counted.trained / counted.total
         numbers = (counted.trained, counted.stored, counted.total)
@@ -125,7 +125,7 @@ def _table(columns: list[str], words: int) -> "Table":
 
 
 def notes(estimate: Estimate, speed: str) -> Iterator[str]:
-    """What the numbers rest on, in sentences.
+    """Sentences on the assumptions behind the numbers.
 
     Args:
         speed: `assumed` or `measured`.

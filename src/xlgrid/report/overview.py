@@ -59,7 +59,7 @@ class Overview(NamedTuple):
 
 
 def last_error(text: str) -> str | None:
-    """The last error that a log tells of, or None if there is none."""
+    """The last error in a log, or None if there is none."""
     lines = [line.strip() for line in text.splitlines()]
     errors = [
         line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))
@@ -70,8 +70,8 @@ def last_error(text: str) -> str | None:
 def failed_files(log: str | Path) -> set[str]:
     """The files that failed jobs should have made, from the log of a run of Snakemake."""
     text = Path(log).read_text(encoding="utf-8", errors="replace")
-    found = re.findall(r"^Error in rule [^\n]*\n(?:[ ]+[^\n]*\n)*?[ ]+output: ([^\n]*)$", text, re.MULTILINE)
-    return {name for line in found for name in line.split(", ")}
+    outputs = re.findall(r"^Error in rule [^\n]*\n(?:[ ]+[^\n]*\n)*?[ ]+output: ([^\n]*)$", text, re.MULTILINE)
+    return {name for line in outputs for name in line.split(", ")}
 
 
 def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overview:
@@ -83,8 +83,8 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     """
     root = f"results/{plan.study.name}"
     # One listing of each folder: asking for every file is slow on a network file system.
-    made = {f"{at}/{name}" for at, _, names in os.walk(root, followlinks=True) for name in names}
-    known = ledger.read(folder, made)
+    files = {f"{at}/{name}" for at, _, names in os.walk(root, followlinks=True) for name in names}
+    known = ledger.read(folder, files)
     verdicts: dict[str, Failure | None] = {}
 
     def verdict(target: str, log: str) -> Failure | None:
@@ -94,7 +94,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         said = None
         # Snakemake deletes the log of a job that it starts again.
         with suppress(FileNotFoundError):
-            said = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in made else None
+            said = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in files else None
         if job and job.state == "failed":
             first = job.message.partition("\n")[0].strip()
             said = last_error(job.message) or said or ""
@@ -107,12 +107,12 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     def failure(result: Cell | Run) -> Failure | None:
         for product in needs.rests_on(plan, result):
             target = main_file(product)
-            if target in made:
+            if target in files:
                 continue
             if target not in verdicts:
                 verdicts[target] = verdict(target, needs.log(plan, product))
-            if found := verdicts[target]:
-                return found
+            if verdicts[target]:
+                return verdicts[target]
         return None
 
     def state(target: str, running: str) -> str:
@@ -122,30 +122,30 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     trained: dict[Run, str] = {}
     for run in plan.runs:
         result = f"{run.folder}/run.json"
-        trained[run] = "done" if result in made else "failed" if failure(run) else state(result, "training")
+        trained[run] = "done" if result in files else "failed" if failure(run) else state(result, "training")
     states: dict[Cell, str] = {}
     broken: dict[Cell, Failure] = {}
     for cell in plan.cells:
-        if (path := cell.path) in made:
+        if (path := cell.path) in files:
             if problem := _damage(path, *_version(path)):
                 job_log = needs.log(plan, cell)
                 states[cell], broken[cell] = "failed", Failure(path, problem, job_log, damaged=(path,))
             else:
                 states[cell] = "done"
-        elif found := failure(cell):
-            states[cell], broken[cell] = "failed", found
+        elif cause := failure(cell):
+            states[cell], broken[cell] = "failed", cause
         else:
             states[cell] = state(path, "running")
             if states[cell] == "waiting" and trained[cell.run] in ("training", "queued"):
                 states[cell] = trained[cell.run]
     busy = {job for job in known.values() if job.state in ("queued", "running")}
-    ours = [job for job in busy if any(name.startswith(f"{root}/") and name not in made for name in job.outputs)]
-    flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in ours)
+    in_flight = [job for job in busy if any(name.startswith(f"{root}/") and name not in files for name in job.outputs)]
+    flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in in_flight)
     left = ""
     if flight:
         cells_done = _mtimes([cell.path for cell, now in states.items() if now == "done"])
         runs_done = _mtimes([f"{run.folder}/run.json" for run, now in trained.items() if now == "done"])
-        to_come = [sum(now not in ("done", "failed") for now in some.values()) for some in (states, trained)]
+        to_come = [sum(now not in ("done", "failed") for now in results.values()) for results in (states, trained)]
         left = time_left(time.time(), cells_done, to_come[0], runs_done, to_come[1])
     return Overview(plan.study.name, states, trained, broken, flight, left)
 
@@ -174,11 +174,11 @@ def _to_delete(reason: str) -> tuple[str, ...]:
 
 
 def _mtimes(paths: list[str]) -> list[float]:
-    found = []
+    times = []
     for path in paths:
         with suppress(FileNotFoundError):
-            found.append(os.stat(path).st_mtime)
-    return found
+            times.append(os.stat(path).st_mtime)
+    return times
 
 
 def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: list[float], runs_left: int) -> str:

@@ -1,6 +1,6 @@
-"""The schema of a study file: one YAML that says what a paper trained, on what, and which tables and figures it drew.
+"""The schema of a study file: a YAML file that states what a paper trained, on which data, and its tables and figures.
 
-Strict: an unknown or misspelt key is an error that names the file, the line and the nearest key that exists.
+The schema is strict: an unknown or misspelt key is an error that names the file, the line and the nearest key that exists.
 """
 
 import re
@@ -74,11 +74,12 @@ class TaskEntry(Columns):
         description="task of the study; runs begin with all weights, head too, of that task's run of the same method",
     )
     trained_on: str | None = Field(
-        None, description="task of the study, of one head with this, whose training and dev sets the runs take"
+        None, description="another task of the study with the same head; the runs train on its training and dev sets"
     )
     stride: NonNegativeInt = Field(128, description="tokens that two windows of a long context share (head `span`)")
     separators: Literal["tokenizer", "one"] = Field(
-        "tokenizer", description="between two segments: as the tokenizer has them, or one (Foroutan et al. 2023's code)"
+        "tokenizer",
+        description="separators between two segments: those of the tokenizer, or one (Foroutan et al. 2023's code)",
     )
 
     @cached_property
@@ -109,7 +110,7 @@ class TaskEntry(Columns):
     def _probes_are_generated(self) -> Self:
         if self.data and self.options.get("probe", "none") != "none":
             raise ValueError(
-                f"options: the probe {self.options['probe']} is made of generated statements only, and these come from "
+                f"options: only generated statements can have the probe {self.options['probe']}, and these come from "
                 "`data`: leave out `data`, or take data whose statements have been changed and set `probe: none`"
             )
         return self
@@ -137,7 +138,7 @@ class TaskEntry(Columns):
 
 
 class EncoderEntry(Strict):
-    """An encoder: from the Hugging Face Hub, from a folder in its ordinary layout, or a tiny one pre-trained here."""
+    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, or a tiny encoder pre-trained here."""
 
     hub: str | None = Field(None, description="owner/name")
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
@@ -146,21 +147,22 @@ class EncoderEntry(Strict):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        given = [name for name in ("hub", "path", "mini") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"an encoder has one of hub, path and mini, got {' and '.join(given) or 'none'}")
+        origins = [name for name in ("hub", "path", "mini") if getattr(self, name) is not None]
+        if len(origins) != 1:
+            raise ValueError(f"an encoder has exactly one of hub, path and mini, got {' and '.join(origins) or 'none'}")
         return self
 
 
 class ImportedAdapters(Strict):
-    """Where to read a method's runs on text, which are not trained here: adapters in the layout of AdapterHub."""
+    """Adapters in the layout of AdapterHub that are read instead of training a method's runs on text."""
 
     hub: str | None = Field(None, description="owner/name, in which {language} and {encoder} stand for the run's")
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
     path: str | None = Field(None, description="a folder, in which {language} and {encoder} stand for the run's")
     names: dict[str, str] = Field(
         {},
-        description="languages and encoders, ours: theirs, where the names differ; an encoder's may have {language} in it",
+        description="name of a language or encoder in the study: name in the repository, where they differ; {language} may "
+        "stand in the latter",
     )
 
     @model_validator(mode="after")
@@ -169,8 +171,8 @@ class ImportedAdapters(Strict):
             raise ValueError("imported adapters come from either `hub` or `path`: give exactly one")
         try:
             apart = all(
-                self.place("one", name) != self.place("another", name)
-                for name in [name for name, theirs in self.names.items() if "{language}" in theirs] or [""]
+                self.place("first", name) != self.place("second", name)
+                for name in [name for name, outside in self.names.items() if "{language}" in outside] or [""]
             )
         except (KeyError, IndexError, ValueError) as error:
             raise ValueError(
@@ -182,18 +184,20 @@ class ImportedAdapters(Strict):
 
     def place(self, language: str, encoder: str) -> str:
         """The repository or folder of a language's weights."""
-        theirs = {"language": self.names.get(language, language)}
-        theirs["encoder"] = self.names.get(encoder, encoder).format_map(theirs)
-        return str(self.hub or self.path).format_map(theirs)
+        names = {"language": self.names.get(language, language)}
+        names["encoder"] = self.names.get(encoder, encoder).format_map(names)
+        return str(self.hub or self.path).format_map(names)
 
 
 class MethodEntry(Strict):
     """A method: its base in xlgrid.methods.METHODS and what differs from the defaults."""
 
-    base: str = Field(description="absent: the entry's own name")
+    base: str = Field(description="key of xlgrid.methods.METHODS; absent: the name of the entry")
     options: dict[str, float | int | str | bool] = {}
     start: Start | None = None
-    imported: ImportedAdapters | None = Field(None, description="its runs on text are read from here, not trained")
+    imported: ImportedAdapters | None = Field(
+        None, description="adapters that are read instead of training runs on text"
+    )
 
 
 class TrainingEntry(Strict):
@@ -201,8 +205,8 @@ class TrainingEntry(Strict):
 
     when: dict[Literal["task", "encoder", "method", "base", "source"], str | list[str]] = Field(
         {},
-        description="what a run is of; `base` means every method of that base; a source may be a group, as in grids, and "
-        "each of its members is meant",
+        description="the runs that are meant: `base` means every method of that base; a source may be a group, as in grids, "
+        "which means each of its members",
     )
     set: dict[str, Any]
 
@@ -210,8 +214,8 @@ class TrainingEntry(Strict):
 class Grid(Strict):
     """A product of axes. Sources and targets name languages, pairs (en-fr), mixes (en+en-fr, sources only) or groups.
 
-    A group is one of the study's, or `mono` (every language), `en-X` and `X-en` (pairs of English with every other),
-    `family:Romance`, `script:Cyrl`.
+    A group is a group of the study, or `mono` (every language), `en-X` and `X-en` (pairs of English with every other
+    language), `family:Romance`, `script:Cyrl`.
     """
 
     task: list[Name] = Field(min_length=1)
@@ -223,8 +227,8 @@ class Grid(Strict):
     languages: list[str] = Field([], description="what the groups range over; absent: the study's languages")
     snapshots: list[PositiveInt] = Field(
         [],
-        description="steps of the targets' runs on text: cells speak each target as of each step, target@step, instead of "
-        "as of the end; the training of those runs has them among its own `snapshots`",
+        description="steps of the targets' runs on text: there is a cell target@step for each step, which evaluates with the "
+        "weights of that step instead of the last ones; the training of these runs has the steps among its `snapshots`",
     )
 
 
@@ -238,23 +242,23 @@ class Study(Strict):
     groups: dict[Name, list[str]] = Field(
         {}, description="named lists of languages or pairs, beside the built-in groups"
     )
-    text: TextSettings = Field(TextSettings(), description="what mini encoders are pre-trained on")
+    text: TextSettings = Field(TextSettings(), description="the data of mini encoders and of tasks of kind `mlm`")
     encoders: dict[Name, EncoderEntry]
     tasks: dict[Name, TaskEntry]
     methods: dict[Name, MethodEntry]
     training: list[TrainingEntry] = []
     grids: dict[Name, Grid]
     exhibits: dict[Name, AnyExhibit] = {}
-    claims: dict[Name, Claim] = Field({}, description="what the paper says; each gets a verdict from our cells")
-    published: Naming = Field(Naming(), description="for every exhibit that has `published`, whose own entries win")
+    claims: dict[Name, Claim] = Field({}, description="statements of the paper, each of which gets a verdict")
+    published: Naming = Field(Naming(), description="defaults for the `published` of every exhibit that has one")
     name: Name = ""
 
     @field_validator("methods", mode="before")
     @classmethod
-    def _bases(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        return {name: {"base": name} | entry if isinstance(entry, dict) else entry for name, entry in given.items()}
+    def _bases(cls, methods: Any) -> Any:
+        if not isinstance(methods, dict):
+            return methods
+        return {name: {"base": name} | entry if isinstance(entry, dict) else entry for name, entry in methods.items()}
 
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
@@ -283,13 +287,13 @@ class Study(Strict):
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
-        """The values that `when` of a training entry names for an axis: of groups of sources, the members.
+        """The values that `when` of a training entry names for an axis; groups of sources are replaced by their members.
 
         Raises:
-            ValueError: no such source or group.
+            ValueError: there is no such source or group.
         """
-        given = [values] if isinstance(values, str) else values
-        return [one for value in given for one in self.expand(value)] if axis == "source" else given
+        names = [values] if isinstance(values, str) else values
+        return [member for value in names for member in self.expand(value)] if axis == "source" else names
 
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a cell belongs to a group of an exhibit: see `xlgrid.study.groups.belongs`.
@@ -300,10 +304,10 @@ class Study(Strict):
         return groups.belongs(group, Source(source), Target(target), self.languages, self.groups)
 
     def exhibit(self, name: str) -> AnyExhibit:
-        """An exhibit, with the study's `published` where its own does not say.
+        """An exhibit. Its `published` has the study's entries where it has none of its own.
 
         Raises:
-            ValueError: no such exhibit.
+            ValueError: there is no such exhibit.
         """
         if name not in self.exhibits:
             raise ValueError(f"study {self.name}: {unknown('exhibit', name, self.exhibits)}")
@@ -321,7 +325,7 @@ class Study(Strict):
         return {name: entry.task.metrics for name, entry in self.tasks.items()}
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
-        """The task that a split is of, which runs or cells of a task take: its own, or the one that it is `trained_on`."""
+        """The task whose data a split of a task is, which differs where the task is `trained_on` another; and its entry."""
         other = self.tasks[name].trained_on
         name = other if other and split != "test" else name
         return name, self.tasks[name]
@@ -331,9 +335,9 @@ class Study(Strict):
         return {code: language(code) for code in self.languages}
 
     def recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
-        """The resolved recipe of one run: training entries that match are applied in order.
+        """The resolved recipe of one run: the training entries that match are applied in order.
 
-        Nothing in it depends on which other languages the study has, so that adding one leaves runs as they are.
+        A recipe does not depend on the other languages of the study, so adding a language leaves all runs as they are.
         """
         entry = self.methods[method]
         matched = {

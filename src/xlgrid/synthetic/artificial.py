@@ -374,8 +374,8 @@ def _lexicon(code: str, overlap: float, loans: float, rng: random.Random) -> tup
     inherited, replaced = {}, {}
     for concept in _CONCEPTS:
         root = family.roots[concept]
-        others, own = (affixes, root) if concept in AFFIXES else (taken, _changed(root, changes, family))
-        inherited[concept] = family.distinct(own, others, rng)
+        others, candidate = (affixes, root) if concept in AFFIXES else (taken, _changed(root, changes, family))
+        inherited[concept] = family.distinct(candidate, others, rng)
         replaced[concept] = family.distinct(family.root(concept, rng), others, rng)
     kept: set[str] = set()
     for group in (CONTENT, FUNCTION, AFFIXES):
@@ -384,7 +384,7 @@ def _lexicon(code: str, overlap: float, loans: float, rng: random.Random) -> tup
     for word in QUESTIONS:
         inherited[word] = family.distinct(_changed(family.roots[word], changes, family), taken, own_rng)
         replaced[word] = family.distinct(family.sounds.word(1, own_rng), taken, own_rng)
-        # One by one, because a share of three words says little; a larger share still keeps what a smaller one did.
+        # Each word is decided by itself, because three words cannot have an exact share. A larger share keeps the words of a smaller one.
         if own_rng.random() < overlap:
             kept.add(word)
     borrowed = set(random.Random("loans").sample(CONTENT, len(CONTENT))[: round(loans * len(CONTENT))])

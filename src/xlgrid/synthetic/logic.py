@@ -1,14 +1,18 @@
-"""Propositions, rules and theories: what a RuleTaker example says before any language says it."""
+"""Propositions, rules and theories: the language-independent content of a RuleTaker example, and its solution."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-VARIABLE = "?"  # the subject of a rule that holds for everyone
-IS_A = "is a"  # the predicate of hypernymy, whose object is a class
+# The subject of a rule that holds for everyone.
+VARIABLE = "?"
+# The predicate of hypernymy, whose object is a class.
+IS_A = "is a"
 
-_Conditions = list[tuple[int, bool]]  # of one rule instance: numbers of ground literals, and whether each is positive
-_ENDLESS = 1 << 30  # the depth of a failure that is not (yet) established
+# The conditions of a rule instance: the number of each ground literal, and whether the condition is positive.
+_Conditions = list[tuple[int, bool]]
+# The depth of a failure that is not established, or not yet.
+_ENDLESS = 1 << 30
 
 
 class Literal(NamedTuple):
@@ -40,10 +44,10 @@ class Theory(NamedTuple):
 
 
 def read_theory(fields: Mapping[str, Any]) -> Theory:
-    """The theory of `facts` and `rules` as JSON has them: lists of the fields of literals.
+    """The theory in `facts` and `rules` of a JSON object, where a literal is the list of its fields.
 
     Raises:
-        TypeError, ValueError, KeyError: they are something else.
+        TypeError, ValueError, KeyError: the object holds something else.
     """
     rules = (Rule(tuple(Literal(*c) for c in body), Literal(*head)) for body, head in fields["rules"])
     return Theory(tuple(Literal(*fact) for fact in fields["facts"]), tuple(rules))
@@ -225,16 +229,16 @@ def _value(instances: list[_Conditions], values: list[int]) -> int:
 
 def _reach(start: int, rules: list[list[_Conditions]], within: set[int]) -> dict[int, int]:
     """The literals in `within` that `start` rests on, each with the one that led to it (breadth first)."""
-    found: dict[int, int] = {}
+    cause: dict[int, int] = {}
     queue = deque([start])
     while queue:
         atom = queue.popleft()
         for conditions in rules[atom]:
             for condition, _ in conditions:
-                if condition in within and condition not in found:
-                    found[condition] = atom
+                if condition in within and condition not in cause:
+                    cause[condition] = atom
                     queue.append(condition)
-    return found
+    return cause
 
 
 def _check_stratified(loop: Collection[int], rules: list[list[_Conditions]], name: Callable[[int], str]) -> None:

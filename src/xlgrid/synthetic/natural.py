@@ -1,4 +1,4 @@
-"""Natural languages as data: a lexicon file says RuleTaker's propositions and rules in one language, without any code.
+"""Natural languages as data: a lexicon file expresses RuleTaker's propositions and rules in one language, without code.
 
 The fragment is that of Clark et al. (2020), "Transformers as soft reasoners over language": facts ("Anne is big."),
 rules ("If someone is big and they are not green then they are kind.") and questions; and statements about classes, for
@@ -277,7 +277,7 @@ def _read(path: Path) -> Any:
 
 
 def _holes(entries: dict[str, Any]) -> Iterator[str]:
-    """Everything that keeps a lexicon from saying something, for a person to mend."""
+    """Every mistake in a lexicon because of which a sentence would be missing or wrong, for a person to mend."""
     wrong = [hole for key, value in entries.items() for hole in _wrong_types(key, value, *_SHAPES.get(key, (0, True)))]
     if wrong:
         yield from wrong
@@ -320,7 +320,7 @@ def _holes(entries: dict[str, Any]) -> Iterator[str]:
 
 
 def _wrong_types(where: str, value: Any, depth: int, inflects: bool) -> Iterator[str]:
-    """Places where text stands for a mapping, a mapping for text, or neither (YAML reads a bare `no` as False)."""
+    """Places that have text instead of a mapping, a mapping instead of text, or neither (YAML reads a bare `no` as False)."""
     if isinstance(value, dict) and (depth > 0 or inflects):
         for key, below in value.items():
             if not isinstance(key, str):
@@ -350,8 +350,8 @@ def _missing_forms(entries: dict[str, Any]) -> Iterator[str]:
     )
     mentions = [(name, forms, group) for name, named in entries["variable"].items() for group, forms in named.items()]
     others = {"statement": kinds, "condition": mentions, "conclusion": mentions}
-    told = [(f"templates.{clause}", clause, texts) for clause, texts in entries["templates"].items()]
-    for place, clause, texts in [*told, ("hypernymy", "", {"hypernymy": entries["hypernymy"]})]:
+    places = [(f"templates.{clause}", clause, texts) for clause, texts in entries["templates"].items()]
+    for place, clause, texts in [*places, ("hypernymy", "", {"hypernymy": entries["hypernymy"]})]:
         subjects = entities + others.get(clause, [])
         groups = sorted({group for *_, group in subjects})
         fillers = {slot: [(slot, forms, group) for group in groups] for slot, forms in entries["words"].items()} | {

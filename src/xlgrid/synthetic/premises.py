@@ -1,13 +1,13 @@
-"""Premises, and hypotheses that follow from them, contradict them or do neither, generated (XNLI: Conneau et al. 2018).
+"""Generated premises, and hypotheses that follow from them, contradict them or do neither (XNLI: Conneau et al. 2018).
 
-Unlike RuleTaker's theories these are read under the open-world assumption: what is not said may be so or not. Facts and
-rules are of either polarity, so that "not" gives no label away. A rule has one condition and works both ways: "if
-someone is big then they are kind" and "Anne is not kind" make "Anne is not big" follow. Each signature (all of a literal
-but its subject and polarity) is concluded by at most one rule, from a signature before it; such rules agree with each
-other, and applying them one after the other finds all that follows.
+Unlike RuleTaker's theories, premises are read under the open-world assumption: a statement that does not follow may be
+true or false. Facts and rules are positive or negative, so that "not" reveals no label. A rule has one condition and
+implies its contraposition: from "if someone is big then they are kind" and "Anne is not kind" follows "Anne is not big".
+At most one rule concludes each signature (predicate and object of a literal), from an earlier signature; therefore rules
+never contradict one another, and applying them in turn derives every consequence.
 
-A hypothesis that is neutral says of one entity what is known of another, at the same depth. So the same words are asked
-about with every label, and only who is said to be what tells which.
+A neutral hypothesis states of one entity what is known of another entity, at the same depth. The same words thus occur
+with every label, and the label depends on who is stated to have which attribute.
 """
 
 import json
@@ -27,14 +27,15 @@ from xlgrid.synthetic.theories import MAX_DEPTH
 LABELS = ("entailment", "neutral", "contradiction")
 
 _Signature = tuple[str, str | None]
-_ATTEMPTS = 2000  # far more than any options need that leave room for the hypotheses at all
+# Draws after which the options are taken to allow no further premise; options that allow one need far fewer.
+_ATTEMPTS = 2000
 
 
 class Example(NamedTuple):
-    """A premise (facts and rules of either polarity), a hypothesis about it and its label.
+    """A premise (positive and negative facts and rules), a hypothesis and its label.
 
-    `depth` is the number of rules in sequence by which the hypothesis follows or is contradicted; of a neutral one,
-    that of the statement about another entity which it imitates.
+    `depth` is the number of rules that have to be applied in sequence to derive the hypothesis or its negation. The depth
+    of a neutral hypothesis is that of the statement about another entity from which it was made.
     """
 
     facts: tuple[Literal, ...]
@@ -45,12 +46,14 @@ class Example(NamedTuple):
 
 
 class Options(Strict):
-    """What premises and hypotheses are made of; a (least, most) pair is inclusive."""
+    """Size and content of generated premises and hypotheses; a (least, most) pair is inclusive."""
 
     n: PositiveInt = Field(30_000, description="examples in all three splits; every three share a premise")
-    max_depth: int = Field(0, ge=0, le=MAX_DEPTH, description="depths 0 to this are equally frequent")
+    max_depth: int = Field(0, ge=0, le=MAX_DEPTH, description="depths from 0 to this one are equally frequent")
     seed: int = 0
-    persons: int = Field(8, ge=0, le=8, description="the first so many of the concepts")
+    persons: int = Field(
+        8, ge=0, le=8, description="use this many persons, the first ones of `natural.concepts`; likewise below"
+    )
     animals: int = Field(10, ge=0, le=10)
     attributes: int = Field(16, ge=0, le=16)
     relations: int = Field(8, ge=0, le=8)
@@ -58,7 +61,7 @@ class Options(Strict):
     rules: tuple[int, int] = Field((0, 3), description="per premise, which never has fewer than max_depth")
     entities: int = Field(4, description="most per premise, at least 2, and at least 3 if there are relations")
     relational: float = Field(0.5, ge=0, le=1, description="share of premises about animals and relations")
-    negated: float = Field(0.5, ge=0, le=1, description="share of negative facts, conclusions and what is asked about")
+    negated: float = Field(0.5, ge=0, le=1, description="share of negative facts, conclusions and hypotheses")
     unmentioned: float = Field(
         0.0, ge=0, le=1, description="share of neutral hypotheses whose attribute the premise does not mention"
     )
@@ -90,10 +93,10 @@ class Options(Strict):
 
 
 def examples(n: int, options: Options) -> Iterator[Example]:
-    """The first `n` examples of an endless sequence that `options` determine, apart from their own `n`.
+    """The first `n` examples of an endless sequence, which the other `options` determine.
 
-    Examples 3 k to 3 k + 2 have one premise and each label once, in any order; no two premises have the same facts and
-    rules. Every max_depth + 1 premises have each depth once.
+    Examples 3 k to 3 k + 2 share a premise and have each label once, in random order. No two premises have the same facts
+    and rules. Each depth occurs once in every max_depth + 1 premises.
 
     Raises:
         ValueError: while iterating, if the options leave no room for further premises.
@@ -106,7 +109,7 @@ def examples(n: int, options: Options) -> Iterator[Example]:
         depth, positive = depths.pop(), rng.random() >= options.negated
         for _ in range(_ATTEMPTS):
             premise = _premise(rng, options)
-            if premise and (said := frozenset([*premise[0], *premise[1]])) not in known:
+            if premise and (statements := frozenset([*premise[0], *premise[1]])) not in known:
                 hypotheses = _hypotheses(*premise, depth, positive, rng, options)
                 if hypotheses:
                     break
@@ -116,7 +119,7 @@ def examples(n: int, options: Options) -> Iterator[Example]:
                 f"with facts {options.facts}, rules {options.rules} and up to {options.entities} entities: "
                 "allow more concepts or entities, or fewer or more facts"
             )
-        known.add(said)
+        known.add(statements)
         labelled = list(zip(LABELS, hypotheses, strict=True))
         rng.shuffle(labelled)
         for label, hypothesis in labelled[: n - i]:
@@ -126,26 +129,26 @@ def examples(n: int, options: Options) -> Iterator[Example]:
 
 
 def consequences(facts: Iterable[Literal], rules: Iterable[Rule]) -> dict[Literal, int]:
-    """What follows from facts, themselves included, each with the least number of rules in sequence that it takes.
+    """The consequences of facts, and the facts themselves -> the least number of rules in sequence that derive them.
 
     Args:
-        facts: about entities, of either polarity.
-        rules: about everyone, with one condition; read both ways, see the module's docstring.
+        facts: positive or negative literals about entities.
+        rules: rules about everyone with one condition; each implies its contraposition.
     """
     arcs: dict[Literal, list[Literal]] = {}
     for (condition,), conclusion in rules:
         arcs.setdefault(condition, []).append(conclusion)
         arcs.setdefault(_negation(conclusion), []).append(_negation(condition))
-    found = dict.fromkeys(facts, 0)
-    queue = deque(found)
+    depths = dict.fromkeys(facts, 0)
+    queue = deque(depths)
     while queue:
         literal = queue.popleft()
         for arc in arcs.get(literal._replace(subject=VARIABLE), ()):
             follows = arc._replace(subject=literal.subject)
-            if follows not in found:
-                found[follows] = found[literal] + 1
+            if follows not in depths:
+                depths[follows] = depths[literal] + 1
                 queue.append(follows)
-    return found
+    return depths
 
 
 def to_json(example: Example) -> str:
@@ -171,7 +174,7 @@ def _negation(literal: Literal) -> Literal:
 
 
 def _premise(rng: Random, options: Options) -> tuple[tuple[Literal, ...], tuple[Rule, ...]] | None:
-    """Random facts and rules with a chain of max_depth rules, or None if this draw came to nothing."""
+    """Random facts and rules with a chain of max_depth rules; None if the draw cannot be completed."""
     concepts = natural.concepts()
     relational = rng.random() < options.relational
     words = concepts.animals[: options.animals] if relational else concepts.persons[: options.persons]
@@ -182,15 +185,15 @@ def _premise(rng: Random, options: Options) -> tuple[tuple[Literal, ...], tuple[
     def some(signature: _Signature, subject: str) -> Literal:
         return Literal(signature[0], subject, signature[1], rng.random() >= options.negated)
 
-    said = [some(signature, VARIABLE) for signature in pool]
+    general = [some(signature, VARIABLE) for signature in pool]
     rules = []
     for i in range(1, min(n_rules + 1, len(pool))):
-        # The chain first; what other rules rest on may be what a rule concludes or its opposite.
-        condition = said[i - 1] if i <= options.max_depth else some(rng.choice(pool[:i]), VARIABLE)
-        rules.append(Rule((condition,), said[i]))
+        # The chain comes first. The condition of another rule may be the conclusion of a rule or its negation.
+        condition = general[i - 1] if i <= options.max_depth else some(rng.choice(pool[:i]), VARIABLE)
+        rules.append(Rule((condition,), general[i]))
     if options.max_depth and pool[0][1] == names[0]:
         return None
-    facts = [said[0]._replace(subject=names[0])] if options.max_depth else []
+    facts = [general[0]._replace(subject=names[0])] if options.max_depth else []
     for _ in range(rng.randint(*options.facts) - len(facts)):
         subjects = [fact.subject for fact in facts]
         name = min(rng.sample(names, len(names)), key=subjects.count)
@@ -222,7 +225,8 @@ def _signatures(n: int, names: list[str], relational: bool, rng: Random, options
 def _hypotheses(
     facts: tuple[Literal, ...], rules: tuple[Rule, ...], depth: int, positive: bool, rng: Random, options: Options
 ) -> tuple[Literal, ...] | None:
-    """A hypothesis of each label, in their order, on statements that are `positive` or not; None if there is none."""
+    """A hypothesis for each label, in the order of LABELS, made from statements that are `positive` or not; None if the
+    premise has none."""
     known = consequences(facts, rules)
     names = sorted({name for fact in facts for name in (fact.subject, fact.object) if name})
     pairs = [

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 VOWELS = "aeiou"
 CONSONANTS = "ptkbdgmnszlrfvSCxh"
-# What is said by who lacks a sound; h comes before x because its neighbour may be lacking, too.
+# Sound -> the sound that replaces it in a language that lacks it. h comes before x, because its neighbour may be lacking too.
 NEIGHBOUR = {"f": "p", "v": "b", "z": "s", "S": "s", "C": "t", "h": "x", "x": "k", "g": "k"}
 
 
@@ -137,19 +137,19 @@ class Phonology:
         return rng.choices(VOWELS, self._vowel_frequencies)[0]
 
     def adapt(self, word: str) -> str:
-        """Say a foreign word: with neighbours of the sounds that the family lacks, and a vowel after a consonant that
-        its syllables do not allow there."""
+        """Adapt a foreign word: sounds that the family lacks are replaced, and a vowel follows each consonant that the
+        family's syllables do not allow there."""
         word = fold(word, self._consonants)
-        said = ""
+        adapted = ""
         for i, phoneme in enumerate(word):
-            said += phoneme
+            adapted += phoneme
             before, after, next_but_one = word[max(0, i - 1) : i], word[i + 1 : i + 2], word[i + 2 : i + 3]
             if phoneme in VOWELS or _is_vowel(after):
                 continue
             begins = self._clusters and phoneme in "ptkbdg" and after in ("l", "r") and _is_vowel(next_but_one)
             if not begins and not (_is_vowel(before) and phoneme in self._codas):
-                said += self._epenthetic
-        return said
+                adapted += self._epenthetic
+        return adapted
 
 
 def _is_vowel(phoneme: str) -> bool:

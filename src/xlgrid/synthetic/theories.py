@@ -1,10 +1,10 @@
-"""RuleTaker examples of any depth from 0 to 5, generated (Clark et al. 2020, section 3; Foroutan et al. 2023, A.1).
+"""Generated RuleTaker examples of depths from 0 to 5 (Clark et al. 2020, section 3; Foroutan et al. 2023, A.1).
 
-A theory is built around a chain of rules, each resting on what the one before it concludes. Two of its entities satisfy
-all side conditions of the chain but differ in where it starts: what the chain proves of one fails for the other at the
-same depth, and the other way round after a negated step. So the same predicates are asked about with either answer,
-and nothing short of following the rules tells which. The remaining facts and rules are random, and `solve` has the last
-word: a theory that cannot supply the questions asked of it is drawn again.
+A theory is built around a chain of rules: the conclusion of each is a condition of the next. Two entities satisfy all
+other conditions of the chain, but only one satisfies the first condition. A literal that the chain proves for one entity
+therefore fails for the other at the same depth, and the reverse after a negated step. The same predicates occur with both
+answers, and only a reader who follows the rules can answer. The remaining facts and rules are random. `solve` decides
+depths and answers, and a theory that lacks the questions it should supply is drawn again.
 """
 
 import json
@@ -20,15 +20,17 @@ from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, Theory, named, read_
 
 MAX_DEPTH = 5
 
-_Signature = tuple[str, str | None]  # all of a literal but its subject and polarity
-_ATTEMPTS = 2000  # far more than any options need that leave room for the questions at all
+# Predicate and object of a literal.
+_Signature = tuple[str, str | None]
+# Draws after which the options are taken to allow no further theory; options that allow one need far fewer.
+_ATTEMPTS = 2000
 
 
 class Example(NamedTuple):
     """A theory, a question about it, and its answer.
 
-    `label` is true iff the question, which may be negative, holds under the closed-world assumption; `depth` is the
-    number of rules in sequence that settle it, see `xlgrid.synthetic.logic.Solution`.
+    `label` is true if and only if the question, which may be negative, holds under the closed-world assumption. `depth` is
+    the number of rules in sequence that decide it, see `xlgrid.synthetic.logic.Solution`.
     """
 
     theory: Theory
@@ -39,7 +41,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class TheoryOptions:
-    """What theories are made of. Words are concept ids; a (least, most) pair is inclusive. Defaults follow RuleTaker.
+    """Size and content of generated theories. Words are concept ids; a (least, most) pair is inclusive. Defaults follow RuleTaker.
 
     Raises:
         ValueError: a value is out of its range; the message names the field.
@@ -116,7 +118,7 @@ def examples(n: int, max_depth: int, seed: int, options: TheoryOptions | None = 
         n: number of examples, at least 1.
         max_depth: the greatest depth of a question, 0 to 5.
         seed: any integer.
-        options: what theories are made of; None for the defaults.
+        options: size and content of theories; None for the defaults.
 
     Raises:
         ValueError: an argument is out of range, or the options have too few concepts or rules for `max_depth`; while
@@ -190,11 +192,11 @@ def _sequence(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[E
         demands = list(islice(wanted, options.questions_per_theory))
         for _ in range(_ATTEMPTS):
             theory = _theory(max_depth, rng, options)
-            # No theory comes twice, so that a test set asks about none of those that were trained on.
-            if theory and (said := frozenset([*theory.facts, *theory.rules])) in known:
+            # No theory is drawn twice, so that no test question is about a theory of the training set.
+            if theory and (statements := frozenset([*theory.facts, *theory.rules])) in known:
                 continue
             if theory and (questions := _questions(theory, demands, rng, options)):
-                known.add(said)
+                known.add(statements)
                 break
         else:
             raise ValueError(
@@ -224,12 +226,12 @@ def _questions(
 ) -> list[Literal] | None:
     """A question for each demand, or None if the theory lacks one."""
     solution = solve(theory, named(theory))
-    found: dict[tuple[int, bool], list[Literal]] = {}
+    literals_at: dict[tuple[int, bool], list[Literal]] = {}
     for holds, settled in ((True, solution.proved), (False, solution.failed)):
         for literal, depth in settled.items():
             if literal.subject != literal.object:
-                found.setdefault((depth, holds), []).append(literal)
-    if any((depth, label == positive) not in found for depth, label, positive in demands):
+                literals_at.setdefault((depth, holds), []).append(literal)
+    if any((depth, label == positive) not in literals_at for depth, label, positive in demands):
         return None
     subjects = Counter(fact.subject for fact in theory.facts)
     objects = Counter(fact.object for fact in theory.facts)
@@ -239,13 +241,13 @@ def _questions(
         a, b = pair[0].subject, pair[1].subject
         return abs(subjects[a] - subjects[b]) + abs(objects[a] - objects[b])
 
-    # The same predicate failing for one entity and holding of another at one depth: drawn from such pairs, questions of
-    # either answer have the same words in the same numbers around them.
+    # Pairs of entities for which a predicate fails and holds at the same depth. Questions from such pairs have the same
+    # words around them, equally often, whatever the answer.
     pairs = {
         depth: [
             (failed, proved)
-            for proved in found.get((depth, True), [])
-            for failed in found.get((depth, False), [])
+            for proved in literals_at.get((depth, True), [])
+            for failed in literals_at.get((depth, False), [])
             if (proved.predicate, proved.object) == (failed.predicate, failed.object)
         ]
         for depth in {depth for depth, _, _ in demands}
@@ -257,7 +259,7 @@ def _questions(
     for depth, label, positive in demands:
         holds = label == positive
         rng.shuffle(pairs[depth])
-        unpaired = list(found[depth, holds])
+        unpaired = list(literals_at[depth, holds])
         rng.shuffle(unpaired)
         literals = [pair[holds] for pair in sorted(pairs[depth], key=unlike)] + unpaired
         if elsewhere and not holds and not depth and rng.random() < options.unmentioned:
@@ -268,7 +270,7 @@ def _questions(
 
 
 def _theory(max_depth: int, rng: Random, options: TheoryOptions) -> Theory | None:
-    """A random theory with a chain of `max_depth` rules, or None if this draw came to nothing."""
+    """A random theory with a chain of `max_depth` rules; None if the draw cannot be completed."""
     relational = rng.random() < options.relational
     negated = options.negated_rules and rng.random() < 0.5
     n_facts = rng.randint(*options.facts)
@@ -285,7 +287,7 @@ def _theory(max_depth: int, rng: Random, options: TheoryOptions) -> Theory | Non
     n_shared = rng.randint(0, min(2, safe, (n_facts - 2) // 2))
     shared, absent, spare = rest[:n_shared], rest[n_shared : n_shared + 1], rest[n_shared + 1 :]
     base = [start, decoy, *shared, *absent]
-    # The first two entities are those that the chain tells apart, by its start and nothing else that it rests on.
+    # The chain distinguishes the first two entities, by the first condition alone.
     has = {name: [*first, *shared] for name, first in zip(names[:2], ([start], [decoy]), strict=True)}
     facts = _facts(n_facts, has, names[2:], base, rest, rng)
     if facts is None:
@@ -375,12 +377,12 @@ def _facts(
 
     Of `base`, the entities in `has` get no more than they have there. None if there are not that many facts.
     """
-    own = {name: [signature for signature in rest if signature not in base] for name in has}
+    extra = {name: [signature for signature in rest if signature not in base] for name in has}
     has = has | {name: [] for name in others}
     order = rng.sample(list(has), len(has))
     for _ in range(n - sum(map(len, has.values()))):
         for name in sorted(order, key=lambda name: len(has[name])):
-            choices = own[name] if name in own else rest if rng.random() < 0.3 else base
+            choices = extra[name] if name in extra else rest if rng.random() < 0.3 else base
             free = [s for s in choices if s[1] != name and s not in has[name]]
             if free:
                 has[name].append(rng.choice(free))

@@ -1,11 +1,11 @@
-"""A small world of facts that every artificial language can tell: named entities, common words and who did what where.
+"""A small world of facts that every artificial language can express: named entities, common words, who did what where.
 
-Nothing here belongs to a language. Words are concepts written as English glosses (`"dog"`, `"big"`), named entities are
+The world is independent of any language. Words are concepts written as English glosses (`"dog"`, `"big"`), named entities are
 ids (`"per17"`, `"loc3"`, `"org99"`). Two kinds of facts exist:
 
-- *knowledge* (`knowledge()`): what stays true of the named entities. A person has one birthplace, one home, one
+- *knowledge* (`knowledge()`): lasting facts about the named entities. A person has one birthplace, one home, one
   employer and one profession, an organisation has one seat and one leader;
-- *episodes*: whatever else may happen, to named entities or to unnamed dogs and teachers.
+- *episodes*: single events, with named entities or with unnamed dogs and teachers.
 
 Entities are numbered along a road and know only their neighbours (numbers at most REACH apart), so that a range of
 numbers is a world of its own: that is what `entities` in `facts` holds out.
@@ -150,18 +150,18 @@ class Fact(NamedTuple):
 def entities() -> dict[str, Entity]:
     """All named entities by id, types in the order of TYPES, numbers ascending."""
     rng = random.Random("entities")
-    found = []
+    everyone = []
     for i in range(PER_TYPE):
         family = (f"family{i}",)
-        found.append(Entity(f"per{i}", "PER", (f"given{rng.randrange(GIVEN_NAMES)}", *family) if i % 4 else family))
+        everyone.append(Entity(f"per{i}", "PER", (f"given{rng.randrange(GIVEN_NAMES)}", *family) if i % 4 else family))
     for i in range(PER_TYPE):
         place = (f"loc{i}",)
-        found.append(Entity(f"loc{i}", "LOC", (rng.choice(ADJECTIVES[-3:]), *place) if i % 6 == 3 else place))
+        everyone.append(Entity(f"loc{i}", "LOC", (rng.choice(ADJECTIVES[-3:]), *place) if i % 6 == 3 else place))
     for i in range(PER_TYPE):
         # Name-givers carry the organisation's own number, so that whoever is held out stays out of names, too.
         name = ((f"brand{i}",), (rng.choice(INSTITUTIONS), f"loc{i}"), (rng.choice(INSTITUTIONS), f"family{i}"))
-        found.append(Entity(f"org{i}", "ORG", name[(0, 1, 1, 2, 1)[i % 5]]))
-    return {entity.id: entity for entity in found}
+        everyone.append(Entity(f"org{i}", "ORG", name[(0, 1, 1, 2, 1)[i % 5]]))
+    return {entity.id: entity for entity in everyone}
 
 
 @cache

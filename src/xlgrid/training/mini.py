@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.encoders import whole_folder, write_json
 from xlgrid.data.formats import read_text
 from xlgrid.data.vocabulary import Kind, specials, tokenizer_config, train_tokenizer
@@ -36,7 +36,7 @@ class MiniEncoder(Strict):
     steps: PositiveInt = 1500
     lr: PositiveFloat = 1e-3
     batch: PositiveInt = Field(32, description="texts per step")
-    seed: int = 0
+    seed: Seed = 0
     max_length: PositiveInt = Field(512, description="tokens; longer texts are cut")
     tlm: float = Field(0.5, ge=0, le=1, description="share of steps on pairs (Conneau and Lample 2019), if any")
     nsp: bool = Field(

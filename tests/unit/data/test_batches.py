@@ -34,10 +34,10 @@ def write(
     about = {"task": "t", "labels": ["a", "b", "c"], "head": head, "pad_id": 0, "max_length": 32}
     if head == "mlm":
         about |= {"mask_id": 4, "special_ids": [0, 2, 4], "vocabulary": 50}
-    elif head == "sequence":
-        columns["label"] = pa.array([row[0] % 2 for row in ids], pa.int64())
-    else:
+    elif head == "token":
         columns["labels"] = pa.array([[-100, *[t % 3 for t in row[1:]]] for row in ids], pa.list_(pa.int64()))
+    else:
+        columns["label"] = pa.array([row[0] % 2 for row in ids], pa.int64())
     if depths is not None:
         columns["depth"] = pa.array(depths, pa.int32())
     table = pa.table(columns).replace_schema_metadata({"xlgrid": json.dumps(about)})
@@ -192,41 +192,6 @@ def test_parts_of_a_mix_share_batches_unless_the_recipe_says_no(tmp_path: Path, 
 def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="exactly one"):
         Phase.model_validate(phase)
-
-
-def test_collate_pads_and_marks_segments(tmp_path: Path) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7, 7]]))
-    made = {name: tensor.tolist() for name, tensor in collate(tokens, np.arange(2), True).items()}
-    assert made == {
-        "input_ids": [[5, 5, 0, 0], [7, 7, 7, 7]],
-        "attention_mask": [[1, 1, 0, 0], [1, 1, 1, 1]],
-        "token_type_ids": [[0, 1, 0, 0], [0, 0, 1, 1]],
-        "labels": [1, 1],
-    }
-
-
-def test_collate_ignores_the_labels_of_padding(tmp_path: Path) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7]], "token"))
-    made = collate(tokens, np.array([1, 0]))
-    assert made["labels"].tolist() == [[-100, 1, 1], [-100, 2, -100]]
-    assert "token_type_ids" not in made
-
-
-def test_text_is_masked_anew_at_each_draw_and_the_same_for_a_seed(tmp_path: Path) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", [[2, *range(5, 45), 2]] * 300, "mlm"))
-    drawn = []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        drawn.append(collate(tokens, np.arange(300)))
-    assert torch.equal(drawn[0]["input_ids"], drawn[1]["input_ids"])
-    assert not torch.equal(drawn[0]["input_ids"], drawn[2]["input_ids"])
-    ids, labels = drawn[0]["input_ids"], drawn[0]["labels"]
-    plain, due = torch.tensor([2, *range(5, 45), 2]).expand(300, -1), labels != -100
-    assert torch.equal(labels[due], plain[due]) and torch.equal(ids[~due], plain[~due])
-    assert not due[:, [0, -1]].any(), "special tokens are to be predicted"
-    shares = (due[:, 1:-1], (ids == 4)[due], (ids == plain)[due])
-    for share, expected in zip(shares, (0.15, 0.8, 0.1 + 0.1 / 50), strict=True):
-        assert abs(share.float().mean() - expected) < 0.03, expected
 
 
 def test_a_mix_of_texts_has_all_of_each(tmp_path: Path) -> None:

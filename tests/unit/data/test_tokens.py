@@ -16,6 +16,7 @@ from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.data.tokenize_text import tokenize_text
+from xlgrid.heads import HEADS
 from xlgrid.training.mini import MiniEncoder, make_mini
 
 TINY = {"vocab": 400, "hidden": 8, "layers": 1, "heads": 1, "intermediate": 8, "steps": 1, "batch": 2}
@@ -89,9 +90,29 @@ def test_the_first_piece_of_each_word_has_its_label(world):
         assert row["labels"][0] == row["labels"][-1] == -100
 
 
-def test_words_beyond_the_length_are_counted(world):
-    _, meta = tokens(world, "wikiann", 6)
-    assert meta["truncated"] > 0 and meta["lost_words"] > 0
+def test_a_long_sentence_becomes_windows_with_each_word_once(world, capsys):
+    found, meta = tokens(world, "wikiann", 8)
+    data = read_table(world / "wikiann" / "train.parquet").to_pylist()
+    whole, _ = tokens(world, "wikiann")
+    long = sum(len(ids) > 8 for ids in whole["input_ids"].to_pylist())
+    assert meta["truncated"] == long > 0 and meta["lost_words"] == 0 and len(found) > len(data)
+    assert f"{long} of {len(data)} examples were split into windows of 8 tokens" in capsys.readouterr().err
+    words = [[] for _ in data]
+    for row in found.to_pylist():
+        assert len(row["input_ids"]) == len(row["labels"]) == row["context_length"] <= 8
+        words[row["example"]] += [label for label in row["labels"] if label != -100]
+    assert words == [row["ner_tags"] for row in data]
+
+
+def test_a_file_without_windows_has_no_column_for_them(world):
+    assert tokens(world, "wikiann")[0].column_names == ["input_ids", "context_length", "labels"]
+
+
+def test_words_without_a_token_are_reported(world, tmp_path, capsys):
+    pq.write_table(pa.table({"tokens": [["Bob", "", "runs"]], "ner_tags": [[1, 0, 0]]}), tmp_path / "d.parquet")
+    tokenize(tmp_path / "d.parquet", world / "encoder", "wikiann", 64, tmp_path / "t.arrow")
+    assert HEADS["token"].counts(batches.read(tmp_path / "t.arrow", "qa1")) == {"words": 2}
+    assert "d.parquet: 1 words have no token, and are not scored" in capsys.readouterr().err
 
 
 def test_an_empty_second_segment_has_no_tokens(world):

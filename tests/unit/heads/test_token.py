@@ -2,11 +2,15 @@
 
 import warnings
 from itertools import groupby
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_batches import collate, write
 
+from xlgrid.data import batches
 from xlgrid.heads import HEADS, metrics
 from xlgrid.heads.token import Span, accuracy_outcome, span_outcome, spans, windows
 
@@ -73,3 +77,10 @@ def test_a_sentence_that_fits_is_one_window_of_all_its_tokens() -> None:
 def test_no_room_for_a_word_is_an_error() -> None:
     with pytest.raises(ValueError, match="max_length 2 leaves no room for a word"):
         windows([None, 0, 1, None], 2)
+
+
+def test_padding_has_no_labels(tmp_path: Path) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7]], "token"))
+    made = collate(tokens, np.array([1, 0]))
+    assert made["labels"].tolist() == [[-100, 1, 1], [-100, 2, -100]]
+    assert "token_type_ids" not in made

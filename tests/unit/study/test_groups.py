@@ -1,14 +1,70 @@
-"""Groups are the members and targets that their names say."""
+"""Groups stand for their members, and say which targets belong to them."""
 
-from pathlib import Path
+import pytest
 
-from study_fixture import TEXT, write
+from xlgrid.languages.sources import Source, Target
+from xlgrid.study.groups import belongs, expand
 
-from xlgrid.plan.load import load_study
+CODES = ["en", "fr", "de", "ru"]
+GROUPS = {"romance": ["fr"], "pairs": ["en-fr", "fr-en"]}
 
 
-def test_groups_by_family_and_script(tmp_path: Path) -> None:
-    study = load_study(write(tmp_path, TEXT))
-    assert study.expand("family:Romance", study.grids["main"]) == ("fr",)
-    assert study.expand("script:Latn", study.grids["main"]) == ("en", "fr")
-    assert study.belongs("family:Romance", "en", "fr") and not study.belongs("family:Romance", "en", "en-fr")
+@pytest.mark.parametrize(
+    ("value", "members"),
+    [
+        ("mono", ["en", "fr", "de", "ru"]),
+        ("en-X", ["en-fr", "en-de", "en-ru"]),
+        ("X-en", ["fr-en", "de-en", "ru-en"]),
+        ("family:Romance", ["fr"]),
+        ("script:Latn", ["en", "fr", "de"]),
+        ("pairs", ["en-fr", "fr-en"]),
+        ("en+en-fr", ["en+en-fr"]),
+        ("fr", ["fr"]),
+    ],
+)
+def test_a_group_stands_for_its_members_and_anything_else_for_itself(value: str, members: list[str]) -> None:
+    assert list(expand(value, CODES, GROUPS)) == members
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("romnce", "did you mean 'romance'"),
+        ("it", "unknown language or group 'it'"),
+        ("en-it", "unknown language or group 'it'"),
+        ("en@fr", "unknown language or group 'en@fr'"),
+        ("en-fr-de", "neither a language nor a pair"),
+        ("family:Romanc", "did you mean 'Romance'"),
+    ],
+)
+def test_a_group_that_does_not_exist_is_refused(value: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        expand(value, CODES, GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("group", "targets"),
+    [
+        ("all", "en fr de ru en-fr fr-en"),
+        ("in-language", "en en-fr"),
+        ("zero-shot", "fr de ru fr-en"),
+        ("new-language", "de ru"),
+        ("mono", "en fr de ru"),
+        ("zero-shot:mono", "fr de ru"),
+        ("zero-shot:pairs", "fr-en"),
+        ("family:Romance", "fr"),
+        ("script:Cyrl", "ru"),
+        ("same-script", "fr de fr-en"),
+        ("other-script", "ru"),
+        ("en-X", "en-fr"),
+        ("X-en", "fr-en"),
+    ],
+)
+def test_the_targets_that_belong_to_a_group_of_a_run_on_english_and_a_pair(group: str, targets: str) -> None:
+    every = map(Target, ["en", "fr", "de", "ru", "en-fr", "fr-en"])
+    assert [target for target in every if belongs(group, Source("en+en-fr"), target, CODES, GROUPS)] == targets.split()
+
+
+def test_an_unknown_group_names_those_that_exist() -> None:
+    with pytest.raises(ValueError, match="unknown group 'zero-shto', did you mean 'zero-shot'"):
+        belongs("zero-shto", Source("en"), Target("fr"), CODES, GROUPS)

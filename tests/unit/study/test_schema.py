@@ -13,7 +13,7 @@ from xlgrid.study.schema import ImportedAdapters, TaskEntry
 def test_a_probe_of_data_that_are_not_generated_is_refused() -> None:
     data = {"local": "lot/{language}/{split}.jsonl"}
     TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "none"}})
-    with pytest.raises(ValidationError, match="the probe context-only is made of generated statements only"):
+    with pytest.raises(ValidationError, match="only generated statements can have the probe context-only"):
         TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "context-only"}})
 
 

@@ -1,0 +1,155 @@
+"""The contract of every head: from columns of data to a score. Everything else is derived from the registries."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import surprisal
+import torch
+
+from xlgrid.data import batches
+from xlgrid.data.generated import make_data, make_meanings
+from xlgrid.data.text import TextSettings, make_text
+from xlgrid.data.tokenize import tokenize
+from xlgrid.data.tokenize_text import tokenize_text
+from xlgrid.heads import HEADS
+from xlgrid.heads.encoding import IGNORED
+from xlgrid.heads.metrics import METRICS
+from xlgrid.heads.tokens import Tokens
+from xlgrid.methods import Method
+from xlgrid.models import prediction
+from xlgrid.models.load import has_segments, load_model, shapes
+from xlgrid.tasks import TASKS
+from xlgrid.training.mini import MiniEncoder, make_mini
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LANGUAGES = ("en", "qa1")
+TINY = {"vocab": 400, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 1, "batch": 2}
+# All tasks that can be generated, and text.
+GENERATED = {kind: task for kind, task in TASKS.items() if task.generator}
+KINDS = [*GENERATED, *(name for name, head in HEADS.items() if head.is_text)]
+
+
+@pytest.fixture(scope="module", params=["bert", "xlmr"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an encoder and the tokens of every task, and of text."""
+    folder = tmp_path_factory.mktemp("heads")
+    texts = {code: folder / f"{code}.parquet" for code in LANGUAGES}
+    for code, path in texts.items():
+        make_text(code, path, TextSettings(sentences=100))
+    make_mini(MiniEncoder(kind=request.param, languages=LANGUAGES, **TINY), texts, folder / "encoder", print)
+    for kind, task in GENERATED.items():
+        code = next(code for code in LANGUAGES if task.speaks(code))
+        make_meanings(kind, {"n": 40}, folder / "meanings.parquet")
+        make_data(kind, {"n": 40}, code, folder / "meanings.parquet", folder / kind)
+        tokenize(folder / kind / "train.parquet", folder / "encoder", kind, 512, folder / f"{kind}.arrow")
+    tokenize_text([texts["en"]], folder / "encoder", folder / "mlm.arrow", folder / "dev.arrow")
+    return folder
+
+
+@pytest.fixture(params=KINDS)
+def tokens(request: pytest.FixtureRequest, world: Path) -> Tokens:
+    return batches.read(world / f"{request.param}.arrow", "en")
+
+
+@pytest.fixture
+def model(world: Path, tokens: Tokens) -> Iterator[Any]:
+    torch.manual_seed(1)
+    yield load_model(world / "encoder", HEADS[tokens.head], len(tokens.label_names), 0.0)
+
+
+def test_every_head_has_a_task() -> None:
+    """Which the tests below need."""
+    assert {task.head.name for task in TASKS.values()} == {*HEADS}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_head_has_its_name_and_known_metrics(name: str) -> None:
+    assert HEADS[name].name == name
+    for labels in ((), ("a", "b"), ("O", "B-X", "I-X")):
+        measured = HEADS[name].metrics(labels)
+        assert measured and all(METRICS[metric.name] is metric for metric in measured)
+
+
+def test_a_batch_has_a_finite_loss_that_is_the_mean_over_its_terms(model: Any, tokens: Tokens) -> None:
+    head, rows = HEADS[tokens.head], np.arange(8)
+    torch.manual_seed(1)
+    batch = head.collate(tokens, rows, has_segments(model))
+    with torch.no_grad():
+        loss, (logits, labels) = head.loss(model.eval(), batch), head.scores(model, batch)
+    assert math.isfinite(loss) and loss > 0
+    assert head.terms(batch) == (labels != IGNORED).sum() > 0
+    expected = torch.nn.functional.cross_entropy(logits, labels, ignore_index=IGNORED)
+    torch.testing.assert_close(loss / head.terms(batch), expected)
+
+
+def test_a_batch_pads_and_says_what_is_padding(tokens: Tokens) -> None:
+    head, rows = HEADS[tokens.head], np.array([3, 0])
+    batch = head.collate(tokens, rows, True)
+    inputs = tokens.inputs(rows)
+    real = batch["attention_mask"].reshape(len(inputs), -1)
+    assert real.sum(1).tolist() == tokens.sizes[inputs].tolist()
+    assert not real.diff(dim=1).gt(0).any(), "padding is at the end"
+    assert (batch["input_ids"].reshape(real.shape)[real == 0] == tokens.pad_id).all()
+    second = batch["token_type_ids"].reshape(real.shape)
+    assert second.sum(1).tolist() == (tokens.sizes - tokens.contexts)[inputs].tolist()
+
+
+def test_predictions_become_an_outcome_of_each_example_and_a_score(model: Any, tokens: Tokens) -> None:
+    outcomes = prediction.outcomes_on(model, Method(), tokens, 2000)
+    assert len(outcomes) == tokens.examples
+    for metric in HEADS[tokens.head].metrics(tokens.label_names):
+        assert math.isfinite(metric.score(outcomes))
+        assert len(metric.influences(outcomes)) == len(outcomes)
+    # The masks of text, and nothing else, depend on the size of the batches.
+    budget = 2000 if HEADS[tokens.head].is_text else 300
+    assert prediction.outcomes_on(model, Method(), tokens, budget) == outcomes
+
+
+def test_training_on_a_batch_lowers_its_loss(model: Any, tokens: Tokens) -> None:
+    head, rows = HEADS[tokens.head], np.arange(4)
+    torch.manual_seed(1)
+    batch = head.collate(tokens, rows, has_segments(model))
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(10):
+        optimiser.zero_grad()
+        loss = head.loss(model, batch) / head.terms(batch)
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+    assert losses[-1] < losses[0]
+
+
+def test_a_model_without_numbers_has_the_shapes_of_the_loaded_one(model: Any, tokens: Tokens) -> None:
+    head = HEADS[tokens.head]
+    for name, value in head.settings(len(tokens.label_names)).items():
+        setattr(model.config, name, value)
+    expected = {name: parameter.shape for name, parameter in model.named_parameters()}
+    assert {name: p.shape for name, p in shapes(model.config, head).named_parameters()} == expected
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_segments_are_in_the_languages_of_their_columns(name: str) -> None:
+    """The segment of the column that a pair takes from its second language is in that language."""
+    head = HEADS[name]
+    for task in TASKS.values():
+        if task.head is head and (second := head.second(task)):
+            languages = dict(zip(task.inputs, head.segment_languages(("en", "fr")), strict=True))
+            assert languages.pop(second) == "fr" and list(languages.values()) == ["en"]
+    assert head.segment_languages(("en",)) == ("en", "en")
+
+
+def test_another_head_is_one_entry(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    surprisal.register(monkeypatch)
+    tokens = replace(batches.read(world / "ruletaker.arrow", "en"), head="surprisal")
+    torch.manual_seed(1)
+    model = load_model(world / "encoder", HEADS["surprisal"], len(tokens.label_names), 0.0)
+    outcomes = prediction.outcomes_on(model, Method(), tokens, 2000)
+    # A new classifier is nearly undecided between its two labels.
+    assert METRICS["surprisal"].score(outcomes) == pytest.approx(math.log(2), abs=0.2)

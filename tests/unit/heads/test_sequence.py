@@ -1,0 +1,42 @@
+"""The head `sequence`: batches of one or two segments, and the labels of data."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from test_batches import collate, write
+
+from xlgrid.data import batches
+from xlgrid.heads import HEADS
+from xlgrid.tasks import TASKS
+
+HEAD = HEADS["sequence"]
+
+
+def test_collate_pads_and_marks_segments(tmp_path: Path) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7, 7]]))
+    made = {name: tensor.tolist() for name, tensor in collate(tokens, np.arange(2), True).items()}
+    assert made == {
+        "input_ids": [[5, 5, 0, 0], [7, 7, 7, 7]],
+        "attention_mask": [[1, 1, 0, 0], [1, 1, 1, 1]],
+        "token_type_ids": [[0, 1, 0, 0], [0, 0, 1, 1]],
+        "labels": [1, 1],
+    }
+
+
+def test_only_data_of_two_segments_have_pairs() -> None:
+    assert HEAD.second(TASKS["xnli"]) == "hypothesis"
+    assert HEAD.second(TASKS["wikiann"]) is None
+
+
+def test_a_label_that_does_not_exist_is_named_with_its_row() -> None:
+    table = pa.table({"premise": ["a", "b"], "hypothesis": ["c", "d"], "label": ["neutral", "perhaps"]})
+    with pytest.raises(
+        ValueError, match=r"here, row 1, column 'label': there is no label 'perhaps' \(there are: entail"
+    ):
+        HEAD.check(table, TASKS["xnli"], "here")
+
+
+def test_the_model_has_an_output_for_each_label() -> None:
+    assert HEAD.settings(3) == {"num_labels": 3}

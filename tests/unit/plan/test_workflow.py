@@ -1,0 +1,126 @@
+"""What the rules ask: which studies a command line names, which rule makes a file, and what it reads."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from plan_fixture import begun, small
+
+from xlgrid.plan import workflow
+from xlgrid.plan.load import Plan
+from xlgrid.plan.products import Data, Text, Tokens
+from xlgrid.results.identity import Cell, Contrast, Run
+
+CONFIG = {"study": "one", "hub_lock": "hub.lock.yaml"}
+STUDY = """\
+title: Tiny
+languages: [qa1, qb1]
+encoders: {tiny: {mini: {kind: bert, languages: [qa1]}}}
+tasks: {ner: {kind: wikiann}}
+methods: {full-ft: {}}
+grids:
+  main: {task: [ner], encoder: [tiny], method: [full-ft], source: [qa1], target: [mono], seed: [1]}
+"""
+CELL = "cells/ner/tiny/full-ft/qa1/qb1/seed1.json"
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    for name in ("one", "two"):
+        Path(f"studies/{name}.yaml").write_text(STUDY)
+    Path("studies/broken.yaml").write_text("[")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("command", "studies"),
+    [
+        ("", ["one"]),
+        ("--cores all", ["one"]),
+        ("--cores all results/two/report.html", ["two"]),
+        ("-c all -q all results/two/report.html", ["two"]),
+        ("all results/two/report.html", ["two", "one"]),
+        ("results/two/report.html results/one/summary.csv", ["two", "one"]),
+        ("--report results/two/report.html", ["one"]),
+        ("--report=results/two/x.zip", ["one"]),
+        ("results/two/report.html --config study=one", ["two", "one"]),
+        ("results/two/report.html --forcerun results/one/summary.csv", ["two", "one"]),
+        ("--target-jobs evaluate:study=two,task=ner,seed=1", ["two"]),
+        ("--target-jobs data:task=ner,study=two train:study=one,task=ner", ["two", "one"]),
+        ("--target-jobs all:", ["one"]),
+        ("--target-jobs text:study=two,language=en --wait-for-files results/two/logs/x.log /tmp/y", ["two"]),
+    ],
+)
+def test_a_command_loads_the_studies_that_it_names(command: str, studies: list[str]) -> None:
+    assert list(workflow.load_plans(CONFIG, command.split())) == studies
+
+
+def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
+    files = [f"{project}/results/two/report.html", "./results/two/summary.csv", "results/x/../two/a", "../results/b/c"]
+    assert workflow.targets(files) == ["results/two/report.html", "results/two/summary.csv", "results/two/a"]
+
+
+@pytest.mark.parametrize(
+    ("config", "command", "said"),
+    [
+        ({"stduy": "one"}, "", "unknown setting 'stduy', did you mean 'study'"),
+        ({}, "results/tow/report.html", "unknown study 'tow', did you mean 'two'"),
+        ({}, "results/broken/report.html", "broken.yaml: "),
+        ({}, f"results/two/{CELL.replace('full-ft', 'ful-ft')}", "did you mean 'full-ft'"),
+    ],
+)
+def test_a_mistake_is_told_when_the_rules_are_read(config: dict[str, str], command: str, said: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(said)):
+        workflow.load_plans(CONFIG | config, command.split())
+
+
+def test_a_workflow_of_someone_else_may_have_more_settings_and_files() -> None:
+    plans = workflow.load_plans(CONFIG | {"samples": "x"}, ["results/qc/report.html"], is_module=True)
+    assert list(plans) == ["one"]
+
+
+def test_a_constraint_matches_a_study_where_one_of_its_own_names_follows() -> None:
+    plans = {"small": Plan(small()), "begun": Plan(begun())}
+    constraint = workflow.studies_with(plans, "data", workflow.generated_tasks)
+    pattern = re.compile(rf"results/(?P<study>{constraint})/data/(?P<task>[^/]+)/meanings\.parquet")
+    assert pattern.fullmatch("results/small/data/ner/meanings.parquet")
+    assert pattern.fullmatch("results/begun/data/copa/meanings.parquet")
+    assert not pattern.fullmatch("results/small/data/copa/meanings.parquet")
+    assert not pattern.fullmatch("results/begun/data/cop/meanings.parquet")
+    assert not pattern.fullmatch("results/begun/data/mlm/meanings.parquet")
+
+
+def test_a_name_that_begins_another_is_not_taken_for_it() -> None:
+    plans = {"small": Plan(small())}
+    constraint = workflow.studies_with(plans, "exhibits", lambda plan: ["ner", "a.b"])
+    pattern = re.compile(rf"results/(?P<study>{constraint})/exhibits/(?P<exhibit>[^/]+)\.csv")
+    matched = ["ner", "ner-published", "a.b"]
+    assert all(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in matched)
+    assert not any(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in ("ner-full", "nere", "a"))
+
+
+def test_no_value_is_matched_by_no_text() -> None:
+    assert not re.fullmatch(workflow.either([]), "")
+    assert re.fullmatch(workflow.either(["a+b", "a"]), "a+b")
+
+
+def test_the_wildcards_of_a_rule_are_the_fields_of_what_it_makes() -> None:
+    axes = {"study": "s", "task": "t", "encoder": "e", "method": "m", "source": "en@fr", "target": "fr@10", "seed": "7"}
+    wildcards = SimpleNamespace(**axes, other="de", language="en", split="dev")
+    assert workflow.product(Run, wildcards) == Run("s", "t", "e", "m", "en@fr", 7)
+    assert workflow.product(Cell, wildcards) == Cell("s", "t", "e", "m", "en@fr", "fr@10", 7)
+    assert workflow.product(Contrast, wildcards) == Contrast("s", "t", "e", "m", "en@fr", "fr@10", "de", 7)
+    assert workflow.product(Tokens, wildcards, split="train") == Tokens("s", "t", "e", "en", "train")
+    assert workflow.product(Data, wildcards) == Data("s", "t", "en", "dev")
+
+
+def test_inputs_of_what_does_not_exist_are_refused_with_what_is_near() -> None:
+    plans = {"small": Plan(small())}
+    assert workflow.inputs_of(plans, Text("small", "fr")) == {"files": []}
+    with pytest.raises(ValueError, match=r"results/small: unknown language 'it'"):
+        workflow.inputs_of(plans, Text("small", "it"))
+    with pytest.raises(ValueError, match=r"results/small: unknown method 'bitfut', did you mean 'bitfit'"):
+        workflow.inputs_of(plans, Cell("small", "ner", "mini", "bitfut", "en", "fr", 1))

@@ -1,0 +1,35 @@
+"""Commands say in one line what a person can act on, and import only what they need."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from xlgrid.cli import app
+
+STUDY_COMMANDS = ("status", "cost", "partial", "claims")
+
+
+@pytest.mark.parametrize("command", [*STUDY_COMMANDS, "exhibit"])
+def test_a_study_that_does_not_exist_is_told_in_a_line(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "demmo", *(["x"] if command == "exhibit" else [])])
+    assert result.exit_code == 1
+    assert result.output.startswith(
+        "error: no study file studies/demmo.yaml: unknown study 'demmo', did you mean 'demo'"
+    )
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("command", STUDY_COMMANDS)
+def test_the_help_of_a_study_s_command_says_how_to_name_it(command: str) -> None:
+    output = CliRunner().invoke(app, [command, "--help"]).output
+    assert "STUDY" in output and "name" in output
+
+
+def test_the_commands_load_no_heavy_library_before_one_is_chosen() -> None:
+    """A grid is thousands of short processes."""
+    heavy = "torch", "transformers", "pandas", "matplotlib", "pyarrow", "pydantic"
+    code = f"import sys, xlgrid.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

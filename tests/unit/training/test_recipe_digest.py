@@ -1,0 +1,50 @@
+"""The identity of a recipe leaves out what cannot change a result."""
+
+import pytest
+from pydantic import ValidationError
+
+from xlgrid.training.mini import MiniEncoder
+from xlgrid.training.recipe import Recipe, Start
+
+AXES = {
+    "study": "s",
+    "task": "t",
+    "kind": "lot",
+    "encoder": "e",
+    "method": "m",
+    "base": "bitfit",
+    "source": "en",
+    "seed": 1,
+}
+
+
+def recipe(**training: object) -> Recipe:
+    return Recipe.model_validate({**AXES, "training": training})
+
+
+@pytest.mark.parametrize("pace", [{"checkpoint_seconds": 5}, {"micro_batch_tokens": 64}])
+def test_settings_that_change_no_result_are_no_part_of_the_digest(pace: dict[str, object]) -> None:
+    assert recipe(lr=1e-3, **pace).digest() == recipe(lr=1e-3).digest()
+    assert recipe(lr=1e-3, **pace).identity() == recipe(lr=1e-3).identity()
+
+
+@pytest.mark.parametrize("other", [{"lr": 2e-3}, {"batch_tokens": 64}, {"keep": "last"}, {"mix_seed": 1}])
+def test_every_other_setting_is(other: dict[str, object]) -> None:
+    assert recipe(**({"lr": 1e-3} | other)).digest() != recipe(lr=1e-3).digest()
+    assert recipe(**({"lr": 1e-3} | other)).identity() != recipe(lr=1e-3).identity()
+
+
+def test_a_recipe_comes_back_from_both_parts() -> None:
+    whole = recipe(lr=1e-3, checkpoint_seconds=5, micro_batch_tokens=64)
+    assert Recipe.parse(whole.identity(), whole.pace()) == whole
+    assert Recipe.parse(recipe().identity()) == recipe()
+
+
+def test_a_seed_is_one_that_all_libraries_take() -> None:
+    for settings, fields in (
+        (Start, {"task": "mlm", "method": "m"}),
+        (MiniEncoder, {"languages": ["en"]}),
+    ):
+        assert settings.model_validate({**fields, "seed": 2**32 - 1})
+        with pytest.raises(ValidationError, match="less than 4294967296"):
+            settings.model_validate({**fields, "seed": 10**22})
