@@ -304,6 +304,38 @@ def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="f
 
 
 @app.command()
+def report(study: StudyName, notebook: Annotated[Path, typer.Argument(help="the notebook without outputs")]) -> None:
+    """Make summary.csv and report.ipynb of a study from whatever results exist."""
+    from nbclient.exceptions import CellExecutionError
+
+    from xlgrid.base.files import write_text
+    from xlgrid.report import page
+    from xlgrid.report.notebook import execute
+
+    with _plainly():
+        loaded = page.load(study)
+        try:
+            execute(loaded.name, notebook, loaded.folder / "report.ipynb")
+        except CellExecutionError as error:
+            raise ValueError(f"a cell of {loaded.folder / 'report.ipynb'} failed: {error}") from None
+        write_text(loaded.folder / "summary.csv", page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
+
+
+@app.command("report-html")
+def report_html(study: StudyName) -> None:
+    """Make report.html of a study from its report.ipynb."""
+    import nbformat
+
+    from xlgrid.base.files import write_text
+    from xlgrid.plan.load import load_study
+    from xlgrid.report.notebook import to_html
+
+    with _plainly():
+        folder = Path(f"results/{load_study(study).name}")
+        write_text(folder / "report.html", to_html(nbformat.read(folder / "report.ipynb", as_version=4)))
+
+
+@app.command()
 def status(
     study: StudyName,
     ledger: Ledger = None,
