@@ -32,15 +32,15 @@ rule report_notebook:
         summary="results/{study}/summary.csv",
     log:
         notebook="results/{study}/report.ipynb",
+        errors="results/{study}/logs/report_notebook.log",
     conda:
         "../envs/xlgrid.yaml"
     params:
-        # Not for the notebook, but so that a change of them makes the page again.
+        # Snakemake makes the page again when these change; the command reads the study.
         texts=lambda w: [study(w).title, study(w).description],
-        study_file="studies/{study}.yaml",
-        results=subpath(output.summary, parent=True),
-    notebook:
-        "../notebooks/report.ipynb"
+        notebook=workflow.source_path("../notebooks/report.ipynb"),
+    shell:
+        "xlgrid report {wildcards.study:q} {params.notebook:q} 2> {log.errors:q}"
 
 
 rule report_html:
@@ -52,14 +52,8 @@ rule report_html:
         "results/{study}/logs/report.log",
     conda:
         "../envs/xlgrid.yaml"
-    params:
-        notebook=subpath(input.summary, parent=True),
     shell:
-        r"""
-        jupyter-nbconvert {params.notebook:q}/report.ipynb --to html --no-input \
-            --template template --TemplateExporter.extra_template_basedirs=notebooks \
-            --output report.html 2>{log:q}
-        """
+        "xlgrid report-html {wildcards.study:q} 2> {log:q}"
 
 
 localrules:

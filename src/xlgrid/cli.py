@@ -211,10 +211,10 @@ def export_adapter(
     safetensors: Annotated[bool, typer.Option("--safetensors", help="instead of pytorch_adapter.bin")] = False,
 ) -> None:
     """Write the language or task adapters that a run has trained to a folder, as the `adapters` library saves them."""
-    from xlgrid.training.adapterhub import export
+    from xlgrid.training.adapters import export_adapter
 
     with _plainly():
-        export(run, encoder, output, safetensors)
+        export_adapter(run, encoder, output, safetensors)
         print(f"{output}: written, for `model.load_adapter` of the adapters library")
 
 
@@ -228,7 +228,7 @@ def import_adapter(
     lock: Annotated[Path | None, typer.Option(help="the lock file, for weights from the Hub")] = None,
 ) -> None:
     """Take over an adapter in the layout of AdapterHub as a run on text."""
-    from xlgrid.training.imported import import_adapter
+    from xlgrid.training.adapters import import_adapter
     from xlgrid.training.recipe import Recipe
 
     with _plainly():
@@ -301,6 +301,38 @@ def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="f
     with _plainly():
         plan = load_plan(study)
         render(plan.study, plan.cells, output or f"results/{plan.study.name}")
+
+
+@app.command()
+def report(study: StudyName, notebook: Annotated[Path, typer.Argument(help="the notebook without outputs")]) -> None:
+    """Make summary.csv and report.ipynb of a study from whatever results exist."""
+    from nbclient.exceptions import CellExecutionError
+
+    from xlgrid.base.files import write_text
+    from xlgrid.report import page
+    from xlgrid.report.notebook import execute
+
+    with _plainly():
+        loaded = page.load(study)
+        try:
+            execute(loaded.name, notebook, loaded.folder / "report.ipynb")
+        except CellExecutionError as error:
+            raise ValueError(f"a cell of {loaded.folder / 'report.ipynb'} failed: {error}") from None
+        write_text(loaded.folder / "summary.csv", page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
+
+
+@app.command("report-html")
+def report_html(study: StudyName) -> None:
+    """Make report.html of a study from its report.ipynb."""
+    import nbformat
+
+    from xlgrid.base.files import write_text
+    from xlgrid.plan.load import load_study
+    from xlgrid.report.notebook import to_html
+
+    with _plainly():
+        folder = Path(f"results/{load_study(study).name}")
+        write_text(folder / "report.html", to_html(nbformat.read(folder / "report.ipynb", as_version=4)))
 
 
 @app.command()

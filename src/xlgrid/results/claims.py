@@ -1,4 +1,4 @@
-"""The claims of a paper as data: a schema, and which cells a claim is about, each with its weight in the claim's effect.
+"""The claims of a paper as data: their schema, and the cells of each claim with their weights in the claim's effect.
 
 Importing this module is cheap. `xlgrid.results.verdicts` measures the effects and judges them.
 """
@@ -17,7 +17,7 @@ from xlgrid.results.naming import Values
 if TYPE_CHECKING:
     from xlgrid.results.identity import Cell
 
-# Cells are paired over those of these that no side of a claim names, and over seeds.
+# Cells are paired over the axes among these that no side of a claim names, and over seeds.
 PAIRED = ("task", "encoder", "method", "source", "target")
 Belongs = Callable[[str, str, str], bool]
 
@@ -49,18 +49,18 @@ class Selection(Strict):
 
 
 class Claim(Strict):
-    """A sentence of a paper, and the effect, in points of the metric, that would show it.
+    """A sentence of a paper, and the effect, in the unit of the metric, that would show it.
 
     The effect is one of
 
     - `compare`: the mean over the first selection minus the mean over the second;
     - `compare` with `within`: the same within the first of these two selections minus the same within the second, such as a
       gain on unseen languages minus that on others;
-    - `trend`: the least-squares slope over the means of three selections or more, in points per step;
+    - `trend`: the least-squares slope over the means of three selections or more, per step;
     - `against`: the mean over `select` minus a number, such as the accuracy of guessing.
 
-    Selections of one claim name the same axes and are paired over all others: for each value of those, and each seed, both
-    sides must be planned; within it a side's cells are averaged, and the pairs count alike. If only methods differ, each
+    Selections of one claim name the same axes and are paired over all other axes: for each value of these, and each seed, both
+    sides must be planned. Within a pair the cells of a side are averaged, and all pairs have one weight. If only methods differ, each
     pair is thus two cells that differ in nothing else.
     """
 
@@ -69,38 +69,38 @@ class Claim(Strict):
     compare: tuple[Selection, Selection] | None = None
     within: tuple[Selection, Selection] | None = None
     trend: Annotated[tuple[Selection, ...], Field(min_length=3)] | None = None
-    against: float | None = Field(None, ge=-100, le=100, description="percent")
+    against: float | None = Field(None, description="in the unit of the metric")
     expect: Literal["greater", "less", "none"] = Field(
         description="the effect is above `margin`, below -`margin`, or between the two"
     )
-    margin: NonNegativeFloat = Field(0, description="points")
+    margin: NonNegativeFloat = Field(0, description="in the unit of the metric: points, if that is percent")
     metric: str | None = Field(None, description="of several that the cells have; absent: each task's main one")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        given = [name for name in ("compare", "trend", "against") if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"a claim has one of compare, trend and against, got {' and '.join(given) or 'none'}")
+        kinds = [name for name in ("compare", "trend", "against") if getattr(self, name) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"a claim has one of compare, trend and against, got {' and '.join(kinds) or 'none'}")
         if self.expect == "none" and not self.margin:
             raise ValueError("`expect: none` needs a `margin`: how many points still count as no effect")
         if self.within and not self.compare:
-            raise ValueError(f"`within` goes with `compare`, got `{given[0]}`: leave it out")
+            raise ValueError(f"`within` goes with `compare`, got `{kinds[0]}`: leave it out")
         named = {"select": set(self.select.axes)}
         for key in ("compare", "within", "trend"):
             if getattr(self, key):
                 named[key] = self._named(key, getattr(self, key))
-        for one, other in combinations(named, 2):
-            if twice := named[one] & named[other]:
-                raise ValueError(f"`{one}` and `{other}` both name {' and '.join(sorted(twice))}: leave one out")
+        for key, other in combinations(named, 2):
+            if twice := named[key] & named[other]:
+                raise ValueError(f"`{key}` and `{other}` both name {' and '.join(sorted(twice))}: leave one out")
         return self
 
     @staticmethod
     def _named(key: str, sides: Sequence[Selection]) -> set[str]:
-        """The axes that the selections of a key name, which are the same."""
+        """The axes that the selections of a key name, all the same."""
         named = [set(side.axes) for side in sides]
         if any(axes != named[0] for axes in named):
-            told = "; ".join(" and ".join(sorted(axes)) or "nothing" for axes in named)
-            raise ValueError(f"the selections of `{key}` must name the same axes, got {told}")
+            got = "; ".join(" and ".join(sorted(axes)) or "nothing" for axes in named)
+            raise ValueError(f"the selections of `{key}` must name the same axes, got {got}")
         if not named[0]:
             raise ValueError(f"the selections of `{key}` name nothing: they must differ in some axis")
         if "seed" in named[0]:
@@ -113,12 +113,12 @@ class Claim(Strict):
     @property
     def sides(self) -> tuple[Selection, ...]:
         if self.compare and self.within:
-            return tuple(Selection(**one.axes, **other.axes) for other in self.within for one in self.compare)
+            return tuple(Selection(**side.axes, **within.axes) for within in self.within for side in self.compare)
         return self.compare or self.trend or (Selection(),)
 
     @property
     def factors(self) -> list[float]:
-        """By what the mean of each side is multiplied; the sum is the effect, but for `against`."""
+        """The factor of the mean of each side; the sum of the products is the effect, before `against` is subtracted."""
         if self.trend:
             middle = (len(self.trend) - 1) / 2
             squares = sum((at - middle) ** 2 for at in range(len(self.trend)))
@@ -149,7 +149,7 @@ class Claim(Strict):
 
     @property
     def range(self) -> tuple[float, float]:
-        """Where the effect is claimed to be, in points."""
+        """Where the effect is claimed to be, in the unit of the metric."""
         if self.expect == "none":
             return -self.margin, self.margin
         return (self.margin, inf) if self.expect == "greater" else (-inf, -self.margin)
@@ -167,7 +167,7 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
 
     Args:
         name: of the claim, for messages.
-        cells: every planned cell; those that speak as of a step (`Grid.snapshots`) are not for claims.
+        cells: every planned cell; claims leave out cells whose target is spoken as of a step (`Grid.snapshots`).
         belongs: whether the target (3rd) belongs to the group (1st) for the source (2nd).
 
     Raises:
@@ -180,29 +180,29 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
     # (seed, the values of `paired`) -> the cells of each side.
     pairs: dict[tuple[int, tuple[str, ...]], list[list[Cell]]] = defaultdict(lambda: [[] for _ in claim.sides])
     for at, side in enumerate(claim.sides):
-        found = _select(chosen, side, belongs)
-        if not found:
-            told = f"{claim.select.text} {side.text}".strip()
-            raise ValueError(f"claims.{name}: no cell is planned for {told}: select others")
-        for cell in found:
+        cells_of_side = _select(chosen, side, belongs)
+        if not cells_of_side:
+            selected = f"{claim.select.text} {side.text}".strip()
+            raise ValueError(f"claims.{name}: no cell is planned for {selected}: select others")
+        for cell in cells_of_side:
             pairs[cell.seed, tuple(getattr(cell.shown, axis) for axis in paired)][at].append(cell)
     for (seed, values), sides in pairs.items():
-        if lacking := [side.text for side, its in zip(claim.sides, sides, strict=True) if not its]:
+        if lacking := [side.text for side, members in zip(claim.sides, sides, strict=True) if not members]:
+            present = next(side.text for side, members in zip(claim.sides, sides, strict=True) if members)
             here = ", ".join(f"{axis} {value}" for axis, value in zip(paired, values, strict=True))
             raise ValueError(
-                f"claims.{name}: {lacking[0]} has no planned cell for {here or 'any'}, seed {seed}, where "
-                f"{next(side.text for side, its in zip(claim.sides, sides, strict=True) if its)} has: narrow `select` to what "
-                "both have"
+                f"claims.{name}: {lacking[0]} has no planned cell for {here or 'any'}, seed {seed}, where {present} has: "
+                "narrow `select` to what both have"
             )
     count = Counter(seed for seed, _ in pairs)
     if len({values for _, values in pairs}) * len(count) != len(pairs):
-        told = ", ".join(f"{number} for seed {seed}" for seed, number in count.items())
-        raise ValueError(f"claims.{name}: seeds differ in how many pairs are planned ({told}): narrow `select`")
+        counts = ", ".join(f"{number} for seed {seed}" for seed, number in count.items())
+        raise ValueError(f"claims.{name}: seeds differ in how many pairs are planned ({counts}): narrow `select`")
     return [
-        Term(cell, factor / len(its) / count[seed])
+        Term(cell, factor / len(members) / count[seed])
         for (seed, _), sides in pairs.items()
-        for factor, its in zip(claim.factors, sides, strict=True)
-        for cell in its
+        for factor, members in zip(claim.factors, sides, strict=True)
+        for cell in members
     ]
 
 

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 
 import pyarrow as pa
 import pyarrow.csv
@@ -48,6 +49,19 @@ def test_positive_last_statements_repeat_a_fact(tmp_path):
             repeated += 1
             assert last in facts, text
     assert min(repeated, negated) > 60
+
+
+def test_a_rule_concludes_nothing_that_a_statement_is_about(tmp_path):
+    """A statement follows from the facts alone, so that its masked words can be looked up there."""
+    found = texts(tmp_path, "en", 200, options={"rules": 1.0, "relational": 0.0})["text"].to_pylist()
+    for text in found:
+        facts, statement = text.split("\n")
+        (conclusion,) = re.findall(r"then they are (\w+)\.", facts)
+        predicates = {
+            re.findall(r"(\w+)\.", sentence)[0] for sentence in re.findall(r"[^.]*\.", facts) if "If" not in sentence
+        }
+        assert conclusion not in predicates, text
+        assert conclusion not in statement, text
 
 
 def test_texts_without_a_taxonomy_are_those_of_before(tmp_path):

@@ -1,7 +1,10 @@
 """The report on a synthetic study with gaps: what its parts say, and the page that the template makes of a notebook."""
 
 import json
+import re
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +12,8 @@ from typing import Any
 import nbformat
 import pandas as pd
 import pytest
-from nbconvert import HTMLExporter
 
+from xlgrid.report import figures, notebook
 from xlgrid.report import page as report
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
@@ -50,6 +53,13 @@ def frame(**scores: list[float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
+def study_of(cells: pd.DataFrame, folder: Path = Path(), **parts: Any) -> report.Report:
+    """A study called demo with these cells."""
+    empty: dict[str, Any] = {"exhibits": {}, "curves": pd.DataFrame(), "runs": [], "preparation": pd.DataFrame()}
+    texts = ("demo", "A title", "What it is.")
+    return report.Report(*texts, folder=folder, languages=LANGUAGES, cells=cells, **empty | parts)
+
+
 @pytest.fixture
 def cells() -> pd.DataFrame:
     return frame(full__en=[90, 94], full__ar=[60, NAN], bitfit__en=[NAN, NAN])
@@ -62,7 +72,7 @@ def curves() -> pd.DataFrame:
 
 
 def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
-    html = report.overview("demo", "A title", "What it is.", cells)
+    html = report.overview(study_of(cells))
     assert "<h1>demo</h1>" in html
     assert "3<small> / 6</small></b>cells" in html
     # Seed 0 of `full` has both its cells; every other run lacks one.
@@ -71,14 +81,12 @@ def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
 
 
 def test_overview_of_a_complete_study_says_so() -> None:
-    assert "All planned cells have a result." in report.overview(
-        "demo", "A title", "What it is.", frame(full__en=[1.0, 2.0])
-    )
+    assert "All planned cells have a result." in report.overview(study_of(frame(full__en=[1.0, 2.0])))
 
 
 def test_names_are_escaped(cells: pd.DataFrame) -> None:
     cells["method"] = "a<b"
-    html = report.overview("demo", "x & y", "", cells) + report.coverage(cells) + report.cost(cells, [])
+    html = report.overview(replace(study_of(cells), title="x & y")) + report.coverage(cells) + report.cost(cells, [])
     assert "a<b" not in html
     assert "x &amp; y" in html
 
@@ -106,16 +114,16 @@ def test_targets_as_of_a_step_stand_apart(cells: pd.DataFrame) -> None:
     both = pd.concat([cells.assign(snapshot=NAN), cells.assign(snapshot=10.0, score=cells["score"] - 50)])
     found = report.summary(both)
     assert found.loc[found["target"].eq("en") & found["method"].eq("full"), "mean"].tolist() == [92.0, 42.0]
-    assert report.seed_deviations(both)["deviation"].abs().max() == 2.0
+    assert figures.seed_deviations(both)["deviation"].abs().max() == 2.0
     head = report.coverage(both).partition("</thead>")[0]
     assert [head.count(f">{target}<") for target in ("en", "ar", "en@10", "ar@10")] == [1, 1, 1, 1]
 
 
 def test_runs_of_one_source_for_one_target_each_are_several(cells: pd.DataFrame, curves: pd.DataFrame) -> None:
     apart = cells.assign(run=cells["method"] + cells["target"] + cells["seed"].astype(str))
-    assert "3<small> / 6</small></b>runs" in report.overview("demo", "A title", "What it is.", apart)
+    assert "3<small> / 6</small></b>runs" in report.overview(study_of(apart))
     twice = pd.concat([curves.assign(target="en"), curves.assign(target="ar")])
-    lines = [len(report.curves_figure(one).axes[0].lines) for one in (curves, twice)]
+    lines = [len(figures.curves(one).axes[0].lines) for one in (curves, twice)]
     assert lines == [2, 4]
 
 
@@ -126,7 +134,8 @@ def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(tmp_path: Pa
     (folder / "table.csv").write_text("")
     (folder / "figure.svg").write_text("<svg/>")
     planned = {
-        name: SimpleNamespace(title=f"The {name}", caption=f"About {name}.") for name in ("figure", "absent", "table")
+        name: SimpleNamespace(title=f"The {name}", caption=f"About {name}.", is_compared=False)
+        for name in ("figure", "absent", "table")
     }
     html = report.exhibits(planned, tmp_path)
     assert [html.index(f'<h3 id="exhibit-{name}">The {name}</h3>') for name in planned] == sorted(
@@ -139,25 +148,25 @@ def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(tmp_path: Pa
 
 
 def test_seed_deviations_need_two_seeds_and_centre_each_cell(cells: pd.DataFrame) -> None:
-    found = report.seed_deviations(cells)
+    found = figures.seed_deviations(cells)
     assert found[["method", "target", "deviation"]].values.tolist() == [["full", "en", -2.0], ["full", "en", 2.0]]
 
 
 def test_spread_bar_is_the_pooled_standard_deviation() -> None:
     # Squared deviations 2 * 2**2 + 2 * 4**2 over one free seed in each of two cells: sqrt(20).
-    figure = report.spread_figure(report.seed_deviations(frame(full__en=[90, 94], full__ar=[60, 68])))
+    figure = figures.spread(figures.seed_deviations(frame(full__en=[90, 94], full__ar=[60, 68])))
     assert [text.get_text() for text in figure.axes[0].texts] == ["4.5"]
 
 
 def test_spread_is_drawn_where_a_task_lacks_another_one_s_seeds() -> None:
     more, fewer = frame(full__en=[90, 94, 92]), frame(full__en=[60, 68]).assign(task="spans")
-    figure = report.spread_figure(report.seed_deviations(pd.concat([more, fewer])))
+    figure = figures.spread(figures.seed_deviations(pd.concat([more, fewer])))
     drawn = [[len(line.get_xdata()) for line in ax.lines[:3]] for ax in figure.axes]
     assert drawn == [[1, 1, 1], [1, 1, 0]]
 
 
 def test_learning_curves_have_a_panel_per_method_and_a_line_per_run(curves: pd.DataFrame) -> None:
-    figure = report.curves_figure(pd.concat([curves, curves[curves["seed"] == 0].assign(method="bitfit")]))
+    figure = figures.curves(pd.concat([curves, curves[curves["seed"] == 0].assign(method="bitfit")]))
     assert [len(ax.lines) for ax in figure.axes] == [2, 1]
 
 
@@ -202,14 +211,14 @@ def test_durations(seconds: float, said: str) -> None:
 
 def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.DataFrame) -> None:
     assert report.spread(cells) == report.spread(cells)
-    assert report.learning_curves(curves) == report.learning_curves(curves)
+    assert report.learning_curves(curves, cells) == report.learning_curves(curves, cells)
 
 
 @pytest.mark.parametrize(
     "part",
     [
         lambda none: report.spread(none["cells"]),
-        lambda none: report.learning_curves(none["curves"]),
+        lambda none: report.learning_curves(none["curves"], none["cells"]),
         lambda none: report.cost(none["cells"], []),
         lambda none: report.preparation(report.read_preparation("nowhere")),
         lambda none: report.environment([]),
@@ -238,23 +247,20 @@ def test_run_records_carry_the_identity_of_their_recipe(tmp_path: Path) -> None:
 
 def test_a_study_without_any_result_still_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    study = report.load(NOTEBOOKS.parent / "studies" / "demo.yaml", "results/demo")
+    shutil.copytree(NOTEBOOKS.parent / "studies", "studies")
+    study = report.load("demo")
     assert len(study.cells) > 0
     assert study.cells["score"].isna().all()
-    html = page(run_notebook(study, tmp_path / "summary.csv", monkeypatch))
+    html = notebook.to_html(run_notebook(study, monkeypatch))
     assert f"planned cells without a result: {len(study.cells)}" in html
 
 
-def run_notebook(study: report.Report, summary: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def run_notebook(study: report.Report, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The notebook with its outputs, its cells run here rather than in a kernel, which would take seconds."""
-    monkeypatch.setattr(report, "load", lambda *_: study)
-    job = SimpleNamespace(
-        params=SimpleNamespace(study_file="studies/demo.yaml", results="results/demo"),
-        output=SimpleNamespace(summary=str(summary)),
-    )
-    notebook = nbformat.read(NOTEBOOKS / "report.ipynb", as_version=4)
-    names: dict[str, Any] = {"snakemake": job}
-    for cell in notebook.cells:
+    monkeypatch.setattr(report, "load", lambda name: study if name == study.name else None)
+    executed = notebook.for_study(nbformat.read(NOTEBOOKS / "report.ipynb", as_version=4), study.name)
+    names: dict[str, Any] = {}
+    for cell in executed.cells:
         if cell.cell_type == "code":
             *before, last = cell.source.splitlines()
             exec("\n".join(before), names)
@@ -262,7 +268,24 @@ def run_notebook(study: report.Report, summary: Path, monkeypatch: pytest.Monkey
                 exec(last, names)
             elif isinstance(value := eval(last, names), report.Html):
                 cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": value._repr_html_()})]
-    return notebook
+    return executed
+
+
+@pytest.mark.slow
+def test_a_saved_notebook_names_its_study_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is run by a kernel, and a copy of it in another project reads that project."""
+    study = (NOTEBOOKS.parent / "studies" / "demo.yaml").read_text(encoding="utf-8")
+    for place, title in (("first", "the first one"), ("second", "the second one")):
+        folder = tmp_path / place
+        (folder / "studies").mkdir(parents=True)
+        (folder / "studies" / "other.yaml").write_text(re.sub("(?m)^title: .*$", f"title: {title}", study))
+        monkeypatch.chdir(folder)
+        source = NOTEBOOKS / "report.ipynb" if place == "first" else tmp_path / "first" / "report.ipynb"
+        notebook.execute("other", source, Path("report.ipynb"))
+        text = Path("report.ipynb").read_text(encoding="utf-8")
+        assert title in text
+        assert str(tmp_path) not in text and str(NOTEBOOKS.parent) not in text
+        assert [path.name for path in folder.iterdir() if path.name != "studies"] == ["report.ipynb"]
 
 
 def test_claims_are_a_part_of_the_page_of_a_study_that_has_any(tmp_path: Path) -> None:
@@ -278,39 +301,15 @@ def test_claims_are_a_part_of_the_page_of_a_study_that_has_any(tmp_path: Path) -
     assert 'href="claims.csv"' in html
 
 
-def page(notebook: Any) -> str:
-    exporter = HTMLExporter(
-        template_name="template",
-        extra_template_basedirs=[str(NOTEBOOKS)],
-        exclude_input=True,
-        exclude_input_prompt=True,
-    )
-    return exporter.from_notebook_node(notebook)[0]
-
-
 @pytest.fixture
-def rendered(
-    tmp_path: Path, cells: pd.DataFrame, curves: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> tuple[str, Path]:
-    exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="")}
-    study = report.Report(
-        "demo",
-        "A title",
-        "What it is.",
-        tmp_path,
-        exhibits,
-        LANGUAGES,
-        cells,
-        curves,
-        RUNS,
-        report.read_preparation(tmp_path),
-    )
-    summary = tmp_path / "summary.csv"
-    return page(run_notebook(study, summary, monkeypatch)), summary
+def html(tmp_path: Path, cells: pd.DataFrame, curves: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The page of a study with an exhibit that is not made yet."""
+    exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="", is_compared=False)}
+    parts = {"exhibits": exhibits, "curves": curves, "runs": RUNS, "preparation": report.read_preparation(tmp_path)}
+    return notebook.to_html(run_notebook(study_of(cells, tmp_path, **parts), monkeypatch))
 
 
-def test_page_contents_lead_to_every_heading(rendered: tuple[str, Path]) -> None:
-    html, _ = rendered
+def test_page_contents_lead_to_every_heading(html: str) -> None:
     contents = html[html.index("<nav") : html.index("</nav>")]
     targets = [part.split('"')[0] for part in contents.split('href="#')[1:]]
     assert targets[:3] == ["Exhibits", "exhibit-table01", "Languages"]
@@ -318,22 +317,15 @@ def test_page_contents_lead_to_every_heading(rendered: tuple[str, Path]) -> None
     assert len(targets) == html.count("<h2") + html.count("<h3"), "a heading is not in the contents"
 
 
-def test_page_is_offline_and_without_scripts(rendered: tuple[str, Path]) -> None:
-    html, _ = rendered
+def test_page_is_offline_and_without_scripts(html: str) -> None:
     assert "<script" not in html
     assert "://" not in html.replace("http://www.w3.org", "")
     assert "table.exhibit .incomplete" in html, "the style sheet is part of the page"
 
 
-def test_page_is_named_after_the_study_and_shows_no_code(rendered: tuple[str, Path]) -> None:
-    html, _ = rendered
+def test_page_is_named_after_the_study_and_shows_no_code(html: str) -> None:
     assert "<title>demo</title>" in html
     assert "report.overview" not in html
-
-
-def test_notebook_writes_the_summary(rendered: tuple[str, Path]) -> None:
-    found = pd.read_csv(rendered[1])
-    assert found["n_seeds"].tolist() == [2, 1, 0]
 
 
 def test_page_leaves_out_warnings_and_shows_errors() -> None:
@@ -342,13 +334,13 @@ def test_page_leaves_out_warnings_and_shows_errors() -> None:
         nbformat.v4.new_output("stream", name="stderr", text="a warning"),
         nbformat.v4.new_output("error", ename="ValueError", evalue="bad", traceback=["ValueError: bad"]),
     ]
-    html = page(nbformat.v4.new_notebook(cells=[cell]))
+    html = notebook.to_html(nbformat.v4.new_notebook(cells=[cell]))
     assert "a warning" not in html
     assert "ValueError: bad" in html
 
 
 def test_notebook_is_committed_without_outputs_and_defines_nothing() -> None:
-    notebook = json.loads((NOTEBOOKS / "report.ipynb").read_text(encoding="utf-8"))
-    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    source = json.loads((NOTEBOOKS / "report.ipynb").read_text(encoding="utf-8"))
+    code = [cell for cell in source["cells"] if cell["cell_type"] == "code"]
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
     assert not any("def " in line for cell in code for line in cell["source"])

@@ -1,0 +1,127 @@
+"""The figures of a report: the spread over seeds, and learning curves."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from xlgrid.exhibits import plots
+from xlgrid.exhibits.sheet import number
+from xlgrid.results import units
+
+ENTRY = ["task", "encoder", "method", "source", "target", "metric"]
+
+
+def having(frame: pd.DataFrame, names: Sequence[str], *others: str) -> list[str]:
+    """These columns, and those of the others that the frame has."""
+    return [*names, *(name for name in others if name in frame)]
+
+
+def seed_deviations(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with two seeds or more, and their `deviation` from the mean over seeds of the same cell."""
+    scored = cells.dropna(subset="score")
+    seeds = scored.groupby(having(scored, ENTRY, "snapshot"), sort=False, dropna=False)["score"]
+    return scored.assign(deviation=scored["score"] - seeds.transform("mean"))[seeds.transform("size") > 1]
+
+
+def spread(deviations: pd.DataFrame) -> Figure:
+    """One panel per task, encoder and metric, one line per method, one mark per cell and seed; a bar spans ± one deviation.
+
+    Args:
+        deviations: as `seed_deviations` returns them, not empty.
+    """
+    panels = list(deviations.groupby(["task", "encoder", "metric"], sort=False))
+    heights = [0.9 + 0.34 * panel["method"].nunique() for _, panel in panels]
+    figure = Figure(figsize=(7.2, sum(heights)), layout="constrained")
+    seeds = sorted(set(deviations["seed"]))
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    # Panels of one unit have one scale.
+    unit_of = {metric: units.unit_of_difference([metric]) or metric for metric in set(deviations["metric"])}
+    sizes = deviations["deviation"].abs().groupby(deviations["metric"].map(unit_of)).max()
+    for ax, ((task, encoder, metric), panel) in zip(axes, panels, strict=True):
+        reach = 1.08 * max(0.5 if unit_of[metric] == "points" else 1e-9, float(sizes[unit_of[metric]]))
+        _spread_of(ax, panel, seeds)
+        ax.set(xlim=(-reach, reach), ylim=(panel["method"].nunique() - 0.5, -0.5))
+        several = deviations["metric"].nunique() > 1
+        ax.set_title(f"{task}, {encoder}" + f", {metric}" * several, loc="left", fontsize=9.5, fontweight="bold")
+        ax.set_title("sd", loc="right", fontsize=8)
+        bare(ax)
+    unit = units.unit_of_difference(deviations["metric"])
+    axes[-1].set_xlabel(units.with_unit("deviation from the mean over seeds", unit))
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, title="seed", loc="outside right upper", frameon=False)
+    return figure
+
+
+def _spread_of(ax: Axes, panel: pd.DataFrame, seeds: Sequence[int]) -> None:
+    methods = list(dict.fromkeys(panel["method"]))
+    for i, seed in enumerate(seeds):
+        # Seeds are set apart vertically instead of at random.
+        aside = 0.26 * (2 * (i + 0.5) / len(seeds) - 1)
+        of_seed = panel[panel["seed"] == seed]
+        ax.plot(
+            of_seed["deviation"],
+            [methods.index(method) + aside for method in of_seed["method"]],
+            plots.MARKERS[i % len(plots.MARKERS)],
+            color=plots.COLOURS[i % len(plots.COLOURS)],
+            markersize=3.5,
+            alpha=0.65,
+            markeredgewidth=0,
+            label=str(seed),
+        )
+    for y, method in enumerate(methods):
+        of_method = panel[panel["method"] == method]
+        free = len(of_method) - of_method.drop_duplicates(having(of_method, ENTRY, "snapshot")).shape[0]
+        sd = float(np.sqrt((of_method["deviation"] ** 2).sum() / free))
+        ax.plot([-sd, sd], [y, y], color=plots.INK, linewidth=1.2, solid_capstyle="butt", zorder=0.5)
+        ax.annotate(number(sd, 1), (1, y), (4, 0), ax.get_yaxis_transform(), "offset points", va="center", fontsize=8)
+    ax.set_yticks(range(len(methods)), methods)
+    ax.axvline(0, color=plots.FAINT, linewidth=0.7, zorder=0)
+
+
+def curves(points: pd.DataFrame, quantity: str = "score (%)") -> Figure:
+    """One panel per task, encoder and method; a thin line per run, coloured and dashed by source.
+
+    Args:
+        points: of learning curves, not empty.
+        quantity: the scores, for the axis that all panels share.
+    """
+    panels = list(points.groupby(["task", "encoder", "method"], sort=False))
+    across = 2 if len(panels) == 4 else min(3, len(panels))
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(max(4.6, 2.5 * across), 0.5 + 1.9 * down), layout="constrained")
+    sources = list(dict.fromkeys(points["source"]))
+    axes = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    handles: dict[str, Any] = {}
+    for ax, ((task, encoder, method), panel) in zip(axes, panels, strict=False):
+        for (source, *_), run in panel.groupby(having(panel, ["source", "seed"], "target"), sort=False):
+            i = sources.index(source)
+            look: Any = {
+                "color": plots.COLOURS[i % len(plots.COLOURS)],
+                "linestyle": plots.DASHES[i // len(plots.COLOURS) % 4],
+                "marker": plots.MARKERS[i % len(plots.MARKERS)],
+            }
+            run = run.sort_values("step")
+            (handles[str(source)],) = ax.plot(
+                run["step"], run["score"], **look, linewidth=1, markersize=3, markevery=max(1, len(run) // 4), alpha=0.8
+            )
+        ax.set_title(f"{method}\n", loc="left", fontsize=9, fontweight="bold")
+        ax.text(0, 1.04, f"{task}, {encoder}", transform=ax.transAxes, fontsize=8)
+        bare(ax)
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    figure.supxlabel("step", fontsize=9)
+    figure.supylabel(f"dev {quantity}", fontsize=9)
+    figure.legend(handles.values(), handles, title="source", loc="outside right upper", frameon=False)
+    return figure
+
+
+def bare(ax: Axes) -> None:
+    """A panel without a frame above and on the right, with a faint grid."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color="#e6e6e6", linewidth=0.5)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize=8, length=2)
