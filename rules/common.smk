@@ -62,9 +62,37 @@ def inputs(kind, **fixed):
     return unpack(of_rule)
 
 
-def studies(folder, names):
-    """The constraint of the wildcard `study` of a rule that makes what has one of its study's `names` in a folder."""
+def studies_where(folder, section, is_made):
+    """The constraint of the wildcard `study` of a rule for those entries of a section of the study that it makes."""
+
+    def names(plan):
+        return [name for name, entry in getattr(plan.study, section).items() if is_made(entry)]
+
     return plans.studies_with(PLANS, folder, names)
+
+
+def texts(fetched):
+    def codes(plan):
+        return [code for code in plan.study.languages if plan.study.text.fetches(code) == fetched]
+
+    return plans.studies_with(PLANS, "text", codes)
+
+
+def runs(imported):
+    def places(plan):
+        return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if plan.is_imported(run) == imported}
+
+    return plans.studies_with(PLANS, "runs", places)
+
+
+def drawn(tables, with_published):
+    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
+
+    def is_made(exhibit):
+        return (exhibit.is_table, exhibit.is_compared) == (tables, with_published)
+
+    names = [name for plan in PLANS.values() for name, exhibit in plan.study.exhibits.items() if is_made(exhibit)]
+    return {"study": studies_where("exhibits", "exhibits", is_made), "exhibit": plans.either(names)}
 
 
 # A task that is described by its columns has them in no table of the library.
@@ -97,16 +125,6 @@ def imported_place(wildcards):
     imported = study(wildcards).methods[wildcards.method].imported
     place = imported.place(wildcards.source, wildcards.encoder)
     return [place, f"--revision={imported.revision}", f"--lock={config['hub_lock']}"] if imported.hub else [place]
-
-
-def drawn(tables, with_published):
-    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
-
-    def names(plan):
-        return plans.exhibits_drawn(plan, tables, with_published)
-
-    exhibits = [name for plan in PLANS.values() for name in names(plan)]
-    return {"study": studies("exhibits", names), "exhibit": plans.either(exhibits)}
 
 
 # The settings behind an exhibit, so that a change of them draws it again.

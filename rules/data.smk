@@ -15,7 +15,7 @@ rule meanings:
     benchmark:
         "results/{study}/benchmarks/data/{task}/meanings.tsv"
     wildcard_constraints:
-        study=studies("data", plans.generated_tasks),
+        study=studies_where("data", "tasks", lambda task: not task.data),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -35,7 +35,7 @@ rule data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}.tsv"
     wildcard_constraints:
-        study=studies("data", plans.generated_tasks),
+        study=studies_where("data", "tasks", lambda task: not task.data),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -61,7 +61,7 @@ rule fetch_data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
     wildcard_constraints:
-        study=studies("data", plans.fetched_tasks),
+        study=studies_where("data", "tasks", lambda task: task.data),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -89,7 +89,7 @@ rule text:
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
-        study=studies("text", plans.generated_texts),
+        study=texts(fetched=False),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -108,7 +108,7 @@ rule fetch_text:
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
-        study=studies("text", plans.fetched_texts),
+        study=texts(fetched=True),
     conda:
         "../envs/xlgrid.yaml"
     params:

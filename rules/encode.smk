@@ -22,7 +22,7 @@ rule mini_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies("encoders", plans.mini_encoders),
+        study=studies_where("encoders", "encoders", lambda encoder: encoder.mini),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -42,7 +42,7 @@ rule hub_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies("encoders", plans.hub_encoders),
+        study=studies_where("encoders", "encoders", lambda encoder: encoder.hub),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -69,7 +69,7 @@ rule local_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies("encoders", plans.local_encoders),
+        study=studies_where("encoders", "encoders", lambda encoder: encoder.path),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -89,7 +89,7 @@ rule tokens:
     benchmark:
         "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}/{split}.tsv"
     wildcard_constraints:
-        study=studies("tokens", plans.other_tasks),
+        study=studies_where("tokens", "tasks", lambda task: not task.is_text),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -120,7 +120,7 @@ rule text_tokens:
     benchmark:
         "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}.tsv"
     wildcard_constraints:
-        study=studies("tokens", plans.tasks_on_text),
+        study=studies_where("tokens", "tasks", lambda task: task.is_text),
     conda:
         "../envs/xlgrid.yaml"
     params:

@@ -15,7 +15,7 @@ rule train:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        study=studies("runs", plans.trained_runs),
+        study=runs(imported=False),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -49,7 +49,7 @@ rule import_adapter:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        study=studies("runs", plans.imported_runs),
+        study=runs(imported=True),
     conda:
         "../envs/xlgrid.yaml"
     params:

@@ -211,10 +211,10 @@ def export_adapter(
     safetensors: Annotated[bool, typer.Option("--safetensors", help="instead of pytorch_adapter.bin")] = False,
 ) -> None:
     """Write the language or task adapters that a run has trained to a folder, as the `adapters` library saves them."""
-    from xlgrid.training.adapterhub import export
+    from xlgrid.training.adapters import export_adapter
 
     with _plainly():
-        export(run, encoder, output, safetensors)
+        export_adapter(run, encoder, output, safetensors)
         print(f"{output}: written, for `model.load_adapter` of the adapters library")
 
 
@@ -228,7 +228,7 @@ def import_adapter(
     lock: Annotated[Path | None, typer.Option(help="the lock file, for weights from the Hub")] = None,
 ) -> None:
     """Take over an adapter in the layout of AdapterHub as a run on text."""
-    from xlgrid.training.imported import import_adapter
+    from xlgrid.training.adapters import import_adapter
     from xlgrid.training.recipe import Recipe
 
     with _plainly():

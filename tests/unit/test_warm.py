@@ -43,6 +43,7 @@ def test_a_command_without_libraries_needs_nothing(words: list[str]) -> None:
     warm_up(words)
 
 
+@pytest.mark.slow
 def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> None:
     """A first model or tokenizer of transformers otherwise imports a thousand modules, in each job again."""
     spec = {"languages": ["qa1"], "vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 2}
@@ -65,6 +66,7 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
     assert {command[0]: many for command in commands if (many := imported(*command)) >= 100} == {}
 
 
+@pytest.mark.slow
 def test_nothing_imported_ahead_asks_for_a_gpu() -> None:
     """After that no fork could use one."""
     refused = "torch.cuda.is_available = torch.cuda.device_count = torch.cuda.init = lambda: 1 / 0"

@@ -1,6 +1,7 @@
 """Encoders from the Hub or from disk, as ordinary transformers folders; `xlgrid.training.mini` makes tiny ones from scratch.
 
-A folder has config.json, model.safetensors, tokenizer.json, tokenizer_config.json, and encoder.json: where it is from.
+An encoder is a folder with config.json, model.safetensors, tokenizer.json, tokenizer_config.json, and encoder.json, which
+states its origin.
 """
 
 import json
@@ -14,7 +15,7 @@ from typing import Any
 
 from xlgrid.data import lock as locks
 
-# What is taken of a repository or folder: not the same weights again, for other libraries.
+# The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
 _FILES = ["config.json", "model*.safetensors", "tokenizer*", "vocab*", "merges.txt"]
 _FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
 
@@ -47,10 +48,10 @@ def fetch_encoder(hub: str, revision: str, folder: str | Path, lock: str | Path)
 
     commit = locks.commit(lock, "model", hub, revision)
     try:
-        found = Path(snapshot_download(hub, revision=commit, allow_patterns=_FILES, ignore_patterns=["*/*"]))
-    except Exception as error:  # of whatever the Hub or the network raise, say what was being fetched
+        downloaded = Path(snapshot_download(hub, revision=commit, allow_patterns=_FILES, ignore_patterns=["*/*"]))
+    except Exception as error:  # whatever the Hub or the network raise: name what was being fetched
         raise ValueError(f"cannot fetch the encoder {hub} at {commit[:7]}: {type(error).__name__}: {error}") from error
-    _copy(found, folder, {"source": "hub", "hub": hub, "revision": revision, "commit": commit})
+    _copy(downloaded, folder, {"source": "hub", "hub": hub, "revision": revision, "commit": commit})
 
 
 def copy_encoder(path: str | Path, folder: str | Path) -> None:
@@ -136,7 +137,7 @@ def _copy(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
 
 @contextmanager
 def whole_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `folder`; when the block ends well, its files replace those there, config.json last."""
+    """Yield a temporary folder beside `folder`. If the block succeeds, its files replace those in `folder`, config.json last."""
     folder = Path(folder)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)

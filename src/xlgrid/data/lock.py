@@ -1,4 +1,4 @@
-"""The lock: which commit each Hub repository and revision stood for when it was first fetched."""
+"""The lock file: the commit of each Hub repository and revision at the first fetch."""
 
 import re
 from pathlib import Path
@@ -13,10 +13,10 @@ _HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. Delete a l
 
 
 def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revision: str = "main") -> str:
-    """The commit, 40 hexadecimal digits, of a revision on the Hub: the locked one, else the Hub's, now locked.
+    """The commit, 40 hexadecimal digits, of a revision on the Hub. A commit that is not in the lock file is added to it.
 
     Raises:
-        ValueError: the lock is not a lock, or the Hub cannot be asked or does not know the repository or revision.
+        ValueError: the file is no lock file, or the Hub cannot be reached or does not know the repository or revision.
     """
     from filelock import FileLock
 
@@ -41,15 +41,15 @@ def read_lock(lock: str | Path) -> dict[str, str]:
     if not lock.exists():
         return {}
     try:
-        found = yaml.safe_load(lock.read_text(encoding="utf-8")) or {}
+        commits = yaml.safe_load(lock.read_text(encoding="utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{lock} is not YAML: {error}; restore it from version control or delete it") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{lock} is no lock: expected lines like 'model/owner/name@main: <commit>'")
-    for key, value in found.items():
+    if not isinstance(commits, dict):
+        raise ValueError(f"{lock} is no lock file: expected lines like 'model/owner/name@main: <commit>'")
+    for key, value in commits.items():
         if not isinstance(value, str) or not _COMMIT.fullmatch(value):
             raise ValueError(f"{lock}, {key}: {value!r} is not a commit of 40 hexadecimal digits; delete the line")
-    return found
+    return commits
 
 
 def _ask(kind: str, repo: str, revision: str, lock: Path) -> str:
@@ -60,7 +60,7 @@ def _ask(kind: str, repo: str, revision: str, lock: Path) -> str:
         sha = HfApi().repo_info(repo, revision=revision, repo_type=kind).sha
     except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, OSError) as error:
         raise ValueError(
-            f"cannot learn the commit of {kind} {repo} at {revision} from the Hub ({type(error).__name__}: {error}): "
+            f"cannot get the commit of {kind} {repo} at {revision} from the Hub ({type(error).__name__}: {error}): "
             f"check the name, run this once where there is a network, or write the commit into {lock}"
         ) from error
     if not sha or not _COMMIT.fullmatch(sha):

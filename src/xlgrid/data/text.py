@@ -1,4 +1,4 @@
-"""Plain text to pre-train encoders on; the same id means the same in all natural and in all artificial languages."""
+"""Plain text to pre-train encoders on; texts with one id are parallel in all natural, and in all artificial languages."""
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -18,22 +18,22 @@ from xlgrid.synthetic import natural, world
 from xlgrid.synthetic.artificial import artificial, is_artificial
 from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
-# Characters of fetched text that are held in memory before they are written, as a row group.
+# Characters of fetched text that are kept in memory until they are written as a row group.
 _GROUP = 2**23
 
 
 class TextOptions(Strict):
-    """Words of the natural languages' texts: the first so many concepts of each kind, see `natural.concepts`."""
+    """Content of generated texts in natural languages. Numbers of words are those of the first ones of `natural.concepts`."""
 
     persons: int = Field(default=8, ge=0, le=8)
     animals: int = Field(default=10, ge=0, le=10)
     attributes: int = Field(default=16, ge=3, le=16)
     relations: int = Field(default=8, ge=0, le=8)
     relational: float = Field(default=0.5, ge=0, le=1, description="share of texts about animals and relations")
-    facts: tuple[int, int] = Field(default=(2, 4), description="least and most facts before the statements about them")
-    statements: int = Field(default=1, ge=0, description="statements at the end that follow from the facts")
+    facts: tuple[int, int] = Field(default=(2, 4), description="least and most facts of a text")
+    statements: int = Field(default=1, ge=0, description="statements at the end of a text that follow from its facts")
     rules: float = Field(default=0.3, ge=0, le=1, description="share of texts that have a rule")
-    taxonomy: float = Field(default=0, ge=0, le=1, description="share of texts that tell who is what instead")
+    taxonomy: float = Field(default=0, ge=0, le=1, description="share of texts about the taxonomy instead")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -43,39 +43,42 @@ class TextOptions(Strict):
 
 
 class TextSettings(Strict):
-    """Text in every language of a study: the same settings give the same meanings in all of one kind.
+    """Text in every language of a study: generated text has the same meanings in all languages of one kind.
 
-    Natural languages may have text of the Hub or of one's own files instead. Parallel text: with the data of XNLI and
-    `column: premise`, the training premises (Foroutan et al. 2023, section 4.2). Wikipedia, of which so much is read as
-    `most_characters` asks for and nothing more (Pfeiffer et al. 2020, section 5):
+    Natural languages may have text from the Hub or from local files instead. The data of XNLI with `column: premise` are
+    parallel text, the training premises (Foroutan et al. 2023, section 4.2). This is Wikipedia, of which no more is
+    downloaded than `most_characters` in each language (Pfeiffer et al. 2020, section 5):
 
         text:
           data: {hub: wikimedia/wikipedia, name: "20231101.{language}"}
           column: text
           most_characters: 100_000_000
 
-    A language of one's own, natural or artificial, has a file of its own, and the others what the study has for them:
-    `files: {xx: path/to/my.txt}`.
+    A language that only you have text for, natural or artificial, has a file in `files: {xx: path/to/my.txt}`.
     """
 
-    sentences: PositiveInt = Field(default=6000, description="rows of generated text")
+    sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
     seed: int = 0
     dials: dict[OneOf["overlap", "loans", "distance"], float] = Field(default={}, description="of artificial languages")
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
     data: Origin | None = Field(
-        default=None, description="of natural languages; absent: generated; `local` may end in .txt or .txt.gz too"
+        default=None,
+        description="text in natural languages; absent: generated; `local` may also end in .txt or .txt.gz",
     )
     files: dict[str, str] = Field(
-        default={}, description="language: its file, of the types of `data`; wins over `data` and over generated text"
+        default={},
+        description="language: its file, of the same types as `local` of `data`; wins over `data` and generated text",
     )
     column: str | None = Field(
-        default=None, description="of `data` and `files`, with the text; not of .txt, of which a line is a row"
+        default=None,
+        description="the column with the text in `data` and `files`; plain text (.txt) has none, its rows are lines",
     )
     most_characters: PositiveInt | None = Field(
-        default=None, description="of a fetched text in a language: its first rows that together have no more"
+        default=None, description="keep the leading rows of a fetched text in a language up to this many characters"
     )
     once: str | None = Field(
-        default=None, description="language; of the rows of `data` with one text in it, only the first is kept"
+        default=None,
+        description="language; keep only the first of the rows of `data` whose texts in this language are equal",
     )
 
     @model_validator(mode="after")
@@ -100,7 +103,7 @@ class TextSettings(Strict):
         return language in self.files or (self.data is not None and not is_artificial(language))
 
     def local_files(self, language: str) -> list[str]:
-        """The files of one's own from which the text in a language is read: none if it is generated or from the Hub."""
+        """The local files from which the text in a language is read: none if it is generated or from the Hub."""
         if language in self.files:
             return [self.files[language]]
         if not self.fetches(language) or self.data is None or self.data.hub:
@@ -109,34 +112,35 @@ class TextSettings(Strict):
         return [self.data.path(code, "train") for code in dict.fromkeys([language, *filter(None, [self.once])])]
 
     def concerning(self, language: str) -> dict[str, Any]:
-        """What of these settings the text in a language depends on, as JSON has it: others do not make it anew."""
-        told = self.model_dump(mode="json", exclude_defaults=True)
+        """The settings on which the text in a language depends, as JSON; a change of others does not make the text again."""
+        settings = self.model_dump(mode="json", exclude_defaults=True)
         if language in self.files:
             names = ["files", "most_characters"] + ["column"] * (not formats.is_lines(self.files[language]))
-            told["files"] = {language: self.files[language]}
+            settings["files"] = {language: self.files[language]}
         elif self.fetches(language):
             names = ["data", "column", "most_characters", "once"]
         else:
             names = ["sentences", "seed", "dials", "options"]
-        return {name: value for name, value in told.items() if name in names}
+        return {name: value for name, value in settings.items() if name in names}
 
 
 def make_text(
     language: str, out: str | Path, settings: TextSettings | None = None, lock: str | Path | None = None
 ) -> None:
-    """Write a parquet file with the columns `id` and `text`; with a name in .txt, generated text alone, a line a row.
+    """Write a parquet file with the columns `id` and `text`; a name in .txt gets the sentences of an artificial language.
 
-    An artificial language tells facts of its world, one sentence a row. A natural one tells a short theory a row:
-    facts, perhaps a rule, and on a line of their own statements that follow from the facts, some negated. Masked words
-    of these can be looked up in the facts, which is what reasoning over text needs most. A share of `taxonomy` tell who
-    is what and which classes have an attribute, and at the end who else is what, or has that attribute as one of a
-    class: most masked words of these cannot be looked up and have to be known. Ids are 0, 1, ...
+    A row in an artificial language is a sentence that states a fact of its world. A row in a natural language is a short
+    theory: facts, perhaps a rule, and on a line of their own statements that follow from the facts, some of them negated.
+    Masked words of these statements can be looked up in the facts, which an encoder learns for reasoning over text. A
+    share `taxonomy` of the rows state the classes of members and the attributes of classes instead, and at the end the
+    classes or attributes of further members: most of their masked words cannot be looked up, and the encoder has to know
+    them. Ids are 0, 1, ...
 
-    Fetched text is that of the training split, its ids are the numbers of the rows, so row i must say the same in every
-    language where texts are paired. XNLI repeats a premise for up to three hypotheses, not in rows that follow each
-    other. `once: en` keeps, in every language alike, the rows whose English text stands in no row before: ids stay
-    parallel even if a translator wrote one sentence in two ways, or two in one. Without it, memory does not grow with
-    the text; long work says on stderr how far it is.
+    Fetched text is that of the training split, and ids are the numbers of its rows. Where texts are paired, row i must be
+    parallel in all languages. XNLI repeats a premise for up to three hypotheses, in rows that are apart. `once: en` keeps
+    the rows whose English text occurs in no earlier row, the same rows in every language, so that ids stay parallel even
+    if a translator rendered one sentence in two ways, or two sentences alike. Without `once`, memory does not grow with
+    the text. Long work prints its progress on stderr.
 
     Args:
         language: a code.
@@ -159,9 +163,9 @@ def make_text(
     if lines and (fetches or not is_artificial(language)):
         raise ValueError(f"{out}: only sentences of an artificial language fit lines of text: end the name in .parquet")
     if fetches:
-        found, where = _fetched(language, settings, lock)
-        with closing(found), whole(out) as aside:
-            _write(found, where, settings.most_characters, aside)
+        numbered, where = _fetched(language, settings, lock)
+        with closing(numbered), whole(out) as aside:
+            _write(numbered, where, settings.most_characters, aside)
         return
     texts = _generated(language, settings)
     if lines:
@@ -183,15 +187,15 @@ def _generated(language: str, settings: TextSettings) -> list[str]:
 def _fetched(
     language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
-    """Ids and texts, and a name for where they are from in messages."""
+    """Ids and texts, and a name of their source for messages."""
     if language in settings.files:
-        own = Origin.model_validate({"local": settings.files[language]})
-        return _texts(own, language, settings, lock)
+        file = Origin.model_validate({"local": settings.files[language]})
+        return _texts(file, language, settings, lock)
     assert settings.data
-    found, where = _texts(settings.data, language, settings, lock)
+    numbered, where = _texts(settings.data, language, settings, lock)
     if not settings.once:
-        return found, where
-    return _parallel(found, where, *_texts(settings.data, settings.once, settings, lock)), where
+        return numbered, where
+    return _parallel(numbered, where, *_texts(settings.data, settings.once, settings, lock)), where
 
 
 def _texts(
@@ -200,16 +204,16 @@ def _texts(
     if source.hub and lock is None:
         raise ValueError(f"text from the Hub ({source.hub}) takes a lock file: pass --lock")
     column = formats.COLUMN if formats.is_lines(source.local) else str(settings.column)
-    found, where = streams.stream(source, column, language, "train", lock or "")
-    return _checked(found, where, column), where
+    numbered, where = streams.stream(source, column, language, "train", lock or "")
+    return _checked(numbered, where, column), where
 
 
 def _checked(
-    found: Generator[tuple[int, Any], None, None], where: str, column: str
+    numbered: Generator[tuple[int, Any], None, None], where: str, column: str
 ) -> Generator[tuple[int, str], None, None]:
     number = None
-    with closing(found):
-        for number, text in found:
+    with closing(numbered):
+        for number, text in numbered:
             if not isinstance(text, str):
                 raise ValueError(f"{where}, row {number}, column {column!r}: expected text, got {text!r}")
             yield number, text
@@ -218,29 +222,31 @@ def _checked(
 
 
 def _parallel(
-    found: Generator[tuple[int, str], None, None],
+    numbered: Generator[tuple[int, str], None, None],
     where: str,
-    others: Generator[tuple[int, str], None, None],
-    place: str,
+    compared: Generator[tuple[int, str], None, None],
+    compared_place: str,
 ) -> Generator[tuple[int, str], None, None]:
-    """The rows whose text in `others` stands in none before."""
-    with closing(found), closing(others):
+    """The rows whose text in `compared`, a parallel text, occurs in no earlier row."""
+    with closing(numbered), closing(compared):
         first: dict[str, int] = {}
-        rows = told = 0
-        for number, text in others:
+        rows = compared_rows = 0
+        for number, text in compared:
             first.setdefault(text, number)
-            told += 1
+            compared_rows += 1
         chosen = set(first.values())
-        for number, text in found:
+        for number, text in numbered:
             if number in chosen:
                 yield number, text
             rows += 1
-    if rows != told:
-        raise ValueError(f"texts are parallel, but {where} has {rows} rows and {place} has {told}")
+    if rows != compared_rows:
+        raise ValueError(
+            f"texts are parallel, but {where} has {rows} rows and {compared_place} has {compared_rows}: give both the same rows"
+        )
 
 
-def _write(found: Iterator[tuple[int, str]], where: str, most: int | None, path: Path) -> None:
-    """Write ids and texts, as many as have at most so many characters."""
+def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, path: Path) -> None:
+    """Write the leading ids and texts that have at most `most` characters together."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -250,7 +256,7 @@ def _write(found: Iterator[tuple[int, str]], where: str, most: int | None, path:
     texts: list[str] = []
     rows = characters = held = 0
     with pq.ParquetWriter(path, schema) as writer:
-        for number, text in found:
+        for number, text in numbered:
             if most and characters + len(text) > most:
                 if not rows:
                     raise ValueError(f"{where}, row {number} has {len(text)} characters: raise most_characters, {most}")
@@ -269,13 +275,14 @@ def _write(found: Iterator[tuple[int, str]], where: str, most: int | None, path:
 
 
 def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions) -> Iterator[str]:
+    """`n` texts: facts and perhaps a rule, and statements that follow from the facts, a paragraph each."""
     rng = Random(f"text {seed}")
     known = natural.concepts()
     persons, animals = known.persons[: options.persons], known.animals[: options.animals]
     attributes, relations = known.attributes[: options.attributes], known.relations[: options.relations]
     for _ in range(n):
         if options.taxonomy and rng.random() < options.taxonomy:
-            yield _kinds(lexicon, rng, options)
+            yield _taxonomy_text(lexicon, rng, options)
             continue
         relational = bool(relations) and len(animals) > 2 and (rng.random() < options.relational or len(persons) < 2)
         words = animals if relational else persons
@@ -290,40 +297,41 @@ def _theories(lexicon: natural.Lexicon, n: int, seed: int, options: TextOptions)
         rng.shuffle(pool)
         n_facts = min(rng.randint(*options.facts), len(pool) - 1)
         facts, others = pool[:n_facts], pool[n_facts:]
-        said = [lexicon.statement(fact) for fact in facts]
+        sentences = [lexicon.statement(fact) for fact in facts]
         if rng.random() < options.rules:
-            # It concludes nothing that the statements are about, so that these follow from the facts alone.
+            # The rule concludes an attribute that no statement is about, so that statements follow from the facts alone.
             after = rng.choice([a for a in attributes if all(a != literal.predicate for literal in pool)])
             before = rng.choice([a for a in attributes if a != after])
             conditions = (Literal(before, VARIABLE, positive=rng.random() < 0.8),)
-            said.append(lexicon.rule(Rule(conditions, Literal(after, VARIABLE))))
-        rng.shuffle(said)
-        about_facts = []
+            sentences.append(lexicon.rule(Rule(conditions, Literal(after, VARIABLE))))
+        rng.shuffle(sentences)
+        statements = []
         for _ in range(options.statements):
             true = rng.random() < 0.5
             about = rng.choice(facts) if true else rng.choice(others)._replace(positive=False)
-            about_facts.append(lexicon.statement(about))
-        yield "\n".join(lexicon.join(paragraph) for paragraph in (said, about_facts) if paragraph)
+            statements.append(lexicon.statement(about))
+        yield "\n".join(lexicon.join(paragraph) for paragraph in (sentences, statements) if paragraph)
 
 
-def _kinds(lexicon: natural.Lexicon, rng: Random, options: TextOptions) -> str:
+def _taxonomy_text(lexicon: natural.Lexicon, rng: Random, options: TextOptions) -> str:
+    """A text about classes, their members and their attributes."""
     classes = natural.taxonomy()
-    kinds = {name: kind for kind, members in classes.items() for name in members}
+    class_of = {name: class_ for class_, members in classes.items() for name in members}
 
     def hypernymy(name: str) -> Literal:
         positive = rng.random() < 0.75
-        wrong = rng.choice([kind for kind in classes if kind != kinds[name]])
-        return Literal(IS_A, name, kinds[name] if positive else wrong, positive)
+        wrong = rng.choice([class_ for class_ in classes if class_ != class_of[name]])
+        return Literal(IS_A, name, class_of[name] if positive else wrong, positive)
 
     attribute = rng.choice(natural.concepts().attributes[: options.attributes])
     has, lacks = rng.sample(list(classes), 2)
     facts = [Literal(attribute, has), Literal(attribute, lacks, positive=False)]
-    facts += [hypernymy(name) for name in rng.sample(list(kinds), min(rng.randint(*options.facts), len(kinds)))]
+    facts += [hypernymy(name) for name in rng.sample(list(class_of), min(rng.randint(*options.facts), len(class_of)))]
     rng.shuffle(facts)
-    about = []
+    statements = []
     for _ in range(options.statements):
         positive = rng.random() < 0.5
         holds = Literal(attribute, rng.choice(classes[has if positive else lacks]), positive=positive)
-        about.append(holds if rng.random() < 0.5 else hypernymy(rng.choice(list(kinds))))
-    told = [[lexicon.statement(literal) for literal in literals] for literals in (facts, about)]
-    return "\n".join(lexicon.join(paragraph) for paragraph in told if paragraph)
+        statements.append(holds if rng.random() < 0.5 else hypernymy(rng.choice(list(class_of))))
+    paragraphs = [[lexicon.statement(literal) for literal in literals] for literals in (facts, statements)]
+    return "\n".join(lexicon.join(paragraph) for paragraph in paragraphs if paragraph)

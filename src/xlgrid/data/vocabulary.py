@@ -25,7 +25,7 @@ def specials(kind: Kind) -> dict[str, str]:
 def train_tokenizer(kind: Kind, vocab: int, texts: list[str]) -> "Tokenizer":
     """A tokenizer of at most `vocab` entries, cased and with accents.
 
-    Both have the pieces that `learn_pieces` finds; a piece's log-probability in Unigram is that of its use in `texts`.
+    Both kinds have the pieces of `learn_pieces`. In Unigram, the log-probability of a piece is that of its use in `texts`.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
@@ -33,7 +33,7 @@ def train_tokenizer(kind: Kind, vocab: int, texts: list[str]) -> "Tokenizer":
     bert = kind == "bert"
     normalizer = normalizers.BertNormalizer(strip_accents=False, lowercase=False) if bert else normalizers.NFKC()
     splitter = pre_tokenizers.BertPreTokenizer() if bert else pre_tokenizers.Metaspace()
-    # No piece mixes letters and punctuation: as SentencePiece, which XLM-R was trained with, has it.
+    # No piece mixes letters and punctuation, as in SentencePiece, which made the vocabulary of XLM-R.
     words = pre_tokenizers.Sequence([splitter, pre_tokenizers.Punctuation()])
     counts = Counter(word for text in texts for word, _ in words.pre_tokenize_str(normalizer.normalize_str(text)))
     pieces = learn_pieces(counts, vocab - len(special), "##" if bert else "")
@@ -45,7 +45,7 @@ def train_tokenizer(kind: Kind, vocab: int, texts: list[str]) -> "Tokenizer":
     else:
         first = [(token, 0.0) for token in special.values() if token != special["mask"]]
         total = sum(pieces.values())
-        # A piece that later merges used up is half a use short of one.
+        # A piece that later merges have used up counts as half a use.
         scored = [(piece, math.log(max(n, 0.5) / total)) for piece, n in pieces.items()]
         tokenizer = Tokenizer(models.Unigram(first + scored, unk_id=3, byte_fallback=False))
         tokenizer.decoder = decoders.Metaspace()
@@ -60,7 +60,7 @@ def train_tokenizer(kind: Kind, vocab: int, texts: list[str]) -> "Tokenizer":
 def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[str, int]:
     """Up to `size` pieces by byte-pair encoding (Sennrich et al. 2016), with how often each is used in the end.
 
-    The trainers of the `tokenizers` library break ties differently in every process; this one does not. Pieces inside a
+    The trainers of the `tokenizers` library break ties differently in every process; this function does not. Pieces inside a
     word begin with `continuing`. A piece is a merge of the most frequent pair, the alphabetically first of equals.
     """
     words = sorted(counts)
@@ -71,7 +71,7 @@ def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[
     for i, parts in enumerate(split):
         for part in parts:
             letters[part] += counts[words[i]]
-            # Every letter can begin a word and go on in one, so that new words of known letters are never unknown.
+            # Every letter can begin or continue a word, so that a new word of known letters is never unknown.
             letters[part.removeprefix(continuing)] += 0
             letters[continuing + part.removeprefix(continuing)] += 0
         for pair in pairwise(parts):
@@ -109,14 +109,14 @@ def learn_pieces(counts: Mapping[str, int], size: int, continuing: str) -> dict[
 
 
 def _merge(parts: list[str], pair: tuple[str, str], merged: str) -> list[str]:
-    found: list[str] = []
+    merged_parts: list[str] = []
     for part in parts:
-        # What has just been merged is longer than the first of the pair.
-        if found and (found[-1], part) == pair:
-            found[-1] = merged
+        # A part that has just been merged is longer than the first of the pair, and so not merged again.
+        if merged_parts and (merged_parts[-1], part) == pair:
+            merged_parts[-1] = merged
         else:
-            found.append(part)
-    return found
+            merged_parts.append(part)
+    return merged_parts
 
 
 def tokenizer_config(kind: Kind, max_length: int) -> dict[str, Any]:

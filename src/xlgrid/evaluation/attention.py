@@ -159,7 +159,7 @@ def last_layer(
     """Attention weights of the last layer on the examples `chosen`: B × H × L × L."""
     import torch
 
-    from xlgrid.methods import structured_attention as structured
+    from xlgrid.methods.structured import attention as structured
 
     layer, device = structured.layers(model)[-1], model.device
     seen: list[torch.Tensor] = []

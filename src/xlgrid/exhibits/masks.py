@@ -36,9 +36,9 @@ class Masks(Exhibit):
         return [*super().settings(study), *(study.methods[name].model_dump_json() for name in self.methods)]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        from xlgrid.methods import MASKS, METHODS
+        from xlgrid.methods import METHODS
 
-        masked = [name for name, entry in study.methods.items() if METHODS[entry.base] in MASKS]
+        masked = [name for name, entry in study.methods.items() if METHODS[entry.base].masks]
         yield from not_among("methods", "method with masks", self.methods, masked)
 
     def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
@@ -65,7 +65,7 @@ class Masks(Exhibit):
         import torch
 
         from xlgrid.base.arrays import Segments
-        from xlgrid.methods import MASKS, make
+        from xlgrid.methods import make
 
         length = self.context + self.question
         tokens = [FIRST, *(f"c{n}" for n in range(2, self.context + 1))]
@@ -78,7 +78,7 @@ class Masks(Exhibit):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
                 masks = method.arrange(segments, torch.device("cpu"), training=True)["layout"].masks(length)
-            for which, mask in zip(MASKS[type(method)], masks, strict=False):
+            for which, mask in zip(method.masks, masks, strict=False):
                 rows += [
                     {"method": name, "mask": which, "query": query, "key": key, "kept": int(mask[0, i, j])}
                     for i, query in enumerate(tokens)

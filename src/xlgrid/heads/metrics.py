@@ -88,21 +88,21 @@ SPAN_F1 = Metric(
     "f1",
     "%",
     True,
-    "xlgrid.heads.metrics: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
+    "xlgrid.heads.token: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
     _span_f1,
 )
 SQUAD_F1 = Metric(
     "squad-f1",
     "%",
     True,
-    "xlgrid.heads.metrics: F1 of words, mean over questions, as the evaluation script of SQuAD v1.1 has it",
+    "xlgrid.heads.span: F1 of words, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[0], 1),
 )
 SQUAD_EM = Metric(
     "squad-em",
     "%",
     True,
-    "xlgrid.heads.metrics: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
+    "xlgrid.heads.span: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[1], 1),
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in (ACCURACY, SPAN_F1, SQUAD_F1, SQUAD_EM)}

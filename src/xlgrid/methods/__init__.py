@@ -1,4 +1,4 @@
-"""Methods of transfer: a mapping from the base name in a study to the class, and `make`, which reads its options."""
+"""Methods of transfer: a dictionary from the name that a study calls `base` to the class, and `make`, which sets options."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -17,10 +17,7 @@ METHODS: dict[str, type[Method]] = {
     "madx": MadX,
 }
 
-# The masks of attention that a method's `arrange` draws for training.
-MASKS: dict[type[Method], tuple[str, ...]] = {StructuredDropout: ("M1",), CrossQuery: ("M1", "M2")}
-
-__all__ = ["MASKS", "METHODS", "Method", "make"]
+__all__ = ["METHODS", "Method", "make"]
 
 
 def make(base: str, options: Mapping[str, float | int | str | bool]) -> Method:

@@ -11,8 +11,9 @@ class BitFit(Method):
     """Trains the biases and the head (Ben-Zaken et al. 2022; as in Foroutan et al. 2023).
 
     Attributes:
-        bert_head: what trains of BERT's pooler and classifier: all (section 4.2), or the biases alone, which leaves their
-            weights as they are drawn, as by a slip in the authors' code for baselines; XLM-R's classifier is not affected.
+        bert_head: the parameters of BERT's pooler and classifier that train: all (section 4.2), or the biases alone, so that
+            their weights stay as they are drawn (a slip in the authors' code for baselines). XLM-R's classifier is not
+            affected.
     """
 
     bert_head: Literal["all", "biases"] = "all"
@@ -25,6 +26,6 @@ class BitFit(Method):
         if ".bias" in name:
             return True
         if self.bert_head == "biases":
-            at = set(name.split("."))
-            return "classifier" in at and not at.isdisjoint({"dense", "out_proj"})
+            modules = set(name.split("."))
+            return "classifier" in modules and not modules.isdisjoint({"dense", "out_proj"})
         return is_head(name)

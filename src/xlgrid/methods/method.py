@@ -1,7 +1,7 @@
-"""What a method of cross-lingual transfer may do to a model; the default does nothing, which is full fine-tuning."""
+"""What a method of cross-lingual transfer may do to a model. The default does nothing, which is full fine-tuning."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from xlgrid.base.arrays import Segments
 
@@ -12,19 +12,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """Full fine-tuning, and the base of every other method: override what differs; fields are the method's options.
+    """Full fine-tuning, and the base class of every other method. Fields are the options of the method.
 
-    A subclass keeps the contract that `tests/unit/test_methods.py` checks: installing leaves the outputs as they were
-    (nearly so where new weights are drawn as a paper draws them: an option then has them change nothing at first), and the
-    gradients are exactly where `trains` says. What `is_language_specific` names changes what a cell computes (`test_speaking.py`).
+    A subclass overrides what differs, and keeps the contract that `tests/unit/methods/test_methods.py` checks: installing
+    leaves the outputs as they were (nearly so where a paper draws new weights at random; an option then has them change
+    nothing at first), and exactly the parameters that `trains` names have gradients.
     """
 
+    # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
+    masks: ClassVar[tuple[str, ...]] = ()
+
     def install(self, model: "PreTrainedModel") -> None:
-        """Add the method's modules to a loaded `model`, in place; new weights come from torch's seeded generator."""
+        """Add the modules of the method to a loaded `model`, in place. Torch's seeded generator draws new weights."""
 
     def trains(self, name: str) -> bool:
-        """Whether training on the task changes the parameter called `name` (in `named_parameters` after `install`)."""
+        """Whether training changes the parameter called `name` (in `named_parameters` after `install`)."""
         return True
+
+    @property
+    def trains_head(self) -> bool:
+        """Whether a run trains the head of its task. A method that does not is for runs on text, and not for a grid."""
+        return True
+
+    @property
+    def is_importable(self) -> bool:
+        """Whether `xlgrid.methods.madx.adapterhub` can read the weights that a run on text would train."""
+        return False
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
         """The arguments that an installed model's forward gets besides a batch; torch's generator draws random ones.
@@ -35,27 +48,44 @@ class Method:
         return {}
 
     def is_language_specific(self, name: str) -> bool:
-        """Whether a cell that speaks through the text run of its target (`Start.at`) takes the parameter `name` from that."""
+        """Whether the parameter `name` belongs to a language. A cell of a target that has a run on text of its own (`Start.at`)
+        takes such parameters from that run, and all others from the run that it evaluates."""
         return False
-
-    def leaves_out(self, name: str, layers: int) -> bool:
-        """Whether a parameter of a run on text has no place, and needs none, where a run begins with it.
-
-        Args:
-            layers: of the encoder.
-        """
-        return False
-
-    def check_start(self, start: "Method | None") -> None:
-        """Raise a ValueError if a run cannot begin with a run on text of the method `start`, or, at None, with none."""
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:
         """The adapters that are active in a cell of `task`, from the embeddings up, as `kind:name`.
 
         Args:
-            language: what the text run was trained on that the cell speaks through; None if there is none.
+            language: the source of the run on text that has trained the language-specific parameters; None if there is none.
         """
         return ()
+
+    def check_start(self, start: "Method | None") -> None:
+        """Check the run on text with which a run begins.
+
+        Args:
+            start: the method of the run on text; None if there is no such run.
+
+        Raises:
+            ValueError: parameters that neither run trains would stay as they are drawn, or do not fit.
+        """
+
+    @property
+    def needs_start(self) -> bool:
+        """Whether a run has to begin with a run on text."""
+        try:
+            self.check_start(None)
+        except ValueError:
+            return True
+        return False
+
+    def leaves_out(self, name: str, layers: int) -> bool:
+        """Whether a parameter of a run on text has no place, and needs none, in a model that begins with that run.
+
+        Args:
+            layers: the number of the encoder's layers.
+        """
+        return False
 
 
 def is_head(name: str) -> bool:
@@ -64,6 +94,10 @@ def is_head(name: str) -> bool:
 
 
 def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:
-    """Raise a ValueError if an option is none of those allowed."""
+    """Check an option.
+
+    Raises:
+        ValueError: the value is none of `allowed`.
+    """
     if (value := getattr(method, name)) not in allowed:
         raise ValueError(f"option {name} must be one of {', '.join(allowed)}, got {value!r}")

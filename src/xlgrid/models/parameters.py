@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 # transformers for its model type.
 HUB: dict[str, dict[str, Any]] = {
     "google-bert/bert-base-multilingual-cased": {"model_type": "bert", "vocab_size": 119547},
+    "intfloat/multilingual-e5-small": {
+        "model_type": "bert",
+        "vocab_size": 250037,
+        "hidden_size": 384,
+        "intermediate_size": 1536,
+    },
     "FacebookAI/xlm-roberta-base": {
         "model_type": "xlm-roberta",
         "vocab_size": 250002,

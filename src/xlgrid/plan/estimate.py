@@ -239,7 +239,7 @@ class Estimate:
 
 
 def length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
-    """Steps of a training, as `batches.plan` has them, and examples that it sees, those of each pass counted again.
+    """Steps of a training, as `schedule.plan` has them, and examples that it sees, those of each pass counted again.
 
     Of phases limited in depth, the generator's equal share of every depth counts; limits in tokens are not considered.
 

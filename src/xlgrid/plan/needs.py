@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods.madx import adapterhub
 from xlgrid.plan.grid import first_stage, started_from, starting_runs
 from xlgrid.plan.products import (
     Claims,
@@ -29,7 +30,6 @@ from xlgrid.plan.products import (
 )
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Cell, Run
-from xlgrid.training import adapterhub
 
 if TYPE_CHECKING:
     from xlgrid.plan.load import Plan

@@ -11,6 +11,7 @@ from xlgrid.models.parameters import Count
 from xlgrid.plan.estimate import STEP_MS, TFLOPS, Assumed, Cost, Estimate
 from xlgrid.plan.load import Plan
 from xlgrid.report.status import console
+from xlgrid.study.schema import Study
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -94,7 +95,7 @@ def method_table(estimate: Estimate) -> "Table":
     study = estimate.study
     kinds_of: dict[tuple[str, str, Count], list[str]] = {}
     for run in estimate.plan.runs:
-        kind = study.tasks[run.task].kind
+        kind = _kind(study, run.task)
         kinds = kinds_of.setdefault((run.encoder, run.method, estimate.count(run)), [])
         kinds += [] if kind in kinds else [kind]
     encoders, methods = list(study.encoders), list(study.methods)
@@ -111,6 +112,12 @@ def method_table(estimate: Estimate) -> "Table":
             f"{counted.training / 1e6:,.0f}" if counted.training >= 1e7 else f"{counted.training / 1e6:.2g}",
         )
     return table
+
+
+def _kind(study: Study, name: str) -> str:
+    """The name under which tasks of one kind are shown together; a task that the study describes stands for itself."""
+    entry = study.tasks[name]
+    return name if entry.columns else entry.kind
 
 
 def _table(columns: list[str], words: int) -> "Table":
@@ -136,7 +143,7 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
         f"{assumed.step_ms:g} ms a step, {speed}. "
         "Data, tokens, mini encoders and the start of processes are not in them."
     )
-    kinds = {name: estimate.study.tasks[name].kind for name in dict.fromkeys(run.task for run in estimate.plan.runs)}
+    kinds = {name: _kind(estimate.study, name) for name in dict.fromkeys(run.task for run in estimate.plan.runs)}
     tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}
     yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."
     for name, sizes in assumed.examples.items():

@@ -21,7 +21,7 @@ def methods(study: "Study") -> Iterator[str]:
         except ValueError as error:
             yield f"methods.{name}: {error}"
         else:
-            if entry.imported and getattr(method, "tune", None) != "language":
+            if entry.imported and not method.is_importable:
                 yield (
                     f"methods.{name}.imported: what can be read are language adapters: set `base: madx` and `options: "
                     "{tune: language}`, or leave it out"
@@ -95,10 +95,10 @@ def grids(study: "Study") -> Iterator[str]:
 def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
     start = study.methods[key].start
     method = registry.make(study.methods[key].base, study.methods[key].options)
-    if (tune := getattr(method, "tune", None)) in ("language", "query"):
+    if not method.trains_head:
         yield (
-            f"grids.{name}.method: {key}, with `tune: {tune}`, is for runs on text and trains no head: name a method "
-            "that begins with it"
+            f"grids.{name}.method: {key}, with its options {study.methods[key].options}, is for runs on text and trains no "
+            "head: name a method that begins with it"
         )
     if grid.snapshots and (start is None or start.source or start.at != "both"):
         yield (
@@ -124,18 +124,9 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
             yield f"grids.{name}.source: method {key}: {error}"
     if start.at == "both" and start.missing == "none":
         without += [target for target in targets if start.of_target(target, sources[0]) is None]
-    if without and not _needs_no_start(method):
+    if without and method.needs_start:
         parts = ", ".join(dict.fromkeys(without))
         yield (
             f"grids.{name}: method {key} has no run on text of {parts}, and what it does not train would stay untrained: "
             f"add it to `pairs` of its `start`, which has {', '.join(start.pairs)}, or leave it out here"
         )
-
-
-def _needs_no_start(method: registry.Method) -> bool:
-    """Whether runs of a method may begin with no run on text."""
-    try:
-        method.check_start(None)
-    except ValueError:
-        return False
-    return True

@@ -1,7 +1,7 @@
 """Training: one loop for every task, encoder and method, which resumes after a kill as if nothing had happened.
 
 Two runs of one recipe on the CPU of one machine give the same bytes, whether or not they were interrupted: the batches
-are a function of the seed (`xlgrid.data.batches.plan`), what a step draws (dropout, masks of text and of attention) is seeded
+are a function of the seed (`xlgrid.training.schedule.plan`), what a step draws (dropout, masks of text and of attention) is seeded
 from (seed, step), and all else that a step changes is in the state file.
 
 A step that runs out of a GPU's memory is done again from its beginning in parts of half the size, and so are all later

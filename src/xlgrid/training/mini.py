@@ -203,7 +203,7 @@ def _pretrain(
 
 
 def _near_in_length(source: Sequence[Any], batch: int, rng: "np.random.Generator") -> "Iterator[NDArray[np.int64]]":
-    """Batches of random texts or pairs without end, as `batches.plan` cuts them: much of each would else be padding."""
+    """Batches of random texts or pairs without end, as `schedule.epoch` cuts them: much of each would else be padding."""
     import numpy as np
 
     lengths = np.array([len(one) if isinstance(one, str) else sum(map(len, one)) for one in source])

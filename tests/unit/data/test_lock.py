@@ -34,7 +34,7 @@ def test_an_unreachable_hub_locks_nothing(monkeypatch, tmp_path):
         raise ConnectionError("no network")
 
     monkeypatch.setattr(HfApi, "repo_info", refuse)
-    with pytest.raises(ValueError, match=r"cannot learn the commit of model some/encoder.*no network"):
+    with pytest.raises(ValueError, match=r"cannot get the commit of model some/encoder.*no network"):
         lock.commit(tmp_path / "lock.yaml", "model", "some/encoder")
     assert not (tmp_path / "lock.yaml").exists()
 

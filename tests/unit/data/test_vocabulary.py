@@ -89,3 +89,10 @@ def test_the_configuration_names_every_special_token(kind: Kind) -> None:
     assert config["model_max_length"] == 64
     assert set(specials(kind).values()) <= set(map(str, config.values()))
     assert ("token_type_ids" in config["model_input_names"]) == (kind == "bert")
+
+
+def test_pieces_do_not_depend_on_the_order_of_words():
+    words = Counter({"abab": 3, "abc": 2, "bcbc": 2, "cab": 1})
+    found = learn_pieces(words, 12, "##")
+    assert found == learn_pieces(dict(reversed(words.items())), 12, "##")
+    assert {"ab", "a", "##b"} <= set(found)

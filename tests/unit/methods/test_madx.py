@@ -29,7 +29,7 @@ from xlgrid.evaluation.cell import evaluate
 from xlgrid.heads import HEADS
 from xlgrid.heads.mlm import language_head
 from xlgrid.methods import make
-from xlgrid.methods.adapter_modules import Invertible
+from xlgrid.methods.madx.modules import Invertible
 from xlgrid.models import deltas, parameters
 from xlgrid.models.parameters import HUB
 from xlgrid.plan.load import load_study

@@ -11,8 +11,8 @@ from transformers import BertConfig, BertModel, XLMRobertaConfig, XLMRobertaMode
 
 from xlgrid.base.arrays import Segments
 from xlgrid.methods import make
-from xlgrid.methods import structured_attention as structured
-from xlgrid.methods.structured_attention import Layout
+from xlgrid.methods.structured import attention as structured
+from xlgrid.methods.structured.attention import Layout
 
 HEADS, WIDTH = 3, 8
 SIZE = {
@@ -69,7 +69,7 @@ def by_hand(given: Layout, example: int, cross: bool) -> tuple[np.ndarray, np.nd
                 continue
             same = (i < context) == (j < context)
             both = given.bridge and (i == 0 or j == 0)
-            both = both or (given.also is not None and bool(given.also[example, i, j]))
+            both = both or (given.unmasked is not None and bool(given.unmasked[example, i, j]))
             own[i, j], other[i, j] = same or both, cross and (not same or both)
             if both and cross and given.overlap == "halve":
                 own[i, j] = other[i, j] = 0.5
@@ -111,14 +111,10 @@ each_model = pytest.mark.parametrize("kind", MODELS)
 
 @each_model
 @each_layout
-@pytest.mark.parametrize("joint", ["together", "doubled"])
 @pytest.mark.parametrize("cross", [True, False], ids=["cross", "dropout"])
-def test_every_layer_is_the_formula(
-    kind: str, given: Layout, joint: str, cross: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_layer_is_the_formula(kind: str, given: Layout, cross: bool) -> None:
     if given.overlap == "halve" and not cross:
         pytest.skip("without a cross query nothing overlaps")
-    monkeypatch.setattr(structured, "together", getattr(structured, joint))
     for layer, hidden, out in layers_of(kind, given, cross):
         for example, (_, expected) in enumerate(dense(layer, hidden, given, cross)):
             ours = out[example, : LENGTHS[example]].numpy()
@@ -167,30 +163,33 @@ def test_weights_without_a_layout_are_plain_attention(kind: str, cross: bool) ->
             torch.testing.assert_close(structured.weights(layer, hidden, REAL, None), theirs, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("dropped", [0.0, 0.25])
-def test_the_derivatives_written_out_are_autograds(dropped: float) -> None:
-    def leaf(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
-
+@each_layout
+def test_in_float64_the_weights_are_the_formula_to_the_last_digits(given: Layout) -> None:
+    """A half that was rounded to float32 before its logarithm was added would be wrong in the tenth digit."""
     torch.manual_seed(5)
-    tensors = [leaf(2, 2, 6, 4) for _ in range(4)]
-    biases = [torch.zeros(2, 1, 6, 6, dtype=torch.float64) for _ in range(2)]
-    biases[0][:, :, 2:, 3] = biases[1][:, :, :, 4:] = -torch.inf
-    kept = (torch.rand(2, 2, 6, 6, dtype=torch.float64) >= dropped) / (1 - dropped) if dropped else None
-    assert torch.autograd.gradcheck(lambda *t: structured._Together.apply(*t, *biases, 0.5, kept), tensors)
+    own, cross, key = (torch.randn(len(LENGTHS), HEADS, LENGTH, WIDTH, dtype=torch.float64) for _ in range(3))
+    found = structured.joint_weights(own, cross, key, given.biases(LENGTH, REAL, torch.float64), 0.3)
+    for example, length in enumerate(LENGTHS):
+        factors = by_hand(given, example, cross=True)
+        rows = [np.exp(0.3 * (q[example, :, :length] @ key[example, :, :length].mT).numpy()) for q in (own, cross)]
+        weights = factors[0] * rows[0] + factors[1] * rows[1]
+        expected = weights / weights.sum(-1, keepdims=True)
+        np.testing.assert_allclose(found[example, :, :length, :length].numpy(), expected, atol=1e-14, rtol=1e-12)
 
 
-@each_model
-def test_the_two_ways_for_any_masks_have_the_same_gradients(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for way in ("together", "doubled"):
-        monkeypatch.setattr(structured, "together", getattr(structured, way))
-        model = model_of(kind)
-        states = model(**inputs(), layout=layout(0.3)).last_hidden_state
-        (states * REAL[..., None]).square().sum().backward()
-        found.append({name: p.grad for name, p in model.named_parameters()})
-    for name, gradient in found[0].items():
-        torch.testing.assert_close(gradient, found[1][name], atol=1e-3, rtol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_dropout_drops_a_cell_of_both_queries_as_a_whole(share: float) -> None:
+    """With values that are one-hot, the output has the weights after dropout: zero, or twice the weight."""
+    torch.manual_seed(7)
+    own, cross, key = (torch.randn(4, HEADS, LENGTH, WIDTH) for _ in range(3))
+    value, masks = torch.eye(LENGTH).expand(4, HEADS, LENGTH, LENGTH), layout(share)
+    whole, dropped = (
+        structured.attend(torch.nn.Module(), torch.cat([own, cross], 1), key, value, None, 0.3, p, masks)[0]
+        for p in (0.0, 0.5)
+    )
+    kept = dropped != 0
+    assert 0.4 < kept[whole > 0].float().mean() < 0.6
+    torch.testing.assert_close(dropped[kept], 2 * whole[kept])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -265,15 +264,15 @@ def test_masks_are_drawn_anew_at_each_step_and_the_same_for_a_seed(base: str) ->
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
         given = segments([4] * 200, [True] * 200), torch.device("cpu")
-        drawn.append(method.arrange(*given, training=True)["layout"].also)
+        drawn.append(method.arrange(*given, training=True)["layout"].unmasked)
     assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
     assert abs(drawn[0].float().mean() - 0.3) < 0.02, "a cell is kept with probability 1 - p_mask"
 
 
 def test_evaluation_is_strict_and_dropout_is_for_training() -> None:
     given = segments([4, 5], [True, False]), torch.device("cpu"), False
-    assert make("qcross", {}).arrange(*given)["layout"].also is None
-    assert make("qcross", {"evaluate": "sampled"}).arrange(*given)["layout"].also is not None
+    assert make("qcross", {}).arrange(*given)["layout"].unmasked is None
+    assert make("qcross", {"evaluate": "sampled"}).arrange(*given)["layout"].unmasked is not None
     assert make("structured-dropout", {}).arrange(*given) == {}
 
 

@@ -85,6 +85,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
     return pd.concat(found)
 
 
+@pytest.mark.slow
 def test_every_published_number_of_foroutan2023_stands_beside_one_of_ours(compared: pd.DataFrame) -> None:
     folder = STUDIES[0].parents[1] / "reference" / "foroutan2023"
     there = {str(path.relative_to(folder.parents[1])): len(compare.read(path)) for path in folder.glob("table*.csv")}

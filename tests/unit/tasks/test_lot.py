@@ -129,6 +129,7 @@ def test_a_reader_who_does_not_know_who_is_what_is_at_chance():
         assert accuracy(lambda example: example.statement.positive, found) == pytest.approx(0.5, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", ["foroutan2023", "foroutan2023-mini"])
 @pytest.mark.parametrize("negate", [True, False])
 def test_how_long_a_context_is_tells_nothing(study, negate):

@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from test_batches import write
-from test_train import RESULTS, recipe
+from test_loop import RESULTS, recipe
 from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.training.loop import Loop, Stopped

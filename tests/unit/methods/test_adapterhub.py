@@ -1,6 +1,6 @@
 """Adapters that the `adapters` library saved compute here what they compute there, and ours are written as it writes them.
 
-`adapters_fixture.py` made the models, adapters and numbers in data/adapters/ with the library.
+`adapters_fixture.py` made the models, adapters and numbers in adapters/ with the library.
 """
 
 import json
@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from xlgrid.cli import app
 from xlgrid.methods import make
-from xlgrid.methods.madx import MadX
-from xlgrid.training import adapterhub
+from xlgrid.methods.madx import MadX, adapterhub
+from xlgrid.training.adapters import export_adapter
 from xlgrid.training.recipe import Recipe
 
 FOLDER = Path(__file__).parent / "adapters"
@@ -293,7 +293,7 @@ def run_of(folder: Path, options: dict[str, Any], base: str = "madx") -> dict[st
 
 def test_a_run_is_exported_without_its_head_under_the_name_of_its_language(tmp_path: Path) -> None:
     tensors = run_of(tmp_path / "run", LANG)
-    adapterhub.export(tmp_path / "run", FOLDER / "bert", tmp_path / "out")
+    export_adapter(tmp_path / "run", FOLDER / "bert", tmp_path / "out")
     told = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
     assert (told["name"], told["model_type"], told["hidden_size"]) == ("zh-yue", "bert", 16)
     model, method = installed("bert", LANG)
@@ -316,7 +316,7 @@ def test_a_run_that_has_no_such_adapter_is_not_exported(
 ) -> None:
     run_of(tmp_path / "run", options, base)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        adapterhub.export(tmp_path / "run", FOLDER / encoder, tmp_path / "out")
+        export_adapter(tmp_path / "run", FOLDER / encoder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

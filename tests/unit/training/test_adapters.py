@@ -16,10 +16,10 @@ from xlgrid.methods import make
 from xlgrid.models import deltas
 from xlgrid.models.load import load_model
 from xlgrid.results import records
-from xlgrid.training.imported import fetch, import_adapter
+from xlgrid.training.adapters import fetch, import_adapter
 from xlgrid.training.recipe import Recipe
 
-DATA = Path(__file__).parent / "adapters" / "bert"
+DATA = Path(__file__).parents[1] / "methods" / "adapters" / "bert"
 OPTIONS = {"tune": "language"}
 RECIPE = Recipe.model_validate(
     {"study": "s", "task": "mlm", "kind": "mlm", "encoder": "e", "method": "adapter", "base": "madx"}

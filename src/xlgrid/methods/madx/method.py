@@ -1,4 +1,4 @@
-"""MAD-X: language, invertible and task adapters in a frozen encoder (Pfeiffer et al. 2020)."""
+"""The method MAD-X (Pfeiffer et al. 2020, section 4): its options, and the parameters that they train."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -17,23 +17,23 @@ class MadX(Method):
     adapters of another (section 4).
 
     Attributes:
-        tune: what trains: the task adapters and the head, or, in runs on text, the language and invertible adapters.
-            The latter have no task adapters.
-        language: there are language adapters (section 4.1).
-        invertible: there is an invertible adapter (section 4.3).
-        language_reduction: the hidden size of the encoder by that of the language adapters (section 5.2: 2).
-        invertible_reduction: the same of the invertible adapter, of whose halves each has half the hidden size.
-        task_reduction: the same of the task adapters (section 5.2: 16).
-        activation: of all adapters; of the published ones, those of XLM-R have relu, as in the paper, most of mBERT
-            gelu_new.
+        tune: the parameters that train: the task adapters and the head; or, in runs on text, the language and invertible
+            adapters. Models of runs on text have no task adapters.
+        language: whether there are language adapters (section 4.1).
+        invertible: whether there is an invertible adapter (section 4.3).
+        language_reduction: the encoder's hidden size divided by that of the language adapters (section 5.2: 2).
+        invertible_reduction: the same for the two halves of the invertible adapter, whose inputs have half the hidden size.
+        task_reduction: the same for the task adapters (section 5.2: 16).
+        activation: the activation of all adapters. The published adapters of XLM-R have relu, as in the paper; most of those
+            of mBERT have gelu_new.
         wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
-            in equations 1 and 2 (see `xlgrid.methods.adapter_modules`).
-        inverse: the inverse of the invertible adapter comes before the decoder of the language-modelling head.
-        lm_head: whether runs on text train the head's own layer and bias, as the library does; its decoder is tied to
-            the frozen embeddings either way. The paper does not say.
-        leave_out_last: no adapters in the last layer, neither of a language nor of a task, as in MAD-X 2.0 (Pfeiffer et
-            al. 2021). Language adapters that were trained with one are used without it.
-        init: drawn like BERT's weights, as in the library, or such that the adapters change nothing at first.
+            in equations 1 and 2 (see `xlgrid.methods.madx.modules`).
+        inverse: whether the inverse of the invertible adapter comes before the decoder of the language-modelling head.
+        lm_head: whether runs on text train the dense layer and the bias of the language-modelling head, as the library does.
+            The decoder is tied to the frozen embeddings either way. The paper does not say.
+        leave_out_last: whether the last layer has no adapters, neither of a language nor of a task, as in MAD-X 2.0
+            (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
+        init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
     """
 
     tune: Literal["task", "language"] = "task"
@@ -71,7 +71,7 @@ class MadX(Method):
             )
 
     def install(self, model: "PreTrainedModel") -> None:
-        from xlgrid.methods.adapter_modules import install
+        from xlgrid.methods.madx.modules import install
 
         install(
             model,
@@ -86,15 +86,23 @@ class MadX(Method):
         )
 
     def trains(self, name: str) -> bool:
-        """The adapters that `tune` names, with the head of the task or of the language model."""
+        """The adapters that `tune` names, and the head of the task or of the language model."""
         if self.tune == "task":
             return adapter_kind(name) == "task" or is_head(name)
         at = name.split(".")
         in_head = at[0] in _LM_HEAD and "decoder" not in at
         return adapter_kind(name) == "language" or (self.lm_head == "trained" and in_head)
 
+    @property
+    def trains_head(self) -> bool:
+        return self.tune == "task"
+
+    @property
+    def is_importable(self) -> bool:
+        return self.tune == "language"
+
     def is_language_specific(self, name: str) -> bool:
-        """All of the language and invertible adapters (sections 4.1 and 4.3)."""
+        """The language and invertible adapters (sections 4.1 and 4.3)."""
         return adapter_kind(name) == "language"
 
     def leaves_out(self, name: str, layers: int) -> bool:
@@ -103,11 +111,11 @@ class MadX(Method):
     def check_start(self, start: Method | None) -> None:
         if self.tune == "language" or not (self.language or self.invertible):
             return
-        mine = [name for name in ("language", "invertible") if getattr(self, name)]
+        installed = [name for name in ("language", "invertible") if getattr(self, name)]
         if not isinstance(start, MadX) or start.tune != "language":
             raise ValueError(
-                f"its {' and '.join(mine)} adapters would stay as they are drawn: give it a `start` whose method is of base "
-                f"madx with `tune: language`, or set {' and '.join(f'`{name}: false`' for name in mine)}"
+                f"its {' and '.join(installed)} adapters would stay as they are drawn: give it a `start` whose method is of base "
+                f"madx with `tune: language`, or set {' and '.join(f'`{name}: false`' for name in installed)}"
             )
         if start.leave_out_last and not self.leave_out_last:
             raise ValueError(
@@ -115,22 +123,21 @@ class MadX(Method):
                 "set `leave_out_last: true` here, too"
             )
         for name in ("language", "invertible", "language_reduction", "invertible_reduction", "activation"):
-            ours, theirs = getattr(self, name), getattr(start, name)
-            if ours != theirs:
+            here, there = getattr(self, name), getattr(start, name)
+            if here != there:
                 raise ValueError(
-                    f"option {name} is {ours!r} here and {theirs!r} in the method that it starts with: set the same in both"
+                    f"option {name} is {here!r} here and {there!r} in the method that it starts with: set the same in both"
                 )
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:
-        spoken = language or "untrained"
-        found = [f"{name}:{spoken}" for name in ("invertible", "language") if getattr(self, name)]
-        return (*found, *([f"task:{task}"] if self.tune == "task" else []))
+        adapters = [f"{name}:{language or 'untrained'}" for name in ("invertible", "language") if getattr(self, name)]
+        return (*adapters, *([f"task:{task}"] if self.tune == "task" else []))
 
 
 def adapter_kind(name: str) -> Literal["language", "task"] | None:
-    """Whether a parameter of a model is of its language adapters, the invertible one with them, of its task adapters, or of
-    neither; told by the names of `xlgrid.methods.adapter_modules`."""
-    at = set(name.split("."))
-    if "task" in at:
+    """Whether a parameter belongs to the language adapters, which include the invertible adapter, to the task adapters, or to
+    neither. The names of its modules in `xlgrid.methods.madx.modules` say so."""
+    modules = set(name.split("."))
+    if "task" in modules:
         return "task"
-    return None if at.isdisjoint({"language", "invertible"}) else "language"
+    return None if modules.isdisjoint({"language", "invertible"}) else "language"

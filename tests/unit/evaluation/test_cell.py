@@ -151,6 +151,7 @@ def test_a_damaged_encoder_is_named(made: dict[str, Any], tmp_path: Path) -> Non
         evaluate(**{**made, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
 
 
+@pytest.mark.slow
 def test_evaluating_imports_nothing_heavy(made: dict[str, Any], tmp_path: Path) -> None:
     code = f"""
 import sys

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.files import whole, write_text
-from xlgrid.methods.madx import MadX, adapter_kind
+from xlgrid.methods.madx.method import MadX, adapter_kind
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ _INVERTIBLE = re.compile(r"invertible_adapters\.(.+)\.([FG])\.([02])\.(weight|bi
 _INNER = {"down.0": "down", "up": "up", "0": "down", "2": "up"}
 
 # What a config must say, or leave out where the library's default is the same: a bottleneck after each feed-forward block,
-# behind the layer's own LayerNorm and before it again, with its residual connection before LayerNorm (`xlgrid.methods.adapter_modules`).
+# behind the layer's own LayerNorm and before it again, with its residual connection before LayerNorm (`xlgrid.methods.madx.modules`).
 _PLACED: dict[str, Any] = {
     "mh_adapter": False,
     "output_adapter": True,
@@ -175,38 +175,6 @@ def write(
     write_text(folder / CONFIG, json.dumps(told, indent=2, sort_keys=True) + "\n")
 
 
-def export(run: str | Path, encoder: str | Path, folder: str | Path, safetensors: bool = False) -> None:
-    """Write the adapter that a run has trained to `folder`, with the name of its source or task.
-
-    Args:
-        run: the run's folder.
-        encoder: folder of its encoder, of whose files config.json is needed.
-
-    Raises:
-        FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or the run has no adapters.
-        OSError: `folder` cannot be written.
-    """
-    from xlgrid.methods import make
-    from xlgrid.models.deltas import DELTA, read_delta, read_run
-    from xlgrid.training.recipe import Recipe
-
-    recipe = Recipe.model_validate(read_run(run)["recipe"])
-    method = make(recipe.base, recipe.options)
-    if not isinstance(method, MadX):
-        raise ValueError(f"{run} is of method {recipe.base}, which has no adapters: name a run of base madx")
-    path = Path(encoder) / "config.json"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist: name the folder of the run's encoder with --encoder")
-    config = json.loads(path.read_text(encoding="utf-8"))
-    origin = path.with_name("encoder.json")
-    if origin.is_file():
-        config["_name_or_path"] = json.loads(origin.read_text(encoding="utf-8")).get("hub")
-    tensors, _, _ = read_delta(Path(run) / DELTA)
-    name = recipe.source if method.tune == "language" else recipe.task
-    write(folder, tensors, config, method, re.sub(r"[^\w-]", "-", name), safetensors)
-
-
 def _config(folder: Path) -> dict[str, Any]:
     """What adapter_config.json says, in the terms of today's."""
     path = folder / CONFIG
@@ -230,7 +198,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", method: MadX) -> None:
     """Raise a ValueError if an adapter's config is not what the method's options say."""
-    from xlgrid.methods.adapter_modules import ACTIVATIONS
+    from xlgrid.methods.madx.modules import ACTIVATIONS
 
     inner = told["config"]
     if inner.get("architecture"):

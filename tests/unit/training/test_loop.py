@@ -148,6 +148,7 @@ def test_only_results_are_left(plain: Path) -> None:
     assert sorted(path.name for path in plain.iterdir()) == sorted(RESULTS)
 
 
+@pytest.mark.slow
 def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
     steps = sorted(random.Random("steps to die at").sample(range(2, 30), 2))
     for at in steps:
@@ -158,6 +159,7 @@ def test_a_run_killed_and_resumed_is_identical(plain: Path, encoder: Path, token
     assert result(tmp_path) == result(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
 def test_a_run_told_to_stop_saves_says_so_and_resumes(
     number: signal.Signals,
@@ -241,6 +243,7 @@ def test_snapshots_are_the_weights_as_of_their_steps(kept: Path, plain: Path, en
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "they change the training"
 
 
+@pytest.mark.slow
 def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
     kept: Path, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
@@ -255,6 +258,7 @@ def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
     assert not list(tmp_path.glob(".step*"))
 
 
+@pytest.mark.slow
 def test_adapters_of_a_text_killed_and_resumed_are_identical(tmp_path: Path) -> None:
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     torch.manual_seed(1)
@@ -549,6 +553,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, 
     assert not [name for name in RESULTS if (tmp_path / name).exists()]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_leaves_what_stood_there(
     plain: Path, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:

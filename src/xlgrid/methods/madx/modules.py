@@ -1,8 +1,8 @@
 """Bottleneck adapters and the invertible adapter of MAD-X (Pfeiffer et al. 2020, sections 4.1 to 4.3).
 
-Of a transformer layer, h is what its feed-forward block computes of x, and LN its last LayerNorm, as pre-trained and
-frozen. An adapter is A(z) = U f(D z). With s = h + x, what goes into LN, the *library* form, that of the published
-weights, of a language and a task adapter is
+In a transformer layer, x is the input of the feed-forward block, h its output, and LN the last LayerNorm, as pre-trained
+and frozen. An adapter is A(z) = U f(D z). The input of LN is s = h + x. With a language and a task adapter the *library*
+form, in which the published weights were trained, is
 
     s1 = s + A_L(LN(s))        s2 = s1 + A_T(LN(s1))        out = LN(s2)
 
@@ -10,8 +10,8 @@ and the *paper* form, equations 1 and 2,
 
     LA = A_L(LN(s)) + h        TA = A_T(LA) + h             out = LN(TA + x)
 
-With one adapter, they agree. The invertible adapter is NICE on the embeddings; its inverse is applied to what the
-language-modelling head decodes. All of it is wrapped around the modules of transformers, whose parameters keep their names.
+With one adapter, the two forms agree. The invertible adapter is NICE on the embeddings; its inverse is applied to the states
+that the language-modelling head decodes. The adapters wrap the modules of transformers, whose parameters keep their names.
 """
 
 from collections import OrderedDict
@@ -55,7 +55,8 @@ class Bottleneck(nn.Module):
 
 
 class Invertible(nn.Module):
-    """NICE: each half of the embedding is moved by a function of the other (section 4.3, equations 3 to 5); `inverse` takes it back."""
+    """NICE: each half of the embedding is moved by a function of the other half (section 4.3, equations 3 to 5). `inverse`
+    undoes `forward`."""
 
     def __init__(self, size: int, reduction: int, activation: str, init: str, device: torch.device) -> None:
         super().__init__()
@@ -63,19 +64,19 @@ class Invertible(nn.Module):
         self.G = Bottleneck(size // 2, reduction, activation, init, device)
 
     def forward(self, states: Tensor) -> Tensor:
-        one, two = states.chunk(2, -1)
-        one = one + self.F(two)
-        return torch.cat([one, two + self.G(one)], -1)
+        first, second = states.chunk(2, -1)
+        first = first + self.F(second)
+        return torch.cat([first, second + self.G(first)], -1)
 
     def inverse(self, states: Tensor) -> Tensor:
-        one, two = states.chunk(2, -1)
-        two = two - self.G(one)
-        return torch.cat([one - self.F(two), two], -1)
+        first, second = states.chunk(2, -1)
+        second = second - self.G(first)
+        return torch.cat([first - self.F(second), second], -1)
 
 
 class AdaptedNorm(nn.Module):
-    """A layer's last LayerNorm with adapters before it. Takes the place of `output.LayerNorm`, whose parameters keep their
-    names; the adapters are `language` and `task` in it."""
+    """The last LayerNorm of a layer with adapters before it. The module takes the place of `output.LayerNorm`, whose parameters
+    keep their names; its adapters are called `language` and `task`."""
 
     def __init__(self, norm: nn.LayerNorm, adapters: dict[str, Bottleneck], wiring: str) -> None:
         super().__init__()
@@ -102,18 +103,18 @@ class AdaptedNorm(nn.Module):
         return self.norm(states)
 
     def adapters(self) -> list[Bottleneck]:
-        """From the one that comes first."""
+        """The adapters in the order in which they are applied."""
         return [getattr(self, name) for name in self.names]
 
 
 class InverseDecoder(nn.Module):
-    """The decoder of a language-modelling head behind the inverse of the invertible adapter (figure 1). Takes the place of
-    `decoder`, whose parameters, the word embeddings and a bias, keep their names and their ties."""
+    """The decoder of a language-modelling head after the inverse of the invertible adapter (figure 1). The module takes the
+    place of `decoder`, whose parameters, the word embeddings and a bias, keep their names and their ties."""
 
     def __init__(self, decoder: nn.Linear, invertible: Invertible) -> None:
         super().__init__()
         self.weight, self.bias = decoder.weight, decoder.bias
-        # A tuple, since it is a module of the embeddings and must not be registered twice.
+        # A tuple hides the module, which belongs to the embeddings and must not be registered twice.
         self.invertible = (invertible,)
 
     def forward(self, states: Tensor) -> Tensor:
@@ -132,29 +133,29 @@ def install(
     leave_out_last: bool = False,
     init: str = "bert",
 ) -> None:
-    """Give all layers of a BERT or XLM-R new adapters, and its embeddings an invertible one, in place.
+    """Give all layers of a BERT or XLM-R new adapters, and the embeddings an invertible adapter, in place.
 
     Args:
-        language, task, invertible: the reduction factor of each; None for none.
+        language, task, invertible: the reduction factor of each kind of adapter; None for no adapter of the kind.
         activation: a key of `ACTIVATIONS`.
-        wiring: of a language and a task adapter, `library` or `paper`.
-        inverse: a language-modelling head has the inverse of the invertible adapter.
-        leave_out_last: the last layer gets none.
-        init: `bert` draws weights from N(0, 0.02²), biases are zero; `identity` has zeros in all second projections, by
-            which the model's outputs stay as they were.
+        wiring: the form for a language and a task adapter, `library` or `paper`.
+        inverse: whether a language-modelling head gets the inverse of the invertible adapter.
+        leave_out_last: whether the last layer gets no adapters.
+        init: `bert` draws weights from N(0, 0.02²), with biases of zero; `identity` has zeros in all second projections, so
+            that the outputs of the model stay as they were.
 
     Raises:
-        ValueError: its layers are not BERT's, or the hidden size is odd.
+        ValueError: the layers are not those of BERT, or the hidden size is odd.
     """
-    found, size = outputs(model), model.config.hidden_size
+    blocks, size = outputs(model), model.config.hidden_size
     embeddings: Any = model.base_model.embeddings
 
-    def made(maker: Callable[..., Any], reduction: int, near: nn.Module) -> Any:
-        return maker(size, reduction, activation, init, next(near.parameters()).device)
+    def new(kind: Callable[..., Any], reduction: int, near: nn.Module) -> Any:
+        return kind(size, reduction, activation, init, next(near.parameters()).device)
 
-    wanted = {"language": language, "task": task}
-    for output in found[:-1] if leave_out_last else found:
-        adapters = {name: made(Bottleneck, reduction, output) for name, reduction in wanted.items() if reduction}
+    reductions = {"language": language, "task": task}
+    for output in blocks[:-1] if leave_out_last else blocks:
+        adapters = {name: new(Bottleneck, reduction, output) for name, reduction in reductions.items() if reduction}
         if adapters:
             output.LayerNorm = AdaptedNorm(output.LayerNorm, adapters, wiring)
             if output.LayerNorm.with_input:
@@ -164,7 +165,7 @@ def install(
             raise ValueError(
                 f"an invertible adapter halves the hidden size, which is {size} here: set `invertible: false`"
             )
-        nice = made(Invertible, invertible, embeddings)
+        nice = new(Invertible, invertible, embeddings)
         embeddings.dropout = nn.Sequential(OrderedDict(dropout=embeddings.dropout, invertible=nice))
         head = getattr(getattr(model, "cls", None), "predictions", None) or getattr(model, "lm_head", None)
         if inverse and head is not None:
@@ -175,15 +176,15 @@ def outputs(model: "PreTrainedModel") -> list[Any]:
     """The `output` of each layer of a BERT or XLM-R without adapters.
 
     Raises:
-        ValueError: its layers are not BERT's.
+        ValueError: the layers are not those of BERT.
     """
     layers = getattr(getattr(model.base_model, "encoder", None), "layer", ())
-    found = [getattr(layer, "output", None) for layer in layers]
-    if not found or not all(isinstance(getattr(output, "LayerNorm", None), nn.LayerNorm) for output in found):
+    blocks = [getattr(layer, "output", None) for layer in layers]
+    if not blocks or not all(isinstance(getattr(block, "LayerNorm", None), nn.LayerNorm) for block in blocks):
         raise ValueError(f"adapters are for BERT and XLM-R, got {model.config.model_type}")
-    return found
+    return blocks
 
 
-def _note_input(output: Any, given: tuple[Tensor, Tensor]) -> None:
-    # Not a closure, which a copy of the model would share with it.
-    output.LayerNorm.input = given[1]
+def _note_input(output: Any, inputs: tuple[Tensor, Tensor]) -> None:
+    # A copy of the model would share a closure with the model.
+    output.LayerNorm.input = inputs[1]

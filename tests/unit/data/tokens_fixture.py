@@ -1,0 +1,42 @@
+"""Files of tokens for tests."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+
+from xlgrid.heads.tokens import Tokens
+
+
+def write(
+    path: Path,
+    ids: list[list[int]],
+    head: str = "sequence",
+    depths: list[int] | None = None,
+    contexts: list[int] | None = None,
+) -> Path:
+    columns = {
+        "input_ids": pa.array(ids, pa.list_(pa.int32())),
+        "context_length": pa.array(contexts or [max(1, len(row) // 2) for row in ids], pa.int32()),
+    }
+    about = {"task": "t", "labels": ["a", "b", "c"], "head": head, "pad_id": 0, "max_length": 32}
+    if head == "mlm":
+        about |= {"mask_id": 4, "special_ids": [0, 2, 4], "vocabulary": 50}
+    elif head == "token":
+        columns["labels"] = pa.array([[-100, *[t % 3 for t in row[1:]]] for row in ids], pa.list_(pa.int64()))
+    else:
+        columns["label"] = pa.array([row[0] % 2 for row in ids], pa.int64())
+    if depths is not None:
+        columns["depth"] = pa.array(depths, pa.int32())
+    table = pa.table(columns).replace_schema_metadata({"xlgrid": json.dumps(about)})
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+    return path
+
+
+def rows(count: int, start: int = 1) -> list[list[int]]:
+    return [[start + i] * (2 + i * 7 % 11) for i in range(count)]
+
+
+def ids(tokens: Tokens) -> list[list[int]]:
+    return [tokens.values[a:b].tolist() for a, b in zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)]

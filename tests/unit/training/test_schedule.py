@@ -1,0 +1,103 @@
+"""Which examples each optimiser step takes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokens_fixture import ids, rows, write
+
+from xlgrid.base.arrays import Ints
+from xlgrid.data import batches
+from xlgrid.heads.tokens import Tokens
+from xlgrid.training import schedule
+from xlgrid.training.recipe import Phase, Training
+
+
+def taken(tokens: Tokens, **settings: Any) -> list[Ints]:
+    """The batches of a training with seed 1."""
+    made = Training(**{"batch_tokens": 24, **settings})
+    return list(schedule.stream(tokens, made, 1, schedule.plan(tokens, made, 1)))
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=80), st.integers(1, 200), st.integers(0, 5))
+def test_an_epoch_has_every_example_once_within_the_budget(sizes: list[int], budget: int, number: int) -> None:
+    lengths = np.array(sizes)
+    found = schedule.epoch(lengths, np.arange(len(sizes)), Training(batch_tokens=budget), 1, number)
+    assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
+    assert all(len(b) == 1 or lengths[b].max() * len(b) <= budget for b in found)
+
+
+def test_little_is_padding() -> None:
+    lengths = np.random.default_rng(1).integers(10, 200, 5000)
+    found = schedule.epoch(lengths, np.arange(5000), Training(batch_tokens=4096), 1, 0)
+    assert sum(lengths[b].max() * len(b) for b in found) < 1.05 * lengths.sum()
+
+
+def test_epochs_and_seeds_differ_and_repeat() -> None:
+    lengths = np.arange(1, 100)
+
+    def order(seed: int, number: int) -> list[int]:
+        return np.concatenate(schedule.epoch(lengths, np.arange(99), Training(batch_tokens=128), seed, number)).tolist()
+
+    assert order(1, 0) == order(1, 0)
+    assert len({tuple(order(*at)) for at in [(1, 0), (1, 1), (2, 0)]}) == 3
+
+
+def test_a_phase_admits_only_what_it_says_for_its_share(tmp_path: Path) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
+    steps = taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0), Phase(share=0.25, max_tokens=6)))
+    assert len(steps) == 40
+    depths = tokens.columns["depth"]
+    assert {int(depths[i]) for b in steps[:20] for i in b} == {0}
+    assert max(int(tokens.lengths[i]) for b in steps[20:30] for i in b) <= 6
+    assert {int(depths[i]) for b in steps[30:] for i in b} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("phase", "message"),
+    [({"max_tokens": 1}, "shortest has 2 tokens"), ({"max_depth": 1}, "no column `depth`")],
+)
+def test_an_impossible_phase_is_explained(tmp_path: Path, phase: dict[str, int], message: str) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(5)))
+    with pytest.raises(ValueError, match=message):
+        taken(tokens, steps=40, curriculum=(Phase.model_validate({"share": 0.5, **phase}),))
+
+
+def test_a_curriculum_leaves_steps_for_everything(tmp_path: Path) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(5)))
+    with pytest.raises(ValueError, match="takes 40 steps of 40"):
+        taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_tokens=9),) * 2)
+
+
+def test_epochs_of_a_phase_come_before_those_over_everything(tmp_path: Path) -> None:
+    """Of 30 examples 8 have depth 0: three passes over these in batches of four, then two over all."""
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
+    steps = taken(tokens, epochs=2, batch_size=4, curriculum=(Phase(epochs=3, max_depth=0),))
+    assert len(steps) == 3 * 2 + 2 * 8
+    assert np.bincount(np.concatenate(steps[:6])).tolist()[::4] == [3] * 8
+    assert np.bincount(np.concatenate(steps[6:])).tolist() == [2] * 30
+
+
+def test_a_batch_has_as_many_examples_as_asked_for(tmp_path: Path) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(30)))
+    assert sorted(map(len, taken(tokens, epochs=1, batch_size=8))) == [6, 8, 8, 8]
+
+
+@pytest.mark.parametrize("head", ["sequence", "mlm"])
+def test_parts_of_a_mix_share_batches_unless_the_recipe_says_no(tmp_path: Path, head: str) -> None:
+    files = [write(tmp_path / f"{n}.arrow", rows(30, 1 + 100 * n), head) for n in range(2)]
+    mixed = batches.mix([batches.read(path) for path in files], 65)
+    source = np.array([(row[0] - 1) // 100 for row in ids(mixed)])
+    for together in (True, False):
+        steps = taken(mixed, epochs=1, batch_size=4, mixed_batches=together)
+        assert sorted(np.concatenate(steps).tolist()) == list(range(len(mixed)))
+        assert any(len(set(source[batch])) > 1 for batch in steps) is together
+
+
+@pytest.mark.parametrize("phase", [{}, {"share": 0.5, "epochs": 3}])
+def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="exactly one"):
+        Phase.model_validate(phase)
