@@ -47,7 +47,9 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
 
 def test_a_task_that_the_study_describes_goes_by_its_name() -> None:
     """Two tasks of one head are two rows, with the study's sizes and tokens."""
-    described = "{kind: sequence, inputs: [first, second], target: label, labels: [a, b%s], data: {hub: x/y}, tokens: %d, "
+    described = (
+        "{kind: sequence, inputs: [first, second], target: label, labels: [a, b%s], data: {hub: x/y}, tokens: %d, "
+    )
     described += "max_length: 64, examples: {train: 70, dev: 10, test: 20}}"
     tasks = f"tasks:\n  one: {described % ('', 40)}\n  two: {described % (', c', 50)}\n"
     Path("studies/tiny.yaml").write_text(
