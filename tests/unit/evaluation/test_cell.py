@@ -12,7 +12,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import save_file
-from test_batches import write
+from tokens_fixture import write
 from transformers import ElectraConfig, XLMRobertaConfig, XLMRobertaModel
 
 from xlgrid.data import batches
