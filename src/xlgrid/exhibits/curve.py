@@ -58,7 +58,7 @@ class Curve(OfCells):
         if self.x == "step":
             curves = stats.select(records.read_curves(runs), self.select, "learning curves")
             chosen = stats.learning_curves(curves, chosen, self.lines)
-            quantity, notes = f"{quantity} on dev", []
+            quantity, notes = f"dev {quantity}", []
         else:
             chosen = stats.with_x(chosen, self.x)
             notes = printing.about(chosen)

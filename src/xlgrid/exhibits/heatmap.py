@@ -76,7 +76,7 @@ class Heatmap(Compared):
             notes.append(f"{' minus '.join(self.difference)}, paired by seed, over the cells and seeds that both have.")
             if differ := stats.note_on_seeds(chosen, "method", *self.difference, ["source", "target"]):
                 notes[-1:] = [
-                    f"{' minus '.join(self.difference)}, over the cells that both have, paired by seed.",
+                    f"{' minus '.join(self.difference)}, over the cells that both have, paired by seed where the seeds are the same.",
                     *differ,
                 ]
             chosen, entries = stats.method_differences(chosen, *self.difference)

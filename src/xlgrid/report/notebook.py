@@ -48,6 +48,7 @@ def to_html(notebook: Any) -> str:
         extra_template_basedirs=[str(Path(__file__).parent)],
         exclude_input=True,
         exclude_input_prompt=True,
+        exclude_output_prompt=True,
     )
     page: str = exporter.from_notebook_node(notebook)[0]
     return page

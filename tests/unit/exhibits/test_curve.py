@@ -95,7 +95,7 @@ def test_a_learning_curve_is_of_the_dev_set_in_the_metric_of_its_task(tmp_path: 
     files = draw(
         STEPS, grid(["en"], ["fr"], methods=("full-ft", "madx"), seeds=3), tmp_path / "a", runs=runs(tmp_path / "r")
     )
-    assert ">accuracy (%) on dev</text>" in files[".svg"].decode()
+    assert ">dev accuracy (%)</text>" in files[".svg"].decode()
     found = pd.read_csv(tmp_path / "a" / "x.csv").set_index(["step", "column"])
     assert found["mean"].to_dict() == {
         (10, "full-ft"): 52.0,

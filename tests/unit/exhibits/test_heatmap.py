@@ -235,6 +235,20 @@ def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
     assert ">far</text>" in (tmp_path / "f.svg").read_text(encoding="utf-8")
 
 
+def test_a_difference_of_methods_with_unequal_seeds_uses_all_runs_and_says_so(tmp_path: Path) -> None:
+    """Five runs of one method and one of the other, as in figure 15 of Pfeiffer et al. (2020)."""
+    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "madx"), seeds=5)
+    cells = cells[(cells["method"] == "madx") | (cells["seed"] == 1)]
+    render_files(DIFFERENCE, cells, tmp_path, languages=LANGUAGES)
+    found = pd.read_csv(tmp_path / "x.csv").set_index(["source", "column"])["mean"]
+    means = cells.groupby(["method", "source", "target"])["score"].mean()
+    for source, target in found.index:
+        difference = means["madx", source, target] - means["full-ft", source, target]
+        assert found[source, target] == pytest.approx(difference)
+    text = (tmp_path / "x.md").read_text(encoding="utf-8")
+    assert "madx and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
+
+
 def test_svg_keeps_text_as_text_and_carries_no_date(tmp_path: Path) -> None:
     text = render(HEATMAP, tmp_path)[".svg"].decode()
     assert ">en-fr</text>" in text

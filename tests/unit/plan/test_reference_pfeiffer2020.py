@@ -153,8 +153,11 @@ def test_published_heatmaps_give_table_6() -> None:
 @pytest.mark.parametrize("table", ["table03", "table04", "table07"])
 def test_published_cells_give_the_published_averages(table: str) -> None:
     rows: Any = ("task", "method", "metric")
-    made = Table(title="t", rows=rows, columns="target", average=True, published=published(table))
-    found = rendered(made, cells(table))
+    # The paper has F1 of spans and of answers under one name.
+    names = {"squad-f1": "f1", "squad-em": "em"} if table == "table04" else {}
+    frame = cells(table).replace({"metric": {paper: ours for ours, paper in names.items()}})
+    made = Table(title="t", rows=rows, columns="target", average=True, published=published(table, metric=names))
+    found = rendered(made, frame)
     assert int(found["published"].count()) == ROWS[table]
     # Of 12 or 11 cells: here half of the last digit, and what they round to.
     wrong = found[(found["difference"].abs() > 0.0501) & (found["contradiction"] == "")]
