@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Method:
     """Full fine-tuning, and the base class of every other method. Fields are the options of the method.
 
-    A subclass overrides what differs, and keeps the contract that `tests/unit/methods/test_methods.py` checks: installing
+    A subclass overrides what differs, and keeps the contract that `tests/unit/methods/test_method.py` checks: installing
     leaves the outputs as they were (nearly so where a paper draws new weights at random; an option then has them change
     nothing at first), and exactly the parameters that `trains` names have gradients.
     """

@@ -20,7 +20,8 @@ from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.heads import HEADS
 from xlgrid.languages.sources import Target
-from xlgrid.models import load
+from xlgrid.methods import make
+from xlgrid.models import deltas, load
 from xlgrid.results import records
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -156,6 +157,7 @@ def test_evaluating_imports_nothing_heavy(made: dict[str, Any], tmp_path: Path) 
     code = f"""
 import sys
 from xlgrid.evaluation.cell import evaluate
+from xlgrid.methods import make
 evaluate(*sys.argv[1:])
 print([name for name in {HEAVY} if name in sys.modules])
 """
@@ -248,4 +250,26 @@ def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
     tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
     save_file(tensors, tmp_path / "text/fr/delta.safetensors", {"digest": "d"})
     with pytest.raises(ValueError, match=said):
+        heard(spoken, "fr")
+
+
+def test_a_run_on_text_brings_the_weights_of_the_one_with_which_it_began(spoken: dict[str, Any]) -> None:
+    """The second run on text has trained the weight of the query alone; the bias is still that of the first."""
+    save_file({f"{QUERY}.weight": torch.full((16, 16), 9.0)}, "text/fr/delta.safetensors", {"digest": "d"})
+    write_record(Path("text/fr"), start="text/en")
+    method = make("qcross", {"swap": "weight+bias", "tune": "query"})
+    model = load.load_model(spoken["encoder"], HEADS[batches.read(spoken["tokens"]).head], 3)
+    method.install(model)
+    deltas.load_text_run(Path("text/fr"), model, method)
+    parameters = dict(model.named_parameters())
+    assert (parameters[f"{QUERY}.weight"] == 9).all()
+    assert (parameters[f"{QUERY}.bias"] == 1).all()
+
+
+def test_a_run_without_a_word_on_its_start_has_to_be_trained_again(spoken: dict[str, Any], tmp_path: Path) -> None:
+    record = json.loads((spoken["run"] / "run.json").read_text())
+    assert (record["start"], record["first"], record["encoder"]) == ("text/en", None, str(spoken["encoder"]))
+    del record["start"]
+    (spoken["run"] / "run.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"does not say with which run on text the run began: delete it and rerun"):
         heard(spoken, "fr")

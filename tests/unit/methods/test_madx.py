@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 from test_batches import write
-from test_methods import IDS, SIZE, logits, model_of, write_run
+from test_method import IDS, SIZE, logits, model_of, write_run
 from transformers import (
     AutoConfig,
     BertConfig,

@@ -19,7 +19,7 @@ from xlgrid.results import records
 from xlgrid.training.adapters import fetch, import_adapter
 from xlgrid.training.recipe import Recipe
 
-DATA = Path(__file__).parents[1] / "methods" / "adapters" / "bert"
+DATA = Path(__file__).parents[1] / "methods" / "madx" / "adapters" / "bert"
 OPTIONS = {"tune": "language"}
 RECIPE = Recipe.model_validate(
     {"study": "s", "task": "mlm", "kind": "mlm", "encoder": "e", "method": "adapter", "base": "madx"}

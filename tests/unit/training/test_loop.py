@@ -631,3 +631,24 @@ def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path
         loop.advance(np.arange(4))
         loop.evaluate(lambda: None)
         assert {"token_type_ids" in given for given in seen} == {segments}
+
+
+@pytest.mark.parametrize(
+    ("more", "runs", "message"),
+    [
+        (
+            {"start": {"task": "mlm", "method": "m"}},
+            {},
+            "with the run of en as its `start`, and none is given: add --start",
+        ),
+        ({"first": "siqa"}, {}, "with the run of siqa as its `first`, and none is given: add --first"),
+        ({}, {"start": Path("text")}, "does not begin with a run as its `start`, and text is given: leave out --start"),
+        ({}, {"first": Path("run")}, "does not begin with a run as its `first`, and run is given: leave out --first"),
+    ],
+)
+def test_the_runs_to_begin_with_are_those_of_the_recipe(
+    more: dict[str, Any], runs: dict[str, Path], message: str, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    asked = Recipe.model_validate(recipe().model_dump() | more)
+    with pytest.raises(ValueError, match=message):
+        train(asked, encoder, [tokens], [tokens], tmp_path, **runs)

@@ -155,8 +155,8 @@ def test_padding_never_changes_a_result(base: str, kind: str) -> None:
         torch.testing.assert_close(padded, logits(model, **short), atol=1e-5, rtol=0)
 
 
-def count(base: str, kind: str) -> int:
-    """Trainable parameters by arithmetic: h hidden, m intermediate, 2 layers."""
+def count(base: str, kind: str) -> int | None:
+    """Trainable parameters by arithmetic: h hidden, m intermediate, 2 layers; None for a method without an entry here."""
     h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, LABELS.get(kind.split("-")[1], 3)
     pooler = h * h if kind.endswith(("sequence", "choice")) else 0
     head_weights = pooler + labels * h
@@ -180,13 +180,17 @@ def count(base: str, kind: str) -> int:
         return biases + head_weights
     if base == "qcross":
         return biases + layers * h + head_weights
+    if base != "full-ft":
+        return None
     embeddings = (SIZE["vocab_size"] + 32 + 2) * h
     return biases + head_weights + embeddings + h + layers * (4 * h * h + 2 * h * m + 2 * h)
 
 
 def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> None:
+    if (expected := count(base, kind)) is None:
+        pytest.skip("the test file of the method counts its parameters")
     model, method = installed(base, kind)
-    assert sum(p.numel() for name, p in model.named_parameters() if method.trains(name)) == count(base, kind)
+    assert sum(p.numel() for name, p in model.named_parameters() if method.trains(name)) == expected
 
 
 def test_a_misspelt_method_or_option_is_named(base: str, kind: str) -> None:

@@ -1,7 +1,7 @@
 """Makes data/adapters/: models with adapters and what the `adapters` library, which needs transformers 4, computes with them.
 
     python -m venv elsewhere && elsewhere/bin/pip install torch==2.13.0 adapters==1.3.0 safetensors
-    elsewhere/bin/python tests/unit/methods/adapters_fixture.py
+    elsewhere/bin/python tests/unit/methods/madx/adapters_fixture.py
 
 For BERT and XLM-R, a folder each: `model.safetensors` and `config.json` in the ordinary layout, with a language-modelling
 head; the adapters as the library saves them, `lang/` (with an invertible one), `plain/` (without) and `task/`; and
