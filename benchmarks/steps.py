@@ -24,11 +24,11 @@ from xlgrid.heads.mlm import MASKED
 from xlgrid.methods import Method, make
 from xlgrid.models import prediction
 from xlgrid.models.load import model_class
-from xlgrid.models.parameters import configuration
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import Study
+from xlgrid.training.encoders import configuration
 
 
 class Work:
@@ -36,7 +36,7 @@ class Work:
 
     def __init__(self, study: Study, run: Run, length: int, batch: int, device: torch.device) -> None:
         recipe = study.recipe(*run[1:])
-        config = configuration(study, run.encoder)
+        config = configuration(study.encoders[run.encoder], f"results/{study.name}/encoders/{run.encoder}")
         kind = study.tasks[run.task].task
         self.head = kind.head
         if not self.head.is_text:

@@ -10,8 +10,7 @@ from project import planned, project, shell, small
 from safetensors.torch import load_file
 
 from xlgrid.data import batches
-from xlgrid.evaluation import attention
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.evaluation import attention, trained
 
 CELLS = "results/demo/cells/ruletaker-d0/mini-bert"
 RUNS = "results/demo/runs"
@@ -121,7 +120,8 @@ def test_the_weights_of_the_query_are_the_targets_and_its_bias_the_runs(
     monkeypatch.chdir(built)
     run = Path(f"{RUNS}/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/seed1")
     data = batches.read("results/demo/tokens/ruletaker-d0/mini-bert/en-de/test.arrow", "en-de")
-    model = evaluate.speaking(run, "results/demo/encoders/mini-bert", data, "en-de")
+    text_run = Path(f"{RUNS}/mlm/mini-bert/query/en-de/seed1")
+    model = trained.model_of(trained.read(run), "results/demo/encoders/mini-bert", data, text_run)
     now = model.state_dict()
     assert torch.equal(now[f"{QUERY}.bias"], load_file(run / "delta.safetensors")[f"{QUERY}.bias"])
     queries = {pair: load_file(f"{RUNS}/mlm/mini-bert/query/{pair}/seed1/delta.safetensors") for pair in PAIRS}
@@ -163,9 +163,10 @@ def test_a_target_is_spoken_as_of_each_step(built: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(built)
     run = Path(f"{RUNS}/ruletaker-d0/mini-bert/own-qcross/en/seed1")
     data = batches.read("results/demo/tokens/ruletaker-d0/mini-bert/fr/test.arrow", "fr")
+    text_run = Path(f"{RUNS}/mlm/mini-bert/query/fr/seed1")
     for step in (2, 4):
-        model = evaluate.speaking(run, "results/demo/encoders/mini-bert", data, f"fr@{step}")
-        stored = load_file(f"{RUNS}/mlm/mini-bert/query/fr/seed1/step{step}.safetensors")
+        model = trained.model_of(trained.read(run), "results/demo/encoders/mini-bert", data, text_run, step)
+        stored = load_file(text_run / f"step{step}.safetensors")
         assert torch.equal(model.state_dict()[f"{QUERY}.weight"], stored[f"{QUERY}.weight"])
 
 

@@ -69,11 +69,12 @@ class Parameters(Exhibit):
         """
         import pandas as pd
 
-        from xlgrid.models.parameters import added, configuration
+        from xlgrid.models.parameters import added
+        from xlgrid.training.encoders import configuration
 
         rows: list[dict[str, Any]] = []
         for encoder in self.encoders:
-            config = configuration(study, encoder)  # type: ignore[arg-type]
+            config = configuration(study.encoders[encoder], f"results/{study.name}/encoders/{encoder}")
             for method in self.methods:
                 entry = study.methods[method]
                 count = added(config, entry.base, entry.options)

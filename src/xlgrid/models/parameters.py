@@ -1,7 +1,6 @@
 """How many parameters a method trains and stores on an encoder, counted on a model without weights."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.heads import HEADS, Head
@@ -12,8 +11,6 @@ from xlgrid.models.load import shapes
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
-
-    from xlgrid.study.schema import Study
 
 # What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
 # transformers for its model type.
@@ -48,12 +45,12 @@ class Count(NamedTuple):
     """Parameters of a model with a method installed.
 
     Attributes:
-        trained: those that training changes.
-        stored: those that a run keeps in its `delta.safetensors`: what is trained, and a task's head.
-        total: all of them.
-        passed: those that every token is multiplied by: the layers of the encoder, not its embeddings, pooler or
+        trained: the number that training changes.
+        stored: the number in a run's `delta.safetensors`: those that train, and a task's head.
+        total: the number of all parameters.
+        passed: the number by which every token is multiplied: in the layers of the encoder, not in its embeddings, pooler or
             classifier; of a language model, the share `Head.output_share` of its output embeddings.
-        passed_trained: as many of these as training changes.
+        passed_trained: the number of these that training changes.
     """
 
     trained: int
@@ -79,41 +76,14 @@ class Added(NamedTuple):
     """Parameters that a method adds to an encoder.
 
     Attributes:
-        weights: of matrices.
-        biases: of everything else.
-        encoder: those of the encoder itself, its embeddings included; it has no head and no pooler.
+        weights: the number in matrices.
+        biases: the number in everything else.
+        encoder: the number in the encoder without the method, with its embeddings, without a head and a pooler.
     """
 
     weights: int
     biases: int
     encoder: int
-
-
-def configuration(study: "Study", encoder: str) -> "PreTrainedConfig":
-    """The configuration of a study's encoder: that of its folder where it is made or fetched, else what the study says.
-
-    Of a mini encoder that is not made, the vocabulary has as many entries as it may.
-
-    Raises:
-        ValueError: an encoder of the Hub is not fetched, and not in `HUB`.
-    """
-    from transformers import AutoConfig
-
-    from xlgrid.training import mini
-
-    entry = study.encoders[encoder]
-    made = Path(f"results/{study.name}/encoders/{encoder}")
-    for folder in (made, *([Path(entry.path)] if entry.path else [])):
-        if (folder / "config.json").is_file():
-            return AutoConfig.from_pretrained(folder, local_files_only=True)
-    if entry.mini:
-        return mini.configuration(entry.mini, entry.mini.vocab)
-    if entry.hub in HUB:
-        return AutoConfig.for_model(**HUB[entry.hub])
-    raise ValueError(
-        f"how large the encoder {encoder} ({entry.hub or entry.path}) is is not known before it is here: make it with "
-        f"`snakemake --cores 1 {made}/model.safetensors`"
-    )
 
 
 def count(

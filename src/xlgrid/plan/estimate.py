@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
-from xlgrid.models.parameters import Count, configuration, count
+from xlgrid.models.parameters import Count, count
 from xlgrid.plan.grid import runs
 from xlgrid.plan.load import Plan
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.study.schema import Study
+from xlgrid.training.encoders import configuration
 from xlgrid.training.recipe import Training
 
 # Tokens per example, by kind of task. Those of ruletaker and lot are the means of 300 generated examples over nine languages,
@@ -224,7 +225,7 @@ class Estimate:
         place = run.encoder, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = self.study.methods[run.method]
-            config = configuration(self.study, run.encoder)
+            config = configuration(self.study.encoders[run.encoder], f"results/{run.study}/encoders/{run.encoder}")
             self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options)
         return self._counts[place]
 

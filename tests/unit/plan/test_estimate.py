@@ -20,6 +20,7 @@ from xlgrid.plan.load import Plan, load_plan
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import ImportedAdapters, TrainingEntry
 from xlgrid.training import schedule
+from xlgrid.training.encoders import configuration
 from xlgrid.training.recipe import Phase, Training
 
 # Of 1,000 examples in groups of two; of 1,000 texts every 50th is for the dev set.
@@ -99,7 +100,7 @@ def test_an_encoder_that_is_made_counts_as_it_is(study: Plan) -> None:
     from transformers import BertConfig
 
     BertConfig(vocab_size=77).save_pretrained("results/tiny/encoders/tiny")
-    assert parameters.configuration(study.study, "tiny").vocab_size == 77
+    assert configuration(study.study.encoders["tiny"], "results/tiny/encoders/tiny").vocab_size == 77
 
 
 def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Plan) -> None:
