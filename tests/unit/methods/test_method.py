@@ -1,47 +1,17 @@
 """The contract that every method keeps, on every kind of model."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from models_fixture import IDS, LABELS, MODELS, SIZE, answered, logits, model_of, write_run
 from safetensors.torch import load_file, save_file
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForMultipleChoice,
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-    BertForTokenClassification,
-    XLMRobertaConfig,
-    XLMRobertaForMaskedLM,
-    XLMRobertaForMultipleChoice,
-    XLMRobertaForQuestionAnswering,
-    XLMRobertaForSequenceClassification,
-    XLMRobertaForTokenClassification,
-)
 
 from xlgrid.base.arrays import Segments
 from xlgrid.methods import METHODS, Method, make
 from xlgrid.models.deltas import kept, load_text_run
-
-SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-MODELS = {
-    "bert-sequence": (BertConfig, BertForSequenceClassification),
-    "bert-token": (BertConfig, BertForTokenClassification),
-    "bert-span": (BertConfig, BertForQuestionAnswering),
-    "bert-choice": (BertConfig, BertForMultipleChoice),
-    "xlmr-sequence": (XLMRobertaConfig, XLMRobertaForSequenceClassification),
-    "xlmr-token": (XLMRobertaConfig, XLMRobertaForTokenClassification),
-    "xlmr-span": (XLMRobertaConfig, XLMRobertaForQuestionAnswering),
-    "xlmr-choice": (XLMRobertaConfig, XLMRobertaForMultipleChoice),
-}
-# Sequences and tokens are told one of three.
-LABELS = {"span": 2, "choice": 1}
-SPEAKERS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
-IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 
 # A base alone has its defaults.
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -53,25 +23,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "madx on text without the last layer": {"tune": "language", "leave_out_last": True, "language_reduction": 4},
 }
 
+
 pytestmark = [pytest.mark.parametrize("base", [*METHODS, *OPTIONS]), pytest.mark.parametrize("kind", MODELS)]
-
-
-def write_run(folder: Path, weights: dict[str, torch.Tensor]) -> None:
-    """Write a run on text that began with none."""
-    save_file(weights, folder / "delta.safetensors", {"digest": "d"})
-    (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
-
-
-def model_of(kind: str, seed: int = 3) -> Any:
-    config, maker = {**MODELS, **SPEAKERS}[kind]
-    torch.manual_seed(seed)
-    labels = LABELS.get(kind.split("-")[1], 3)
-    model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=labels)).eval()
-    with torch.no_grad():
-        # Fresh biases are zero, which would hide a method that drops them.
-        for parameter in model.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.05)
-    return model
 
 
 def made(base: str, **more: Any) -> Method:
@@ -90,18 +43,6 @@ def switched(method: Method, length: int, training: bool = False) -> dict[str, A
     languages = np.array([[0, 1], [0, 1]], np.int16)
     segments = Segments(np.array([3, 3]), ("en", "fr"), languages, length)
     return method.arrange(segments, torch.device("cpu"), training)
-
-
-def answered(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
-    """All that a model's head says; of a choice there is one to choose from."""
-    ids = ids[:, None] if "MultipleChoice" in type(model).__name__ else ids
-    found = model(input_ids=ids, attention_mask=(ids != 1).long(), **extra)
-    return torch.stack([found.start_logits, found.end_logits], -1) if "start_logits" in found else found.logits
-
-
-@torch.no_grad()
-def logits(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
-    return answered(model, ids, **extra)
 
 
 def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:

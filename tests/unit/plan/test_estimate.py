@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan_fixture import COSTED as STUDY
 
-from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
-from xlgrid.models import parameters
 from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, length
 from xlgrid.plan.load import Plan, load_plan
 from xlgrid.results.identity import Run
@@ -82,18 +80,6 @@ def test_parameters_are_those_of_the_formulas(study: Plan) -> None:
     assert (query.trained, query.stored) == (LAYERS * square, LAYERS * square)
     assert query.passed == pytest.approx(LAYERS * (layer + square) + 0.15 * VOCABULARY * HIDDEN)
     assert full.training == 6 * LAYERS * layer, "two to go forward and four to go back per parameter"
-
-
-@pytest.mark.parametrize(
-    ("hub", "expected"),
-    [("google-bert/bert-base-multilingual-cased", 177_853_440), ("FacebookAI/xlm-roberta-base", 278_043_648)],
-)
-def test_encoders_of_the_hub_have_their_real_sizes(hub: str, expected: int) -> None:
-    from transformers import AutoConfig
-
-    counted = parameters.count(AutoConfig.for_model(**parameters.HUB[hub]), HEADS["sequence"], 3, "full-ft", {})
-    assert counted.total == expected + 3 * 768 + 3
-    assert counted.passed == 12 * (12 * 768**2 + 13 * 768), "the layers, without embeddings"
 
 
 def test_an_encoder_that_is_made_counts_as_it_is(study: Plan) -> None:
@@ -236,28 +222,6 @@ def test_a_first_stage_and_runs_for_each_target_are_counted(study: Plan) -> None
     Path("studies/tiny.yaml").write_text(text)
     found = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
     assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2, 2)
-
-
-@pytest.mark.parametrize(("head", "expected"), [("span", 2 * (8 + 1)), ("choice", 8 + 1)])
-@pytest.mark.parametrize("family", ["bert", "xlm-roberta"])
-def test_a_head_has_its_parameters_whatever_the_labels(family: str, head: str, expected: int) -> None:
-    """Two scores a token, or one an input, beside what an encoder comes with: its pooler."""
-    from transformers import AutoConfig
-
-    size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = AutoConfig.for_model(family, vocab_size=50, **size)
-    pooler = 8 * 8 + 8 if head == "choice" else 0
-    assert parameters.count(config, HEADS[head], 3, "full-ft", {}).total - _encoder(config) == expected + pooler
-
-
-def _encoder(config: Any) -> int:
-    """Parameters of embeddings and layers."""
-    import torch
-    from transformers import AutoModel
-
-    with torch.device("meta"):
-        model = AutoModel.from_config(config, add_pooling_layer=False)
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def test_a_task_costs_what_the_task_does_that_it_is_trained_on(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from models_fixture import IDS, SIZE, logits, model_of, write_run
 from safetensors.torch import load_file
-from test_batches import write
-from test_method import IDS, SIZE, logits, model_of, write_run
+from tokens_fixture import write
 from transformers import (
     AutoConfig,
     BertConfig,
