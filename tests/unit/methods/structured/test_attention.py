@@ -15,6 +15,8 @@ from xlgrid.methods.structured import attention as structured
 from xlgrid.methods.structured.attention import Layout
 
 HEADS, WIDTH = 3, 8
+
+
 SIZE = {
     "vocab_size": 50,
     "hidden_size": HEADS * WIDTH,
@@ -24,10 +26,18 @@ SIZE = {
     "max_position_embeddings": 40,
     "pad_token_id": 1,
 }
+
+
 MODELS = {"bert": (BertConfig, BertModel), "xlmr": (XLMRobertaConfig, XLMRobertaModel)}
+
+
 # Tokens of the first segment and of both: padded, unpadded, of one language, and a second segment of one token.
 CONTEXTS, LENGTHS, SWITCHED = [4, 9, 5, 11], [7, 14, 10, 12], [True, True, False, True]
+
+
 LENGTH = max(LENGTHS)
+
+
 REAL = torch.arange(LENGTH) < torch.tensor(LENGTHS)[:, None]
 
 
@@ -105,7 +115,11 @@ LAYOUTS = {
     "strict, no bridge": layout(bridge=False),
     "interfering, no bridge": layout(0.3, bridge=False),
 }
+
+
 each_layout = pytest.mark.parametrize("given", LAYOUTS.values(), ids=LAYOUTS)
+
+
 each_model = pytest.mark.parametrize("kind", MODELS)
 
 
@@ -258,24 +272,6 @@ def test_every_pair_of_tokens_meets(rows: list[tuple[int, bool]], share: float, 
     assert torch.equal(own & cross, expected & made.switched[:, None, None])
 
 
-@pytest.mark.parametrize("base", ["structured-dropout", "qcross"])
-def test_masks_are_drawn_anew_at_each_step_and_the_same_for_a_seed(base: str) -> None:
-    method, drawn = make(base, {"p_mask": 0.7}), []
-    for seed in (1, 1, 2):
-        torch.manual_seed(seed)
-        given = segments([4] * 200, [True] * 200), torch.device("cpu")
-        drawn.append(method.arrange(*given, training=True)["layout"].unmasked)
-    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
-    assert abs(drawn[0].float().mean() - 0.3) < 0.02, "a cell is kept with probability 1 - p_mask"
-
-
-def test_evaluation_is_strict_and_dropout_is_for_training() -> None:
-    given = segments([4, 5], [True, False]), torch.device("cpu"), False
-    assert make("qcross", {}).arrange(*given)["layout"].unmasked is None
-    assert make("qcross", {"evaluate": "sampled"}).arrange(*given)["layout"].unmasked is not None
-    assert make("structured-dropout", {}).arrange(*given) == {}
-
-
 @each_model
 @pytest.mark.parametrize(("swap", "names"), [("weight", {"weight"}), ("weight+bias", {"weight", "bias"})])
 def test_a_target_brings_its_own_cross_query_with_its_bias_where_asked(kind: str, swap: str, names: set[str]) -> None:
@@ -283,15 +279,3 @@ def test_a_target_brings_its_own_cross_query_with_its_bias_where_asked(kind: str
     found = [name for name, _ in model_of(kind).named_parameters() if method.is_language_specific(name)]
     assert found and len(found) == len(names) * SIZE["num_hidden_layers"]
     assert {name.partition(".query.cross.")[2] for name in found} == names
-
-
-def test_batches_in_one_language_get_nothing_extra() -> None:
-    for base in ("structured-dropout", "qcross"):
-        given = segments([4, 5], [False, False]), torch.device("cpu"), True
-        assert make(base, {}).arrange(*given) == {}
-
-
-@pytest.mark.parametrize(("option", "value"), [("p_mask", 1.2), ("tune", "lora"), ("evaluate", "x"), ("overlap", "x")])
-def test_a_value_that_is_not_allowed_is_named(option: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=f"option {option} .*{value}"):
-        make("qcross", {option: value})

@@ -1,0 +1,46 @@
+"""The options of structured attention, and the masks that they draw."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from xlgrid.base.arrays import Segments
+from xlgrid.methods import make
+
+
+def segments(contexts: list[int], switched: list[bool], length: int = 12) -> Segments:
+    """The segments of inputs, of which some are in two languages."""
+    languages = np.array([[0, int(both)] for both in switched], np.int16)
+    return Segments(np.array(contexts), ("en", "fr"), languages, length)
+
+
+@pytest.mark.parametrize("base", ["structured-dropout", "qcross"])
+def test_masks_are_drawn_anew_at_each_step_and_the_same_for_a_seed(base: str) -> None:
+    method, drawn = make(base, {"p_mask": 0.7}), []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        given = segments([4] * 200, [True] * 200), torch.device("cpu")
+        drawn.append(method.arrange(*given, training=True)["layout"].unmasked)
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
+    assert abs(drawn[0].float().mean() - 0.3) < 0.02, "a cell is kept with probability 1 - p_mask"
+
+
+def test_evaluation_is_strict_and_dropout_is_for_training() -> None:
+    given = segments([4, 5], [True, False]), torch.device("cpu"), False
+    assert make("qcross", {}).arrange(*given)["layout"].unmasked is None
+    assert make("qcross", {"evaluate": "sampled"}).arrange(*given)["layout"].unmasked is not None
+    assert make("structured-dropout", {}).arrange(*given) == {}
+
+
+def test_batches_in_one_language_get_nothing_extra() -> None:
+    for base in ("structured-dropout", "qcross"):
+        given = segments([4, 5], [False, False]), torch.device("cpu"), True
+        assert make(base, {}).arrange(*given) == {}
+
+
+@pytest.mark.parametrize(("option", "value"), [("p_mask", 1.2), ("tune", "lora"), ("evaluate", "x"), ("overlap", "x")])
+def test_a_value_that_is_not_allowed_is_named(option: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"option {option} .*{value}"):
+        make("qcross", {option: value})
