@@ -1,0 +1,57 @@
+"""What a run stores comes back into a model, after the weights of the runs with which it began."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from test_method import model_of, write_run
+
+from xlgrid.methods import make
+from xlgrid.models import deltas
+
+WEIGHT, BIAS = (f"bert.encoder.layer.0.attention.self.query.{name}" for name in ("weight", "bias"))
+
+
+def filled(name: str, number: float) -> dict[str, torch.Tensor]:
+    return {name: torch.full((16, 16) if name == WEIGHT else (16,), number)}
+
+
+def text_runs(folder: Path) -> tuple[Path, Path]:
+    """Two runs on text, of which the second began with the first and has trained the bias alone."""
+    first, second = folder / "first", folder / "second"
+    for run in (first, second):
+        run.mkdir()
+    write_run(first, filled(WEIGHT, 1) | filled(BIAS, 2))
+    write_run(second, filled(BIAS, 3))
+    record = json.loads((second / "run.json").read_text())
+    (second / "run.json").write_text(json.dumps(record | {"start": str(first)}))
+    return first, second
+
+
+def test_a_run_on_text_comes_after_the_one_with_which_it_began(tmp_path: Path) -> None:
+    _, second = text_runs(tmp_path)
+    model = model_of("bert-sequence")
+    deltas.load_text_run(second, model, make("bitfit", {}))
+    assert (model.get_parameter(WEIGHT) == 1).all() and (model.get_parameter(BIAS) == 3).all()
+
+
+def test_of_both_runs_on_text_only_what_is_wanted_is_loaded(tmp_path: Path) -> None:
+    _, second = text_runs(tmp_path)
+    model = model_of("bert-sequence")
+    before = model.get_parameter(WEIGHT).detach().clone()
+    deltas.load_text_run(second, model, make("bitfit", {}), lambda name: name == BIAS)
+    assert torch.equal(model.get_parameter(WEIGHT), before) and (model.get_parameter(BIAS) == 3).all()
+
+
+def test_weights_of_another_training_than_the_record_are_refused(tmp_path: Path) -> None:
+    first, _ = text_runs(tmp_path)
+    save_file(filled(BIAS, 2), first / "delta.safetensors", {"digest": "other"})
+    with pytest.raises(ValueError, match=r"is of recipe other, the run\.json beside it of d: delete"):
+        deltas.load_text_run(first, model_of("bert-sequence"), make("bitfit", {}))
+
+
+def test_a_run_on_text_stores_no_language_modelling_head() -> None:
+    names = set(deltas.kept(model_of("bert-mlm"), make("full-ft", {})))
+    assert names and all(name.startswith("bert.") for name in names)
