@@ -4,19 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from tokens_fixture import ids, rows, write
 
-from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
-from xlgrid.heads import HEADS
-from xlgrid.heads.tokens import Tokens
 from xlgrid.heads.values import Values
-
-
-def collate(tokens: Tokens, rows: Ints, token_types: bool = False) -> dict[str, torch.Tensor]:
-    """The batch that the tokens' head makes of some rows."""
-    return HEADS[tokens.head].collate(tokens, rows, token_types)
 
 
 @pytest.mark.parametrize("head", ["sequence", "mlm"])

@@ -1,10 +1,13 @@
-"""Files of tokens for tests."""
+"""Files of tokens for tests, and batches of them."""
 
 import json
 from pathlib import Path
 
 import pyarrow as pa
+import torch
 
+from xlgrid.base.arrays import Ints
+from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens
 
 
@@ -40,3 +43,8 @@ def rows(count: int, start: int = 1) -> list[list[int]]:
 
 def ids(tokens: Tokens) -> list[list[int]]:
     return [tokens.values[a:b].tolist() for a, b in zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True)]
+
+
+def collate(tokens: Tokens, rows: Ints, token_types: bool = False) -> dict[str, torch.Tensor]:
+    """The batch that the tokens' head makes of some rows."""
+    return HEADS[tokens.head].collate(tokens, rows, token_types)

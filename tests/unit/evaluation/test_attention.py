@@ -8,9 +8,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from test_batches import write
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
+from tokens_fixture import write
 from transformers import BertConfig, BertModel
 
 from xlgrid.data import batches

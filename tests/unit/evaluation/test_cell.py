@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
-from test_batches import write
+from tokens_fixture import write
 from transformers import XLMRobertaConfig, XLMRobertaModel
 
 from xlgrid.data import batches

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from test_batches import collate
+from tokens_fixture import collate
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table

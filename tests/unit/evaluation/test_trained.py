@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_batches import write
+from tokens_fixture import write
 from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.data import batches

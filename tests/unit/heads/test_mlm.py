@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_batches import collate, write
+from tokens_fixture import collate, write
 from transformers import DistilBertConfig, DistilBertForMaskedLM
 
 from xlgrid.data import batches

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from test_batches import collate, write
+from tokens_fixture import collate, write
 
 from xlgrid.data import batches
 from xlgrid.heads import HEADS

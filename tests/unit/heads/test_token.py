@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_batches import collate, write
+from tokens_fixture import collate, write
 
 from xlgrid.data import batches
 from xlgrid.heads import HEADS, metrics

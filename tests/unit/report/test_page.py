@@ -284,6 +284,7 @@ def test_a_saved_notebook_names_its_study_and_no_folder(tmp_path: Path, monkeypa
         notebook.execute("other", source, Path("report.ipynb"))
         text = Path("report.ipynb").read_text(encoding="utf-8")
         assert title in text
+        assert "Out[" not in notebook.to_html(nbformat.reads(text, as_version=4)), "a prompt of the kernel"
         assert str(tmp_path) not in text and str(NOTEBOOKS.parent) not in text
         assert [path.name for path in folder.iterdir() if path.name != "studies"] == ["report.ipynb"]
 

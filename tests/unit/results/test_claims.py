@@ -200,6 +200,7 @@ def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_l
     raw = yaml.safe_load(STUDY)
     raw["methods"] |= {"bitfit": {"start": {"task": "mlm", "method": "full-ft", "at": "target"}}}
     raw["methods"] |= {"query": {"base": "qcross", "start": {"task": "mlm", "method": "full-ft"}}}
+    raw["tasks"]["mlm"] = {"kind": "mlm"}
     raw["training"] = [{"when": {"task": "mlm"}, "set": {"snapshots": [5]}}]
     raw["grids"]["few"]["target"] = ["mono"]
     early = {"method": ["query"], "source": ["en"], "target": ["mono"], "snapshots": [5]}

@@ -39,11 +39,21 @@ def test_every_section_of_a_study_s_report_is_drawn(path: Path) -> None:
     identities = [(cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in cells(study)]
     done = records.read_cells(identities, study.metrics).assign(score=50.0, n=100.0, seconds=1.0)
     trained = pd.DataFrame([run._asdict() | {"step": step, "score": 50.0} for run in runs(study) for step in (0, 100)])
+    parts = {"exhibits": {}, "languages": {}, "runs": [], "preparation": pd.DataFrame()}
+    whole = report.Report(
+        study.name,
+        study.title,
+        study.description,
+        Path(),
+        cells=done,
+        curves=trained,
+        **parts,  # type: ignore[arg-type]
+    )
     sections = {
-        "overview": report.overview(study.name, study.title, study.description, done),
+        "overview": report.overview(whole),
         "coverage": report.coverage(done),
         "spread": report.spread(done),
-        "learning curves": report.learning_curves(trained),
+        "learning curves": report.learning_curves(trained, done),
     }
     assert {name for name, html in sections.items() if 'class="missing"' in html} == set()
     assert report.summary(done)["n_seeds"].sum() == len(done)

@@ -19,7 +19,7 @@ import pytest
 import surprisal
 import torch
 from safetensors.torch import load_file, save_file
-from test_batches import write
+from tokens_fixture import write
 from transformers import (
     BertConfig,
     BertForMaskedLM,

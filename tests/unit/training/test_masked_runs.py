@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_batches import write
 from test_loop import RESULTS, recipe
+from tokens_fixture import write
 from transformers import BertConfig, BertForMaskedLM
 
 from xlgrid.training.loop import Loop, Stopped

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from test_batches import write
 from test_method import IDS, write_run
 from test_modules import LANGUAGE, adapted, each_model
+from tokens_fixture import write
 from transformers import (
     BertConfig,
     BertForMaskedLM,
