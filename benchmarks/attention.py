@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
+from xlgrid.base.arrays import Segments
 from xlgrid.methods import make
 
 METHODS = {"plain": "full-ft", "dropout": "structured-dropout", "cross query": "qcross"}
@@ -44,13 +45,14 @@ def timed(work: Callable[[], object], device: torch.device) -> float:
 def measure(length: int, given: argparse.Namespace, device: torch.device) -> None:
     number = max(1, given.tokens // length)
     ids = torch.randint(1000, (number, length), device=device)
-    # As questions after their contexts: a quarter of the input.
-    segments = np.full(number, length * 3 // 4), np.ones(number, bool)
+    # Questions after their contexts are a quarter of the input.
+    languages = np.tile(np.array([0, 1], np.int16), (number, 1))
+    segments = Segments(np.full(number, length * 3 // 4), ("en", "fr"), languages, length)
     models = {name: model_of(name, given, device) for name in METHODS}
 
     def step(name: str, training: bool) -> None:
         model = models[name].train(training)
-        extra = make(METHODS[name], {}).arrange(*segments, length, device, training)
+        extra = make(METHODS[name], {}).arrange(segments, device, training)
         with torch.set_grad_enabled(training), torch.autocast(device.type, torch.bfloat16, device.type == "cuda"):
             states = model(input_ids=ids, attention_mask=torch.ones_like(ids), **extra).last_hidden_state
         if training:

@@ -13,8 +13,6 @@ ELSEWHERE = {
     "heads/encoding.py": "heads/test_heads.py",
     "heads/head.py": "heads/test_heads.py",
     "heads/tokens.py": "heads/test_heads.py",
-    "methods/madx/modules.py": "methods/madx/test_method.py",
-    "methods/structured/attention.py": "methods/structured/test_method.py",
     "report/figures.py": "report/test_page.py",
     "report/notebook.py": "report/test_page.py",
     # The contract of tasks, which runs over each of them.

@@ -18,7 +18,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
-from xlgrid.evaluation import cell as evaluate
+from xlgrid.evaluation.trained import model_of, read
 from xlgrid.heads import HEADS
 from xlgrid.models.load import has_segments, load_model
 from xlgrid.results import records
@@ -95,7 +95,7 @@ def test_a_cell_is_what_transformers_makes_of_the_checkpoint_and_the_files(
     run = f"{RESULTS}/runs/{task}/{encoder}/{method}/{source}/seed1"
     names = json.loads(Path(run, "run.json").read_text())["labels"]
     data = batches.read(f"{RESULTS}/tokens/{task}/{encoder}/{target}/test.arrow", target)
-    ours = evaluate.speaking(Path(run), f"{RESULTS}/encoders/{encoder}", data, target).eval()
+    ours = model_of(read(run), f"{RESULTS}/encoders/{encoder}", data).eval()
     checkpoint = Path("checkpoints", CHECKPOINTS[encoder])
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     plain = AutoModelForSequenceClassification.from_pretrained(checkpoint, num_labels=len(names), dtype=torch.float32)

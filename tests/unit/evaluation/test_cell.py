@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import transformers
 from safetensors.torch import save_file
 from tokens_fixture import write
-from transformers import ElectraConfig, XLMRobertaConfig, XLMRobertaModel
+from transformers import XLMRobertaConfig, XLMRobertaModel
 
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
-from xlgrid.heads import HEADS
 from xlgrid.languages.sources import Target
-from xlgrid.methods import make
-from xlgrid.models import deltas, load
+from xlgrid.models import load
 from xlgrid.results import records
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
@@ -55,18 +52,6 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], 
     record = json.loads((made["run"] / "run.json").read_text())
     assert cell["scores"] == {"accuracy": record["dev_score"]}
     assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
-
-
-@pytest.mark.parametrize("kind", [XLMRobertaConfig, ElectraConfig])
-@pytest.mark.parametrize("head", HEADS)
-def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
-    """Of a family whose class is known by its name, and of one that is not."""
-    config = kind(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
-    maker = getattr(transformers, f"AutoModelFor{HEADS[head].model_suffix}")
-    expected = {name: p.shape for name, p in maker.from_config(config).named_parameters()}
-    found = dict(load.shapes(config, HEADS[head]).named_parameters())
-    assert {name: p.shape for name, p in found.items()} == expected
-    assert {p.device.type for p in found.values()} == {"meta"}
 
 
 def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(
@@ -251,19 +236,6 @@ def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
     save_file(tensors, tmp_path / "text/fr/delta.safetensors", {"digest": "d"})
     with pytest.raises(ValueError, match=said):
         heard(spoken, "fr")
-
-
-def test_a_run_on_text_brings_the_weights_of_the_one_with_which_it_began(spoken: dict[str, Any]) -> None:
-    """The second run on text has trained the weight of the query alone; the bias is still that of the first."""
-    save_file({f"{QUERY}.weight": torch.full((16, 16), 9.0)}, "text/fr/delta.safetensors", {"digest": "d"})
-    write_record(Path("text/fr"), start="text/en")
-    method = make("qcross", {"swap": "weight+bias", "tune": "query"})
-    model = load.load_model(spoken["encoder"], HEADS[batches.read(spoken["tokens"]).head], 3)
-    method.install(model)
-    deltas.load_text_run(Path("text/fr"), model, method)
-    parameters = dict(model.named_parameters())
-    assert (parameters[f"{QUERY}.weight"] == 9).all()
-    assert (parameters[f"{QUERY}.bias"] == 1).all()
 
 
 def test_a_run_without_a_word_on_its_start_has_to_be_trained_again(spoken: dict[str, Any], tmp_path: Path) -> None:

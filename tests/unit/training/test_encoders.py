@@ -1,4 +1,4 @@
-"""The configuration of an encoder, from its folder or from what the study says of its origin."""
+"""The configuration of an encoder is that of its files where they are, and what the study says where they are not."""
 
 from pathlib import Path
 
@@ -7,22 +7,22 @@ from transformers import BertConfig
 
 from xlgrid.study.schema import EncoderEntry
 from xlgrid.training.encoders import configuration
-from xlgrid.training.mini import MiniEncoder
+
+MINI = EncoderEntry(mini={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
 
-def test_a_folder_wins_over_the_origin(tmp_path: Path) -> None:
-    origin = EncoderEntry(mini=MiniEncoder(languages=("en",), vocab=300))
-    assert configuration(origin, tmp_path).vocab_size == 300
+def test_an_encoder_that_is_made_is_as_its_files_say(tmp_path: Path) -> None:
+    assert configuration(MINI, tmp_path).vocab_size == 123
     BertConfig(vocab_size=77).save_pretrained(tmp_path)
-    assert configuration(origin, tmp_path).vocab_size == 77
+    assert configuration(MINI, tmp_path).vocab_size == 77
 
 
-def test_an_encoder_to_be_copied_has_the_configuration_of_its_own_folder(tmp_path: Path) -> None:
-    BertConfig(vocab_size=55).save_pretrained(tmp_path / "mine")
-    assert configuration(EncoderEntry(path=str(tmp_path / "mine")), tmp_path / "copy").vocab_size == 55
+def test_an_encoder_in_a_folder_is_as_that_folder_says(tmp_path: Path) -> None:
+    BertConfig(vocab_size=77).save_pretrained(tmp_path / "mine")
+    assert configuration(EncoderEntry(path=str(tmp_path / "mine")), tmp_path / "not yet").vocab_size == 77
 
 
 def test_an_encoder_of_the_hub_is_known_or_has_to_be_fetched(tmp_path: Path) -> None:
-    assert configuration(EncoderEntry(hub="FacebookAI/xlm-roberta-base"), tmp_path).vocab_size == 250_002
-    with pytest.raises(ValueError, match=rf"a/b is not known .* `snakemake --cores 1 {tmp_path}/model\.safetensors`"):
+    assert configuration(EncoderEntry(hub="FacebookAI/xlm-roberta-base"), tmp_path).vocab_size == 250002
+    with pytest.raises(ValueError, match=rf"size of the encoder a/b is not known .* {tmp_path}/model\.safetensors"):
         configuration(EncoderEntry(hub="a/b"), tmp_path)

@@ -1,4 +1,4 @@
-"""The files of a finished run, and the fingerprint of what it was made from."""
+"""The files of a finished run."""
 
 import json
 from pathlib import Path
@@ -6,30 +6,27 @@ from pathlib import Path
 import torch
 from safetensors import safe_open
 
-from xlgrid.training import results
-from xlgrid.training.recipe import Recipe, Training
+from xlgrid.training.recipe import Recipe
+from xlgrid.training.results import fingerprint, write_results
 
-RECIPE = Recipe.model_validate(
-    {"study": "s", "task": "t", "kind": "xnli", "encoder": "e", "method": "full-ft", "base": "full-ft", "source": "en"}
-    | {"seed": 1, "training": Training(steps=2)}
-)
+NAMES = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
 
 
-def test_a_run_leaves_its_record_its_curve_and_its_weights(tmp_path: Path) -> None:
-    results.write_results(tmp_path, RECIPE, {"labels": ["é"]}, [{"step": 1, "score": 50.0}], {"w": torch.ones(2)})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["curve.jsonl", "delta.safetensors", "run.json"]
+def test_the_files_of_a_run_carry_its_recipe_and_digest(tmp_path: Path) -> None:
+    recipe = Recipe.model_validate({**NAMES, "base": "full-ft", "training": {}})
+    write_results(tmp_path, recipe, {"labels": ["a"]}, [{"step": 1}, {"step": 2}], {"x": torch.ones(2)})
     record = json.loads((tmp_path / "run.json").read_text())
-    assert record["digest"] == RECIPE.digest() and record["labels"] == ["é"] and "commit" in record
-    assert Recipe.model_validate(record["recipe"]) == RECIPE
-    with safe_open(tmp_path / "delta.safetensors", framework="pt") as stored:
-        assert stored.metadata() == {"digest": RECIPE.digest()}
+    assert Recipe.model_validate(record["recipe"]) == recipe
+    assert (record["digest"], record["labels"]) == (recipe.digest(), ["a"])
+    assert (tmp_path / "curve.jsonl").read_text() == '{"step": 1}\n{"step": 2}\n'
+    with safe_open(tmp_path / "delta.safetensors", framework="pt") as delta:
+        assert delta.metadata() == {"digest": recipe.digest()} and torch.equal(delta.get_tensor("x"), torch.ones(2))
 
 
-def test_a_fingerprint_follows_the_contents_and_not_the_names(tmp_path: Path) -> None:
-    first, second = tmp_path / "a", tmp_path / "b"
-    first.write_text("one")
-    second.write_text("one")
-    assert results.fingerprint([first]) == results.fingerprint([second, tmp_path / "missing"])
-    second.write_text("two")
-    assert results.fingerprint([first]) != results.fingerprint([second])
-    assert results.fingerprint([first, second]) != results.fingerprint([second, first])
+def test_a_fingerprint_differs_with_the_contents_of_any_file(tmp_path: Path) -> None:
+    paths = [tmp_path / "a", tmp_path / "b"]
+    prints = {fingerprint(paths)}
+    for path in (*paths, paths[0]):
+        path.write_text(f"{path.name}{len(prints)}")
+        prints.add(fingerprint(paths))
+    assert len(prints) == 4 and all(len(text) == 16 for text in prints)

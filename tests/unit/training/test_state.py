@@ -1,4 +1,4 @@
-"""A saved state comes back for the same recipe, encoder and data, and for no other."""
+"""A state is taken up whole, by the run that wrote it, and by nothing else. `test_loop.py` resumes trainings with it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,43 +8,45 @@ import torch
 
 from xlgrid.training import state
 
-VALUES = {"step": 7, "weights": torch.arange(3)}
+CPU = torch.device("cpu")
 
 
-def read(folder: Path, digest: str = "d", inputs: str = "i", snapshots: tuple[int, ...] = ()) -> dict[str, Any] | None:
-    return state.read(folder, digest, inputs, snapshots, torch.device("cpu"))
+def read(folder: Path, **changes: Any) -> dict[str, Any] | None:
+    return state.read(**{"folder": folder, "digest": "d", "inputs": "i", "snapshots": (3, 8), "device": CPU, **changes})
 
 
-def test_a_state_comes_back(tmp_path: Path) -> None:
-    assert read(tmp_path) is None
-    state.write(tmp_path, "d", "i", VALUES)
-    found = read(tmp_path)
-    assert found is not None and found["step"] == 7 and torch.equal(found["weights"], VALUES["weights"])
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of a run that was interrupted after step 5, with its snapshot of step 3."""
+    state.write(tmp_path, "d", "i", {"step": 5, "weights": {"x": torch.arange(3.0)}})
+    (tmp_path / "step3.safetensors").touch()
+    return tmp_path
+
+
+def test_what_was_written_is_read(folder: Path) -> None:
+    values = read(folder)
+    assert values is not None and values["step"] == 5
+    assert torch.equal(values["weights"]["x"], torch.arange(3.0))
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "note"),
     [
         ({"digest": "other"}, "belongs to another recipe (d)"),
         ({"inputs": "other"}, "the encoder or the data have changed"),
-        ({"snapshots": (5, 7)}, "step5.safetensors is gone"),
+        ({"snapshots": (3, 4)}, "step4.safetensors is gone"),
     ],
 )
-def test_another_state_starts_over(tmp_path: Path, changes: dict[str, Any], message: str, capsys: Any) -> None:
-    state.write(tmp_path, "d", "i", VALUES)
-    assert read(tmp_path, **changes) is None
-    assert message in capsys.readouterr().err
+def test_a_state_that_is_of_no_use_says_why(
+    changes: dict[str, Any], note: str, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert read(folder, **changes) is None
+    assert note in capfd.readouterr().err
 
 
-def test_a_damaged_state_starts_over(tmp_path: Path, capsys: Any) -> None:
-    state.write(tmp_path, "d", "i", VALUES)
-    path = tmp_path / state.STATE
-    path.write_bytes(path.read_bytes()[:-50])
-    assert read(tmp_path) is None
-    assert "truncated or damaged" in capsys.readouterr().err
-
-
-def test_files_of_a_killed_attempt_are_removed(tmp_path: Path) -> None:
-    for name in (".state.123.pt", ".step5.123.safetensors"):
-        (tmp_path / name).touch()
-    assert read(tmp_path) is None and not list(tmp_path.iterdir())
+def test_what_a_killed_process_left_half_written_is_removed(folder: Path) -> None:
+    for name in (".state.abc.pt", ".step8.abc.safetensors"):
+        (folder / name).touch()
+    (folder / "state.pt").write_bytes((folder / "state.pt").read_bytes()[:50])
+    assert read(folder) is None
+    assert sorted(path.name for path in folder.iterdir()) == ["state.pt", "step3.safetensors"]

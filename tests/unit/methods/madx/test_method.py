@@ -1,235 +1,31 @@
-"""MAD-X against its equations, written out in float64, on both encoders; and what a run of it trains, keeps and swaps."""
+"""What a run of MAD-X trains, stores and activates, and what it requires of the run on text with which it begins."""
 
-import copy
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from models_fixture import IDS, SIZE, logits, model_of, write_run
+from models_fixture import IDS, write_run
 from safetensors.torch import load_file
+from test_modules import LANGUAGE, adapted, each_model
 from tokens_fixture import write
 from transformers import (
-    AutoConfig,
     BertConfig,
     BertForMaskedLM,
-    DistilBertConfig,
-    DistilBertModel,
-    XLMRobertaForTokenClassification,
 )
 
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
-from xlgrid.heads import HEADS
-from xlgrid.heads.mlm import language_head
 from xlgrid.methods import make
-from xlgrid.methods.madx.modules import Invertible
-from xlgrid.models import deltas, parameters
-from xlgrid.models.parameters import HUB
+from xlgrid.models import deltas
 from xlgrid.plan.load import load_study
 from xlgrid.training.loop import train
 from xlgrid.training.recipe import Recipe
 
-KINDS = ("bert-mlm", "xlmr-mlm")
-LANGUAGE = {"language", "invertible"}
-each_model = pytest.mark.parametrize("kind", KINDS)
-Array = np.ndarray
-
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-def adapted(kind: str, **options: Any) -> Any:
-    """A model with large adapters, each weight and bias of which matters."""
-    model = model_of(kind)
-    torch.manual_seed(4)
-    make("madx", options).install(model)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if not {"task", *LANGUAGE}.isdisjoint(name.split(".")):
-                parameter.add_(torch.randn_like(parameter) * 0.3)
-    return model.eval()
-
-
-def weights(module: Any) -> dict[str, Array]:
-    return {name: p.detach().double().numpy() for name, p in module.named_parameters()}
-
-
-def relu(z: Array) -> Array:
-    return np.maximum(z, 0)
-
-
-def gelu(z: Array) -> Array:
-    return z * (1 + np.vectorize(math.erf)(z / math.sqrt(2))) / 2
-
-
-def gelu_new(z: Array) -> Array:
-    return z * (1 + np.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))) / 2
-
-
-def dense(states: Array, found: dict[str, Array], name: str) -> Array:
-    return states @ found[f"{name}.weight"].T + found[f"{name}.bias"]
-
-
-def normed(states: Array, found: dict[str, Array], name: str, eps: float) -> Array:
-    centred = states - states.mean(-1, keepdims=True)
-    scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps)
-    return scaled * found[f"{name}.weight"] + found[f"{name}.bias"]
-
-
-def adapter(states: Array, found: dict[str, Array], name: str, activation: Any = relu) -> Array:
-    return dense(activation(dense(states, found, f"{name}.down")), found, f"{name}.up")
-
-
-def seen(model: Any, module: Any) -> list[tuple[tuple[Array, ...], Array]]:
-    """What goes into a module and what comes out, in float64, when the model reads IDS."""
-    calls: list[tuple[tuple[Array, ...], Array]] = []
-
-    def note(module: Any, given: tuple[torch.Tensor, ...], out: torch.Tensor) -> None:
-        calls.append((tuple(one.double().numpy() for one in given), out.double().numpy()))
-
-    handle = module.register_forward_hook(note)
-    logits(model)
-    handle.remove()
-    return calls
-
-
-@each_model
-@pytest.mark.parametrize("wiring", ["library", "paper"])
-@pytest.mark.parametrize(
-    ("adapters", "activation"), [("L", relu), ("T", relu), ("LT", relu), ("LT", gelu), ("LT", gelu_new)]
-)
-def test_every_layer_is_the_equations(kind: str, wiring: str, adapters: str, activation: Any) -> None:
-    model = adapted(
-        kind,
-        tune="task" if "T" in adapters else "language",
-        language="L" in adapters,
-        invertible=adapters == "L",
-        wiring=wiring,
-        activation=activation.__name__,
-    )
-    for layer in model.base_model.encoder.layer:
-        found = weights(layer.output)
-        (((inner, x), out),) = seen(model, layer.output)
-        h = dense(inner, found, "dense")
-
-        def norm(states: Array, found: dict[str, Array] = found) -> Array:
-            return normed(states, found, "LayerNorm", model.config.layer_norm_eps)
-
-        def apply(name: str, states: Array, found: dict[str, Array] = found) -> Array:
-            return adapter(states, found, f"LayerNorm.{name}", activation)
-
-        if adapters != "LT":
-            expected = norm(apply("language" if adapters == "L" else "task", norm(h + x)) + h + x)
-        elif wiring == "paper":
-            above = apply("language", norm(h + x)) + h
-            expected = norm(apply("task", above) + h + x)
-        else:
-            above = apply("language", norm(h + x)) + h
-            expected = norm(apply("task", norm(above + x)) + above + x)
-        np.testing.assert_allclose(out, expected, atol=1e-5, rtol=0)
-
-
-def nice(states: Array, found: dict[str, Array], forward: bool) -> Array:
-    one, two = np.split(states, 2, -1)
-    if forward:
-        one = one + adapter(two, found, "F")
-        two = two + adapter(one, found, "G")
-    else:
-        two = two - adapter(one, found, "G")
-        one = one - adapter(two, found, "F")
-    return np.concatenate([one, two], -1)
-
-
-@each_model
-def test_embeddings_go_through_the_invertible_adapter_after_their_norm(kind: str) -> None:
-    model = adapted(kind)
-    embeddings = model.base_model.embeddings
-    ((_, plain),) = seen(model, embeddings.LayerNorm)
-    ((_, out),) = seen(model, embeddings)
-    expected = nice(plain, weights(embeddings.dropout.invertible), forward=True)
-    np.testing.assert_allclose(out, expected, atol=1e-5, rtol=0)
-
-
-@each_model
-@pytest.mark.parametrize("inverse", [True, False])
-def test_the_inverse_comes_right_before_the_decoder(kind: str, inverse: bool) -> None:
-    model = adapted(kind, tune="language", inverse=inverse)
-    ((states,), _) = seen(model, language_head(model))[0]
-    found, bert = weights(language_head(model)), kind.startswith("bert")
-    at = "predictions.transform." if bert else ""
-    hidden = gelu(dense(states, found, f"{at}dense"))
-    hidden = normed(hidden, found, f"{at}{'LayerNorm' if bert else 'layer_norm'}", model.config.layer_norm_eps)
-    if inverse:
-        hidden = nice(hidden, weights(model.base_model.embeddings.dropout.invertible), forward=False)
-    embedded = model.base_model.embeddings.word_embeddings.weight.detach().double().numpy()
-    expected = hidden @ embedded.T + found["predictions.bias" if bert else "bias"]
-    np.testing.assert_allclose(logits(model).numpy(), expected, atol=1e-4, rtol=0)
-
-
-@each_model
-def test_training_and_evaluation_see_the_inverse_too(kind: str) -> None:
-    labels = torch.full_like(IDS, -100)
-    labels[0, 2] = labels[1, 4] = 7
-    found = []
-    for inverse in (True, False):
-        model = adapted(kind, tune="language", inverse=inverse)
-        with torch.no_grad():
-            some, _ = HEADS["mlm"].scores(model, {"input_ids": IDS, "labels": labels})
-        torch.testing.assert_close(some, logits(model)[labels != -100], atol=1e-5, rtol=0)
-        found.append(some)
-    assert (found[0] - found[1]).abs().max() > 0.1
-
-
-@given(st.integers(1, 8), st.sampled_from(["relu", "gelu", "gelu_new"]), st.integers(0, 2**32 - 1))
-def test_the_inverse_takes_the_forward_back(half: int, activation: str, seed: int) -> None:
-    torch.manual_seed(seed)
-    made = Invertible(2 * half, 2, activation, "bert", torch.device("cpu")).double()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.normal_()
-        states = torch.randn(3, 2 * half, dtype=torch.float64)
-        assert (made(states) - states).abs().max() > 1e-3, "it did something"
-        torch.testing.assert_close(made.inverse(made(states)), states)
-
-
-@each_model
-def test_a_copy_of_a_model_has_an_inverse_of_its_own(kind: str) -> None:
-    model = adapted(kind, wiring="paper")
-    before, twin = logits(model), copy.deepcopy(model)
-    with torch.no_grad():
-        for name, parameter in twin.named_parameters():
-            if "invertible" in name:
-                parameter.zero_()
-    assert torch.equal(logits(model), before)
-    head = language_head(twin)
-    states = torch.randn(2, SIZE["hidden_size"])
-    plain = getattr(head, "predictions", head).decoder
-    torch.testing.assert_close(plain(states), states @ plain.weight.T + plain.bias)
-
-
-@each_model
-def test_each_parameter_has_one_name_but_for_what_the_encoder_ties(kind: str) -> None:
-    model = adapted(kind)
-    names: dict[int, list[str]] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        names.setdefault(id(parameter), []).append(name)
-    several = [found for found in names.values() if len(found) > 1]
-    assert len(several) == 2, several
-    assert model.get_output_embeddings().weight is model.base_model.embeddings.word_embeddings.weight
-
-
-def test_drawn_as_in_the_library_adapters_change_the_output_slightly() -> None:
-    for kind in ("bert-token", "xlmr-sequence"):
-        model = model_of(kind)
-        before = logits(model)
-        make("madx", {}).install(model)
-        assert 1e-7 < (logits(model) - before).abs().max() < 0.05
 
 
 @each_model
@@ -282,61 +78,6 @@ def test_what_a_language_swaps_is_all_that_its_text_has_trained_but_the_head() -
     ]
 
 
-def shape_of(encoder: str) -> Any:
-    config = AutoConfig.for_model(**HUB[encoder])
-    with torch.device("meta"):
-        return XLMRobertaForTokenClassification(config)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, 8_257_536),
-        ({"invertible": False}, 7_962_624),
-        ({"invertible": False, "language": False}, 884_736),
-    ],
-)
-def test_weights_are_as_many_as_in_table_5(options: dict[str, Any], expected: int) -> None:
-    """Of XLM-R base; biases are not counted there. The largest is printed as 8.25M, cut off."""
-    model = shape_of("FacebookAI/xlm-roberta-base")
-    before = {id(p) for p in model.parameters()}
-    with torch.device("meta"):
-        make("madx", options).install(model)
-    added = [(name, p) for name, p in model.named_parameters() if id(p) not in before]
-    assert sum(p.numel() for name, p in added if name.endswith(".weight")) == expected
-
-
-def test_no_weights_are_added_to_a_last_layer_that_is_left_out() -> None:
-    """Of XLM-R base: language and task adapters in 11 layers, and the invertible one."""
-    found = parameters.added(
-        AutoConfig.for_model(**HUB["FacebookAI/xlm-roberta-base"]), "madx", {"leave_out_last": True}
-    )
-    assert found.weights == 11 * 2 * 768 * (384 + 48) + 2 * 2 * 384 * 192
-
-
-def test_a_published_language_adapter_is_as_large_as_ours() -> None:
-    """29,551,104 bytes of floats: the 29.6 MB of those of mBERT on the Hub."""
-    model = shape_of("FacebookAI/xlm-roberta-base")
-    with torch.device("meta"):
-        make("madx", {"tune": "language"}).install(model)
-    names = [name for name, _ in model.named_parameters() if make("madx", {"tune": "language"}).trains(name)]
-    assert sum(dict(model.named_parameters())[name].numel() for name in names) == 7_387_776
-
-
-def test_the_last_layer_is_the_encoders_own_where_it_is_left_out() -> None:
-    for tune in ("task", "language"):
-        model = adapted("bert-token", tune=tune, leave_out_last=True)
-        first, last = model.base_model.encoder.layer
-        assert (type(first.output.LayerNorm).__name__, type(last.output.LayerNorm).__name__) == (
-            "AdaptedNorm",
-            "LayerNorm",
-        )
-        (((inner, x), out),) = seen(model, last.output)
-        found = weights(last.output)
-        expected = normed(dense(inner, found, "dense") + x, found, "LayerNorm", model.config.layer_norm_eps)
-        np.testing.assert_allclose(out, expected, atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("text", [{}, {"leave_out_last": True}])
 def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict[str, Any], tmp_path: Path) -> None:
     speaker, method = adapted("bert-mlm", tune="language", **text), make("madx", {"tune": "language", **text})
@@ -366,13 +107,6 @@ def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict
 def test_an_option_that_is_not_allowed_is_named(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make("madx", options)
-
-
-def test_other_encoders_are_refused() -> None:
-    with torch.device("meta"):
-        model = DistilBertModel(DistilBertConfig(n_layers=1))
-        with pytest.raises(ValueError, match="adapters are for BERT and XLM-R, got distilbert"):
-            make("madx", {}).install(model)
 
 
 STUDY = """
