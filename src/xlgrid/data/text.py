@@ -10,7 +10,7 @@ from typing import Literal as OneOf
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.files import whole, write_text
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.data import formats, streams
 from xlgrid.data.sources import Origin
 from xlgrid.languages import language as known_language
@@ -58,7 +58,7 @@ class TextSettings(Strict):
     """
 
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
-    seed: int = 0
+    seed: Seed = 0
     dials: dict[OneOf["overlap", "loans", "distance"], float] = Field(default={}, description="of artificial languages")
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
     data: Origin | None = Field(

@@ -20,10 +20,10 @@ from xlgrid.plan.products import (
     product_of,
 )
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.checks import definitions, unknown_or_unused
+from xlgrid.study.axes import definitions, unknown_or_unused
 
 if TYPE_CHECKING:
-    from xlgrid.plan.load import Plan
+    from xlgrid.plan.grid import Plan
 
 # The folder of Snakemake's measurements of jobs, which are files of the rules, too.
 _BENCHMARKS = "benchmarks"

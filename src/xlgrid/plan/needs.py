@@ -32,7 +32,7 @@ from xlgrid.results.claims import terms
 from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
-    from xlgrid.plan.load import Plan
+    from xlgrid.plan.grid import Plan
     from xlgrid.study.schema import ImportedAdapters
 
 # The inputs of a rule by name: one file, or several.

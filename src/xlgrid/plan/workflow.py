@@ -9,7 +9,8 @@ from typing import Any
 
 from xlgrid.base.names import unknown
 from xlgrid.plan.explain import explain, lacking
-from xlgrid.plan.load import Plan, load_plan
+from xlgrid.plan.grid import Plan
+from xlgrid.plan.load import load_plan
 from xlgrid.plan.needs import Inputs, inputs
 from xlgrid.plan.products import Product
 

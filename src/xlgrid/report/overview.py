@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.plan import needs
-from xlgrid.plan.load import Plan
+from xlgrid.plan.grid import Plan
 from xlgrid.plan.products import main_file
 from xlgrid.report import ledger
 from xlgrid.results.identity import Cell, Run

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
-from xlgrid.plan.load import Plan
+from xlgrid.plan.grid import Plan
 from xlgrid.report.overview import Failure, Overview, look
 
 if TYPE_CHECKING:

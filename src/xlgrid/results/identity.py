@@ -82,14 +82,6 @@ class Cell(_CellAxes):
         return self._replace(source=self.source.data, target=self.target.data)
 
     @property
-    def encoder_folder(self) -> str:
-        return f"results/{self.study}/encoders/{self.encoder}"
-
-    @property
-    def tokens(self) -> str:
-        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{self.target.data}/test.arrow"
-
-    @property
     def path(self) -> str:
         middle = f"{self.task}/{self.encoder}/{self.method}/{self.source}/{self.target}"
         return f"results/{self.study}/cells/{middle}/seed{self.seed}.json"

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, lacking
-from xlgrid.study.checks import among, axes, definitions, unknown_or_unused, with_first
+from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xlgrid.results.naming import SEVERAL, NamedAxis, Naming
-from xlgrid.study.checks import among, axes, definitions, metrics
+from xlgrid.study.axes import among, axes, definitions, metrics
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from xlgrid import methods as registry
 from xlgrid.base.names import unknown
 from xlgrid.languages.sources import Source, Target
-from xlgrid.study.checks import LANGUAGE, among
+from xlgrid.study.axes import LANGUAGE, among
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study

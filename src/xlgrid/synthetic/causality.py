@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, PositiveInt
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.world import Fact, Phrase
@@ -40,7 +40,7 @@ class Options(Strict):
     """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="questions in all three splits")
-    seed: int = 0
+    seed: Seed = 0
     overlap: float = Field(0.8, ge=0, le=1)
     loans: float = Field(0.1, ge=0, le=1)
     distance: float = Field(1.0, ge=0, le=1)

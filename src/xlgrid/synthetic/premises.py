@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.synthetic import natural
 from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, read_theory
 from xlgrid.synthetic.theories import MAX_DEPTH
@@ -50,7 +50,7 @@ class Options(Strict):
 
     n: PositiveInt = Field(30_000, description="examples in all three splits; every three share a premise")
     max_depth: int = Field(0, ge=0, le=MAX_DEPTH, description="depths from 0 to this one are equally frequent")
-    seed: int = 0
+    seed: Seed = 0
     persons: int = Field(
         8, ge=0, le=8, description="use this many persons, the first ones of `natural.concepts`; likewise below"
     )

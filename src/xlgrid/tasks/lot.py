@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.languages.sources import Target
 from xlgrid.synthetic import logic, natural
 from xlgrid.synthetic.logic import IS_A
@@ -42,7 +42,7 @@ class Options(Strict):
     """Size and content of generated LeapOfThought data."""
 
     n: PositiveInt = Field(30_000, description="examples in all three splits")
-    seed: int = 0
+    seed: Seed = 0
     classes: int = Field(4, ge=3, le=4, description="use this many classes, the first ones of `natural.taxonomy`")
     members: int = Field(9, ge=3, le=9, description="use at most this many members of each class, the first ones")
     attributes: int = Field(

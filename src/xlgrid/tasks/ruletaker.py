@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, theories
 from xlgrid.synthetic.theories import Example, TheoryOptions, from_json, to_json
@@ -26,7 +26,7 @@ class Options(Strict):
     max_depth: int = Field(
         0, ge=0, le=theories.MAX_DEPTH, description="proof depths from 0 to this one are equally frequent"
     )
-    seed: int = 0
+    seed: Seed = 0
     question_form: Literal["statement", "interrogative"] = "statement"
     persons: int = Field(
         len(_DEFAULT.persons),

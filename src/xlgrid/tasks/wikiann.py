@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field, PositiveInt
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import NER, Token, artificial, is_artificial
 from xlgrid.synthetic.world import Fact, from_json, to_json
@@ -22,7 +22,7 @@ class Options(Strict):
     """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="sentences in all three splits")
-    seed: int = 0
+    seed: Seed = 0
     held_out_entities: bool = Field(
         False, description="dev and test mention only entities that training never mentions"
     )

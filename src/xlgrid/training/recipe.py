@@ -65,7 +65,7 @@ class Training(Strict):
     snapshots: tuple[PositiveInt, ...] = Field(
         (), description="steps after which the weights are also written, as step{n}.safetensors in the run's folder"
     )
-    mix_seed: int = Field(65, description="decides which half of a mix's examples is in which part")
+    mix_seed: Seed = Field(65, description="decides which half of a mix's examples is in which part")
     mixed_batches: bool = Field(
         True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
     )
@@ -164,7 +164,7 @@ class Recipe(Strict):
     base: str = Field(description="key of xlgrid.methods.METHODS")
     options: dict[str, float | int | str | bool] = {}
     source: Source
-    seed: int
+    seed: Seed
     training: Training
     start: Start | None = None
     first: str | None = Field(

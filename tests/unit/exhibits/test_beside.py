@@ -13,7 +13,8 @@ from drawing import draw
 
 from xlgrid.exhibits import Table
 from xlgrid.plan.explain import explain
-from xlgrid.plan.load import Plan, load_study
+from xlgrid.plan.grid import Plan
+from xlgrid.plan.load import load_study
 from xlgrid.report import page as report
 from xlgrid.study.schema import Study
 

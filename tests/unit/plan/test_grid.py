@@ -33,9 +33,8 @@ def test_a_method_that_begins_with_the_target_has_a_run_for_each() -> None:
     assert {cell.source for cell in cells(begun()) if cell.method != "mlm-trg"} == {"en"}
 
 
-def test_data_and_what_is_shown_are_of_what_stands_before_the_at() -> None:
+def test_a_cell_is_shown_by_what_stands_before_the_at() -> None:
     cell = Cell("s", "t", "e", "m", "en@fr", "fr@10", 1)
-    assert cell.tokens == "results/s/tokens/t/e/fr/test.arrow"
     assert cell.shown == Cell("s", "t", "e", "m", "en", "fr", 1)
 
 

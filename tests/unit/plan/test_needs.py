@@ -7,7 +7,8 @@ import pytest
 from plan_fixture import EARLY, begun
 
 from xlgrid.plan import needs
-from xlgrid.plan.load import Plan, load_plan
+from xlgrid.plan.grid import Plan
+from xlgrid.plan.load import load_plan
 from xlgrid.plan.products import Data, Encoder, Product, Report, Summary, Text, Tokens, main_file, product_of
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import EncoderEntry, ImportedAdapters, MethodEntry

@@ -1,0 +1,68 @@
+"""The names that a study defines, the values on the axes of its grids, and what to say of a name that is not among them."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from xlgrid.base.names import unknown
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Study
+
+LANGUAGE = "language, which `languages` of the study must name first,"
+
+
+def among(
+    place: str, what: str, values: Iterable[object], known: Iterable[object], defined: Iterable[object] = ()
+) -> Iterator[str]:
+    """A problem for each of `values` that is not `known`.
+
+    Args:
+        defined: names that the study defines, though no grid uses all of them.
+    """
+    known, defined = list(known), list(defined)
+    for value in values:
+        if value not in known:
+            yield f"{place}: {unknown_or_unused(what, value, known, defined)}"
+
+
+def unknown_or_unused(what: str, value: object, known: Iterable[object], defined: Iterable[object]) -> str:
+    """A sentence: there is no such name, or the study defines it and no grid uses it."""
+    if value in defined:
+        return f"no grid uses {what} {str(value)!r}, which the study defines: name it in a grid, or leave it out here"
+    return unknown(what, value, known)
+
+
+def definitions(study: "Study") -> dict[str, list[str]]:
+    """Axis -> the names that the study defines for it; no grid need use all of them."""
+    return {
+        "task": [*study.tasks],
+        "encoder": [*study.encoders],
+        "method": [*study.methods],
+        "base": [entry.base for entry in study.methods.values()],
+    }
+
+
+def axes(study: "Study") -> dict[str, list[object]]:
+    """Axis -> every value that the grids have on it, each once."""
+    values: dict[str, list[object]] = {axis: [] for axis in ("task", "encoder", "method", "source", "target", "seed")}
+    for grid in study.grids.values():
+        values["source"] += study.sources(grid)
+        values["target"] += study.targets(grid)
+        for axis in ("task", "encoder", "method", "seed"):
+            values[axis] += getattr(grid, axis)
+    return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
+
+
+def with_first(study: "Study", tasks: Iterable[str]) -> list[str]:
+    """Tasks, and the tasks with whose runs theirs begin."""
+    reached: dict[str, None] = {}
+    ahead = list(tasks)
+    while ahead:
+        reached |= dict.fromkeys(ahead)
+        ahead = [first for name in ahead if name in study.tasks and (first := study.tasks[name].start)]
+    return [*reached]
+
+
+def metrics(study: "Study", tasks: Iterable[object]) -> list[str]:
+    """The metrics of some tasks, each once."""
+    return list(dict.fromkeys(metric for key in tasks for metric in study.metrics[str(key)]))
