@@ -97,7 +97,7 @@ def compare(
     # Examples × heads, one for each of `ROWS`.
     means = torch.stack([one.mean(-1) for one in found]), torch.stack([one[:, 0] for one in found])
     tokenizer = Tokenizer.from_file(str(Path(encoder) / "tokenizer.json"))
-    told = {
+    record = {
         "study": recipe.study,
         "task": recipe.task,
         "encoder": recipe.encoder,
@@ -117,7 +117,7 @@ def compare(
         **prediction.circumstances(device),
         "seconds": round(time.monotonic() - began, 3),
     }
-    write_text(out, json.dumps(told, ensure_ascii=False, indent=1) + "\n")
+    write_text(out, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
 
 
 def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
@@ -217,16 +217,16 @@ def read(path: str | Path) -> dict[str, Any]:
     """
     path = Path(path)
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if lacks := sorted({"targets", "divergence", "by_head", "n", "left_out", "drawn"} - found.keys()):
+        contrast: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if lacks := sorted({"targets", "divergence", "by_head", "n", "left_out", "drawn"} - contrast.keys()):
             raise ValueError(f"it lacks {', '.join(lacks)}")
-        for one in found["drawn"]:
+        for one in contrast["drawn"]:
             one["weights"] = _unpacked(one["weights"], len(one["tokens"]))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: run the study to make it") from error
     except (ValueError, binascii.Error, zlib.error) as error:
         raise ValueError(f"{path} is truncated or is not of attention ({error}): delete it and run again") from error
-    return found
+    return contrast
 
 
 def _unpacked(text: str, length: int) -> NDArray[np.float32]:

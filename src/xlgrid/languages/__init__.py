@@ -41,11 +41,23 @@ def language(code: str) -> Language:
     if code in _table():
         return _table()[code]
     if is_artificial(code):
-        made = artificial(code)
-        return Language(made.code, made.name, made.family, made.script, made.direction)
+        artificial_language = artificial(code)
+        return Language(
+            artificial_language.code,
+            artificial_language.name,
+            artificial_language.family,
+            artificial_language.script,
+            artificial_language.direction,
+        )
     if code in natural_codes():
-        told = lexicon(code)
-        return Language(told.code, told.english, told.family, told.script, told.direction)
+        natural_language = lexicon(code)
+        return Language(
+            natural_language.code,
+            natural_language.english,
+            natural_language.family,
+            natural_language.script,
+            natural_language.direction,
+        )
     raise ValueError(
         f"{unknown('language', code, dict.fromkeys([*natural_codes(), *_table()]))}; a row in "
         "src/xlgrid/languages/table.csv adds one; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"

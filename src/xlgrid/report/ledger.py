@@ -66,11 +66,11 @@ def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
                         newest[output] = (order, max(submitted or age, seen), job)
     jobs = {output: job for output, (_, _, job) in newest.items()}
     for line in _text(f"{folder}/failures.jsonl").splitlines():
-        told = _parse(line)
-        time = _number(told.get("time"))
-        logs = _names(told.get("logs"))
-        outputs = _names(told.get("outputs"))
-        rule, cause, message, cluster = (str(told.get(key) or "") for key in ("rule", "cause", "message", "cluster"))
+        failure = _parse(line)
+        time = _number(failure.get("time"))
+        logs = _names(failure.get("logs"))
+        outputs = _names(failure.get("outputs"))
+        rule, cause, message, cluster = (str(failure.get(key) or "") for key in ("rule", "cause", "message", "cluster"))
         failed = Job(rule, outputs, "failed", cause, message, "".join(logs[:1]), cluster)
         for output in outputs:
             if output not in newest or time > newest[output][1]:
@@ -88,27 +88,27 @@ def _bundle(folder: str, made: Container[str]) -> list[tuple[Job, float]]:
             raise
         files = {}
     revoked = os.path.exists(f"{folder}/revoked")
-    found = []
+    listed = []
     for number, job in enumerate(jobs if isinstance(jobs, list) else []):
         if not isinstance(job, dict):
             continue
         rule, outputs = str(job.get("rule", "")), _names(job.get("outputs"))
         if outputs and all(output in made for output in outputs):
-            found.append((Job(rule, outputs, "done"), 0.0))
+            listed.append((Job(rule, outputs, "done"), 0.0))
             continue
         status = _mapping(files[str(number)]) if str(number) in files else {}
         state = status.get("state")
         seen = max(_number(status.get("started")), _number(status.get("ended")))
         if state == "failed":
             cause, message = (str(status.get(key) or "") for key in ("cause", "message"))
-            found.append((Job(rule, outputs, "failed", cause, message), seen))
+            listed.append((Job(rule, outputs, "failed", cause, message), seen))
         elif state == "done":
-            found.append((Job(rule, outputs, "done"), seen))
+            listed.append((Job(rule, outputs, "done"), seen))
         else:
-            found.append(
+            listed.append(
                 (Job(rule, outputs, "revoked" if revoked else "running" if state == "running" else "queued"), seen)
             )
-    return found
+    return listed
 
 
 def _folders(folder: str | Path) -> list[str]:
@@ -138,10 +138,10 @@ def _mapping(path: str) -> dict[str, Any]:
 def _parse(text: str) -> dict[str, Any]:
     """A JSON object; an empty one for anything else, such as a line of which only half is written yet."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -174,5 +174,5 @@ def console() -> "Console":
     """The terminal; a file or pipe is as wide as it needs to be."""
     from rich.console import Console
 
-    found = Console(highlight=False)
-    return found if found.is_terminal else Console(highlight=False, width=1000)
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=1000)

@@ -58,14 +58,16 @@ def outcomes(cell: Mapping[str, Any]) -> list[Any]:
         ValueError: they are damaged, or not as many as the cell's `n`.
     """
     try:
-        found = json.loads(zlib.decompress(base64.b64decode(cell["outcomes"], validate=True)))
+        outcomes = json.loads(zlib.decompress(base64.b64decode(cell["outcomes"], validate=True)))
     except (binascii.Error, zlib.error, ValueError) as error:
         raise ValueError(
             f"the outcomes of {_name(cell)} are damaged ({error}): delete the cell, evaluate again"
         ) from error
-    if len(found) != cell["n"]:
-        raise ValueError(f"{_name(cell)} has {len(found)} outcomes but n {cell['n']}: delete the cell, evaluate again")
-    return found
+    if len(outcomes) != cell["n"]:
+        raise ValueError(
+            f"{_name(cell)} has {len(outcomes)} outcomes but n {cell['n']}: delete the cell, evaluate again"
+        )
+    return outcomes
 
 
 def read_cells(
@@ -155,8 +157,8 @@ def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
                 f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun"
             ) from error
     columns = [*CURVE, "run", *(["target"] if any("target" in row for row in rows) else [])]
-    found = pd.DataFrame(rows, columns=columns)
-    return found.fillna({"target": ""}) if "target" in found else found
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.fillna({"target": ""}) if "target" in frame else frame
 
 
 def _name(cell: Mapping[str, Any]) -> str:

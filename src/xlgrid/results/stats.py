@@ -270,9 +270,9 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
     run += ["run"] if "run" in curves and "run" in cells else []
     runs = pd.concat([curves[run], cells[run]]).drop_duplicates()
     steps = curves[list(dict.fromkeys([lines, "step"]))].drop_duplicates()
-    found = runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)
+    planned = runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)
     # Of runs for one target each; a gap is no group.
-    return found.fillna({"target": ""}) if "target" in found else found
+    return planned.fillna({"target": ""}) if "target" in planned else planned
 
 
 def minus(first: str, second: str) -> str:
@@ -311,13 +311,13 @@ def entries(
     cells = _one_of_each(cells, by)
     within = [name for name in LANGUAGES if name in cells and name not in by]
     means = seed_means(cells, by, within)
-    found = over_seeds(means, by)
+    entries = over_seeds(means, by)
     if average:
         mean = over_seeds(seed_means(means, rows, ["column"]), rows)
-        found = pd.concat([found, mean.assign(column=AVERAGE)], ignore_index=True)
+        entries = pd.concat([entries, mean.assign(column=AVERAGE)], ignore_index=True)
     if difference:
-        found = pd.concat([found, _subtracted(means, rows, *difference)], ignore_index=True)
-    return found
+        entries = pd.concat([entries, _subtracted(means, rows, *difference)], ignore_index=True)
+    return entries
 
 
 def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: str) -> pd.DataFrame:
@@ -325,10 +325,10 @@ def _subtracted(means: pd.DataFrame, rows: Sequence[str], first: str, second: st
     for name in (first, second):
         if name not in set(means["column"]):
             raise ValueError(f"difference: {unknown('column', name, means['column'])}")
-    found = differences(means[means["column"] == first], means[means["column"] == second], rows)
-    if found.empty:
+    subtracted = differences(means[means["column"] == first], means[means["column"] == second], rows)
+    if subtracted.empty:
         raise ValueError(f"difference: no row has both {first!r} and {second!r}: there is nothing to subtract")
-    return found.assign(column=minus(first, second))
+    return subtracted.assign(column=minus(first, second))
 
 
 def _one_of_each(cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

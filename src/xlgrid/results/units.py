@@ -50,13 +50,13 @@ def higher_is_better(names: Iterable[str]) -> bool:
 
 def sentence(names: Iterable[str]) -> str:
     """The metrics in words, with the unit and, where lower is better, the direction of each: `accuracy, in percent`."""
-    said = []
+    sentences = []
     metrics = metrics_of(names)
     for at, each in enumerate(metrics):
         # Neighbours of one unit and direction share its mention.
         last = at + 1 == len(metrics) or _measure(metrics[at + 1]) != _measure(each)
-        said.append(", ".join([each.name, *(_measure(each) if last else ())]))
-    return ", ".join(said)
+        sentences.append(", ".join([each.name, *(_measure(each) if last else ())]))
+    return ", ".join(sentences)
 
 
 def _measure(each: Metric) -> list[str]:

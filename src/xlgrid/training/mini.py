@@ -114,8 +114,8 @@ def configuration(spec: MiniEncoder, vocab: int) -> "PreTrainedConfig":
 def _new_model(spec: MiniEncoder, vocab: int) -> "PreTrainedModel":
     from transformers import BertForMaskedLM, XLMRobertaForMaskedLM
 
-    made: Any = BertForMaskedLM if spec.kind == "bert" else XLMRobertaForMaskedLM
-    return made(configuration(spec, vocab))
+    model_type: Any = BertForMaskedLM if spec.kind == "bert" else XLMRobertaForMaskedLM
+    return model_type(configuration(spec, vocab))
 
 
 def _pretrain(
@@ -174,8 +174,8 @@ def _pretrain(
         paired = bool(aligned) and rng.random() < spec.tlm
         picked = next(of_aligned if paired else of_singles)
         drawn = [(aligned if paired else singles)[i] for i in picked]
-        told = spec.nsp and not paired
-        if told:
+        has_labels = spec.nsp and not paired
+        if has_labels:
             others = begins[picked] + rng.integers(numbers[picked])
             drawn, kept = _some_exchanged(drawn, [singles[i] for i in others], rng)
         inputs, labels = _masked(tokenizer, drawn, rng, spec)
@@ -183,7 +183,7 @@ def _pretrain(
         due = labels != -100
         loss = cross_entropy(head(states[due]), labels[due])
         losses.append(float(loss.detach()))
-        if told:
+        if has_labels:
             following = cross_entropy(follows(pooler(states)), torch.from_numpy(kept).long())
             guesses.append(float(following.detach()))
             loss = loss + following

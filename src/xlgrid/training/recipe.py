@@ -113,10 +113,8 @@ class Start(Strict):
                 "`reverse` and `missing` are about languages without a run of their own: they go with `pairs` only"
             )
         if self.at == "target" and (self.source is not None or self.pairs):
-            given = "source" if self.pairs == () else "pairs"
-            raise ValueError(
-                f"`at: target` makes a run for each target, which begins with its own: leave out `{given}`"
-            )
+            key = "source" if self.pairs == () else "pairs"
+            raise ValueError(f"`at: target` makes a run for each target, which begins with its own: leave out `{key}`")
         return self
 
     def of_run(self, source: Source) -> Source | None:

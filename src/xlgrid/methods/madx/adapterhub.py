@@ -72,32 +72,32 @@ def read(folder: str | Path, model: "PreTrainedModel", method: MadX) -> dict[str
         ValueError: a file is damaged, the adapter is of another architecture or encoder, or the options differ.
     """
     folder = Path(folder)
-    told = _config(folder)
-    _check(folder, told, model, method)
+    config = _config(folder)
+    _check(folder, config, model, method)
     kind = "language" if method.tune == "language" else "task"
     wanted = {name: p for name, p in model.named_parameters() if adapter_kind(name) == kind}
-    found = {}
+    tensors = {}
     unknown = []
     for key, tensor in _weights(folder).items():
         name = _name(key, kind, model.base_model_prefix)
-        if name is None or name in found:
+        if name is None or name in tensors:
             unknown.append(key)
         else:
-            found[name] = tensor
+            tensors[name] = tensor
     layers = model.config.num_hidden_layers
-    spare = {name for name in found.keys() - wanted.keys() if not method.leaves_out(name, layers)}
-    missing = sorted(wanted.keys() - found.keys())
+    spare = {name for name in tensors.keys() - wanted.keys() if not method.leaves_out(name, layers)}
+    missing = sorted(wanted.keys() - tensors.keys())
     if unknown or spare or missing:
         what = [f"it has {one!r}, which has no place here" for one in [*sorted(unknown), *sorted(spare)][:1]]
         what += [f"it lacks {name!r}" for name in missing[:1]]
         raise ValueError(f"{folder} does not fit the encoder and the method: {' and '.join(what)}")
     for name, parameter in wanted.items():
-        if parameter.shape != found[name].shape:
+        if parameter.shape != tensors[name].shape:
             raise ValueError(
-                f"{folder} does not fit the encoder: {name!r} is {list(found[name].shape)} there and "
-                f"{list(parameter.shape)} here; it was made for {told.get('model_name', 'another model')}"
+                f"{folder} does not fit the encoder: {name!r} is {list(tensors[name].shape)} there and "
+                f"{list(parameter.shape)} here; it was made for {config.get('model_name', 'another model')}"
             )
-    return {name: found[name].to(parameter.dtype).contiguous() for name, parameter in wanted.items()}
+    return {name: tensors[name].to(parameter.dtype).contiguous() for name, parameter in wanted.items()}
 
 
 def write(
@@ -179,8 +179,8 @@ def _config(folder: Path) -> dict[str, Any]:
     """What adapter_config.json says, in the terms of today's."""
     path = folder / CONFIG
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        inner = dict(told["config"])
+        config = json.loads(path.read_text(encoding="utf-8"))
+        inner = dict(config["config"])
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: name the folder of one adapter, or fetch it again") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -192,8 +192,8 @@ def _config(folder: Path) -> dict[str, Any]:
     # Of the invertible adapter, too, as in the library, which does not read the nested one: those of configs that replace
     # the relu of AdapterHub's own by gelu still say relu.
     activation = str(inner.get("non_linearity")).lower()
-    inner["non_linearity"] = _LEGACY_GELU.get(activation, activation) if "version" not in told else activation
-    return {**told, "config": inner}
+    inner["non_linearity"] = _LEGACY_GELU.get(activation, activation) if "version" not in config else activation
+    return {**config, "config": inner}
 
 
 def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", method: MadX) -> None:
