@@ -1,5 +1,6 @@
 """A copy of this project whose demo takes a minute, and commands in it."""
 
+import json
 import os
 import re
 import shutil
@@ -84,3 +85,17 @@ def planned(folder: Path, *arguments: str) -> dict[str, int]:
     table = (done.stdout + done.stderr).partition("Job stats:")[2].partition("\n\n")[0]
     rows = [line.split() for line in table.splitlines()]
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal() and row[0] != "total"}
+
+
+# What a cell records of the machine and the moment.
+CIRCUMSTANCES = {"seconds", "versions", "device", "threads"}
+CELLS = "results/demo/cells"
+
+
+def cells(folder: Path) -> dict[str, dict[str, Any]]:
+    """Path -> contents, without timings."""
+    contents = {}
+    for path in sorted((folder / CELLS).rglob("*.json")):
+        cell = json.loads(path.read_text())
+        contents[str(path.relative_to(folder))] = {k: v for k, v in cell.items() if k not in CIRCUMSTANCES}
+    return contents

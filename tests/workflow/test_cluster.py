@@ -3,8 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from project import project, shell, small
-from test_workflow import cells
+from project import cells, project, shell, small
 
 RUN = "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
 

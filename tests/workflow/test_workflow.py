@@ -1,28 +1,15 @@
 """The real Snakemake on a study of a minute: what is built, what is built again, and what is refused."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from project import planned, project, shell, small, write
+from project import CELLS, cells, planned, project, shell, small, write
 
-CELLS = "results/demo/cells"
+
 # What differs between two runs of one cell: times, and what they are measured on.
-CIRCUMSTANCES = {"seconds", "versions", "device", "threads"}
-
-
-def cells(folder: Path) -> dict[str, dict[str, Any]]:
-    """Path -> contents, without timings."""
-    found = {}
-    for path in sorted((folder / CELLS).rglob("*.json")):
-        cell = json.loads(path.read_text())
-        found[str(path.relative_to(folder))] = {k: v for k, v in cell.items() if k not in CIRCUMSTANCES}
-    return found
-
-
 def test_everything_promised_is_there(finished: Path) -> None:
     results = finished / "results" / "demo"
     wanted = ["report.html", "report.ipynb", "summary.csv", "exhibits/ner-full-ft.svg", "exhibits/ner-transfer.tex"]

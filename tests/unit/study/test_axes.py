@@ -11,13 +11,17 @@ from xlgrid.study.axes import among, axes, definitions, with_first
 def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, QA))
     values = axes(study)
-    assert {axis: len(set(known)) for axis, known in values.items()} == {axis: len(known) for axis, known in values.items()}
+    assert {axis: len(set(known)) for axis, known in values.items()} == {
+        axis: len(known) for axis, known in values.items()
+    }
     assert set(map(str, values["task"])) <= set(definitions(study)["task"])
 
 
 def test_a_name_that_no_grid_uses_is_told_from_one_that_does_not_exist() -> None:
     unused, misspelt = among("here", "method", ["lora", "bitfti"], ["bitfit"], ["lora", "bitfit"])
-    assert unused == "here: no grid uses method 'lora', which the study defines: name it in a grid, or leave it out here"
+    assert (
+        unused == "here: no grid uses method 'lora', which the study defines: name it in a grid, or leave it out here"
+    )
     assert misspelt.startswith("here: unknown method 'bitfti', did you mean 'bitfit'?")
 
 
