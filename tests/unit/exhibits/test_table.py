@@ -254,6 +254,7 @@ def from_html(text: str) -> list[tuple[str, str, str, str]]:
     return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     st.sets(

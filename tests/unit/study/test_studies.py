@@ -102,6 +102,7 @@ def test_every_published_number_of_foroutan2023_stands_beside_one_of_ours(compar
     assert compared.groupby("file")["published"].count().to_dict() == there
 
 
+@pytest.mark.slow
 def test_every_entry_of_foroutan2023_is_complete(compared: pd.DataFrame) -> None:
     assert (compared["n_seeds_expected"] == 3).all()
 
