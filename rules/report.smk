@@ -5,6 +5,8 @@ OUTPUTS: results/{study}/summary.csv, results/{study}/report.ipynb, results/{stu
     of a study with claims, results/{study}/claims.csv .md .html .svg too
 """
 
+NOTEBOOK = workflow.source_path("../notebooks/report.ipynb")
+
 
 rule claims:
     input:
@@ -38,7 +40,9 @@ rule report_notebook:
     params:
         # Snakemake makes the page again when these change; the command reads the study.
         texts=lambda w: [study(w).title, study(w).description],
-        notebook=workflow.source_path("../notebooks/report.ipynb"),
+        # Snakemake may read the notebook through a temporary file of another name each time. It does not compare a param
+        # that also depends on inputs with that of the last time.
+        notebook=lambda w, input: NOTEBOOK,
     shell:
         "xlgrid report {wildcards.study:q} {params.notebook:q} 2> {log.errors:q}"
 
