@@ -6,7 +6,6 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from xlgrid.languages.sources import Target
 from xlgrid.plan.products import Product
 from xlgrid.results.identity import Cell, Run
 
@@ -25,7 +24,7 @@ def cells(study: "Study") -> list[Cell]:
     for name, grid in study.grids.items():
         sources, targets = study.sources(grid), study.targets(grid)
         if grid.snapshots:
-            targets = [Target(f"{target}@{step}") for target, step in product(targets, grid.snapshots)]
+            targets = [target.at(step) for target, step in product(targets, grid.snapshots)]
         aimed = {method for method in grid.method if (start := study.methods[method].start) and start.at == "target"}
         for axes in product(grid.task, grid.encoder, grid.method, sources, targets, grid.seed):
             cell = Cell(study.name, *axes)

@@ -111,7 +111,7 @@ class Claims:
 
 @dataclass(frozen=True)
 class Summary:
-    """The scores of all cells, which the notebook of the report writes."""
+    """The scores of all cells, which the command that runs the notebook of the report writes."""
 
     study: str
 
