@@ -20,7 +20,6 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
-    delta,
 )
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
@@ -137,4 +136,4 @@ def everything(wildcards):
     plan = PLANS[config["study"]]
     page = Report(plan.study.name).path
     # Snakemake leaves a deleted file alone while the files that were made from it still stand, unless it is named here.
-    return [page, *(cell.path for cell in plan.cells), *(delta(run) for run in sorted(plan.runs))]
+    return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs))]

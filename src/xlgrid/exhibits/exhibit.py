@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from xlgrid.results.identity import Cell, Contrast
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
-# The suffixes of the files that compare an exhibit with published numbers.
+# The suffixes of the files of every exhibit, of a figure, and of the comparison of an exhibit with published numbers.
+TEXTS = (".csv", ".md", ".tex")
+PICTURES = (".png", ".svg")
 COMPARISON = ("-published.csv", "-published.md", "-published.html")
 
 
@@ -79,8 +81,8 @@ class Exhibit(Strict):
     @property
     def suffixes(self) -> tuple[str, ...]:
         """The suffixes of the exhibit's files."""
-        pictures = (".html",) if self.is_table else (".png", ".svg")
-        return (".csv", ".md", ".tex", *pictures, *(COMPARISON if self.is_compared else ()))
+        shown = (".html",) if self.is_table else PICTURES
+        return (*TEXTS, *shown, *(COMPARISON if self.is_compared else ()))
 
     @property
     def coined_names(self) -> dict[str, list[str]]:

@@ -24,8 +24,6 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
-    delta,
-    main_file,
     product_of,
 )
 from xlgrid.results.claims import terms
@@ -49,7 +47,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
     match product:
         case Cell():
             return {
-                "delta": delta(product.run),
+                "delta": product.run.delta,
                 "encoder": Encoder(study.name, product.encoder).path,
                 "tokens": test_tokens(product).path,
                 **_text_runs(plan, text_run=product),
@@ -59,7 +57,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
         case Contrast():
             encoder = Encoder(study.name, product.encoder)
             return {
-                "delta": delta(product.run),
+                "delta": product.run.delta,
                 "encoder": encoder.path,
                 "tokenizer": encoder.tokenizer,
                 "tokens": [test_tokens(cell).path for cell in product.cells],
@@ -127,7 +125,7 @@ def _of_run(plan: "Plan", run: Run) -> Inputs:
         "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
         "dev": [tokens.path for tokens in source_tokens(plan, run, "dev")],
         "encoder": encoder,
-        "first": [delta(earlier) for earlier in first_stage(plan.study.tasks[run.task].start, run)],
+        "first": [earlier.delta for earlier in first_stage(plan.study.tasks[run.task].start, run)],
         **_text_runs(plan, start=run),
     }
 
@@ -138,10 +136,10 @@ def _text_runs(plan: "Plan", **users: Run | Cell) -> Inputs:
     starts = {name: started_from(plan.study.methods[user.method].start, user) for name, user in users.items()}
     named = {run for runs in starts.values() for run in runs}
     earlier = dict.fromkeys(run for user in users.values() for run in starting_runs(plan.study, user))
-    texts = {name: [delta(run) for run in runs] for name, runs in starts.items()}
+    texts = {name: [run.delta for run in runs] for name, runs in starts.items()}
     return {
         **texts,
-        "earlier": [delta(run) for run in earlier if run not in named and plan.study.tasks[run.task].is_text],
+        "earlier": [run.delta for run in earlier if run not in named and plan.study.tasks[run.task].is_text],
     }
 
 
@@ -170,18 +168,19 @@ def rests_on(plan: "Plan", product: Product) -> list[Product]:
 
 def _of_job(plan: "Plan", product: Product) -> Product:
     """The product that stands for all products of one job."""
-    if isinstance(product, Data) and plan.study.tasks[product.task].data is None:
-        return replace(product, split="test")
-    return product
+    return replace(product, split="test") if isinstance(product, Data) and _has_all_splits(plan, product) else product
+
+
+def _has_all_splits(plan: "Plan", product: Product) -> bool:
+    """Whether the job of a product makes all splits."""
+    if isinstance(product, Tokens):
+        return plan.study.tasks[product.task].is_text
+    return isinstance(product, Data) and plan.study.tasks[product.task].data is None
 
 
 def log(plan: "Plan", product: Product) -> str:
-    """The log of the job that makes a product."""
-    results = f"results/{plan.study.name}/"
-    path = main_file(product).removeprefix(results)
-    several_files = isinstance(product, Run | Encoder)
-    several_splits = (isinstance(product, Data) and plan.study.tasks[product.task].data is None) or (
-        isinstance(product, Tokens) and plan.study.tasks[product.task].is_text
-    )
-    place = path.rpartition("/" if several_files or several_splits else ".")[0]
-    return f"{results}logs/{place}.log"
+    """The log of the job that makes a product: its path below logs/, or its folder's if the job makes several files there."""
+    makes_folder = product.template.endswith("/{file}") or _has_all_splits(plan, product)
+    stem = product.folder if makes_folder else product.path.rpartition(".")[0]
+    results = Report(product.study).folder
+    return stem.replace(results, f"{results}/logs", 1) + ".log"

@@ -84,11 +84,9 @@ def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
         wildcards: of the rule, named as the fields of the kind.
         fixed: the fields that are no wildcards of the rule.
     """
-    # Thousands of rules ask this: both kinds of classes name their fields here.
-    values = [fixed[name] if name in fixed else getattr(wildcards, name) for name in kind.__match_args__]
-    # Runs, cells and contrasts are tuples that end with a seed.
-    result: Product = kind(*values[:-1], int(values[-1])) if issubclass(kind, tuple) else kind(*values)
-    return result
+    # Data classes and named tuples name their fields in `__match_args__`.
+    product: Product = kind(*(fixed.get(name) or getattr(wildcards, name) for name in kind.__match_args__))
+    return product
 
 
 def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from xlgrid.plan import needs
 from xlgrid.plan.grid import Plan
-from xlgrid.plan.products import main_file
+from xlgrid.plan.products import Report
 from xlgrid.report import ledger
 from xlgrid.results.identity import Cell, Run
 
@@ -81,7 +81,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         folder: the executor's ledger, see `xlgrid.report.ledger`; it need not exist.
         failed: files whose jobs are known to have failed, with or without a message in their log.
     """
-    root = f"results/{plan.study.name}"
+    root = Report(plan.study.name).folder
     # One listing of each folder: asking for every file is slow on a network file system.
     files = {f"{at}/{name}" for at, _, names in os.walk(root, followlinks=True) for name in names}
     known = ledger.read(folder, files)
@@ -106,7 +106,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
 
     def failure(result: Cell | Run) -> Failure | None:
         for product in needs.rests_on(plan, result):
-            target = main_file(product)
+            target = product.path
             if target in files:
                 continue
             if target not in verdicts:
@@ -121,8 +121,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
 
     trained: dict[Run, str] = {}
     for run in plan.runs:
-        result = f"{run.folder}/run.json"
-        trained[run] = "done" if result in files else "failed" if failure(run) else state(result, "training")
+        trained[run] = "done" if run.path in files else "failed" if failure(run) else state(run.path, "training")
     states: dict[Cell, str] = {}
     broken: dict[Cell, Failure] = {}
     for cell in plan.cells:
@@ -144,7 +143,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     left = ""
     if flight:
         cells_done = _mtimes([cell.path for cell, now in states.items() if now == "done"])
-        runs_done = _mtimes([f"{run.folder}/run.json" for run, now in trained.items() if now == "done"])
+        runs_done = _mtimes([run.path for run, now in trained.items() if now == "done"])
         to_come = [sum(now not in ("done", "failed") for now in results.values()) for results in (states, trained)]
         left = time_left(time.time(), cells_done, to_come[0], runs_done, to_come[1])
     return Overview(plan.study.name, states, trained, broken, flight, left)
