@@ -10,6 +10,7 @@ from xlgrid.plan import workflow as plans
 from xlgrid.plan.products import (
     Cell,
     Claims,
+    Comparison,
     Contrast,
     Data,
     Encoder,
@@ -61,11 +62,11 @@ def inputs(kind, **fixed):
     return unpack(of_rule)
 
 
-def studies_where(folder, section, is_made):
-    """The constraint of the wildcard `study` of a rule for those entries of a section of the study that it makes."""
+def studies_where(folder, section, applies, suffix=""):
+    """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies."""
 
     def names(plan):
-        return [name for name, entry in getattr(plan.study, section).items() if is_made(entry)]
+        return [f"{name}{suffix}" for name, entry in getattr(plan.study, section).items() if applies(entry)]
 
     return plans.studies_with(PLANS, folder, names)
 
@@ -82,16 +83,6 @@ def runs(imported):
         return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if plan.is_imported(run) == imported}
 
     return plans.studies_with(PLANS, "runs", places)
-
-
-def drawn(tables, with_published):
-    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
-
-    def is_made(exhibit):
-        return (exhibit.is_table, exhibit.is_compared) == (tables, with_published)
-
-    names = [name for plan in PLANS.values() for name, exhibit in plan.study.exhibits.items() if is_made(exhibit)]
-    return {"study": studies_where("exhibits", "exhibits", is_made), "exhibit": plans.either(names)}
 
 
 # A task that is described by its columns has them in no table of the library.
@@ -124,12 +115,6 @@ def imported_place(wildcards):
     imported = study(wildcards).methods[wildcards.method].imported
     place = imported.place(wildcards.source, wildcards.encoder)
     return [place, f"--revision={imported.revision}", f"--lock={config['hub_lock']}"] if imported.hub else [place]
-
-
-# The settings behind an exhibit, so that a change of them draws it again.
-def exhibit_settings(wildcards):
-    this = study(wildcards)
-    return this.exhibit(wildcards.exhibit).settings(this)
 
 
 def everything(wildcards):

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from xlgrid.results.identity import Cell, Contrast
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
-# The suffixes of the files of every exhibit, of a figure, and of the comparison of an exhibit with published numbers.
-TEXTS = (".csv", ".md", ".tex")
+# The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
+TABLE = (".csv", ".md", ".tex", ".html")
 PICTURES = (".png", ".svg")
+FIGURE = (*TABLE[:-1], *PICTURES)
 COMPARISON = ("-published.csv", "-published.md", "-published.html")
 
 
@@ -81,8 +82,7 @@ class Exhibit(Strict):
     @property
     def suffixes(self) -> tuple[str, ...]:
         """The suffixes of the exhibit's files."""
-        shown = (".html",) if self.is_table else PICTURES
-        return (*TEXTS, *shown, *(COMPARISON if self.is_compared else ()))
+        return (*(TABLE if self.is_table else FIGURE), *(COMPARISON if self.is_compared else ()))
 
     @property
     def coined_names(self) -> dict[str, list[str]]:
@@ -132,6 +132,16 @@ class Exhibit(Strict):
             ValueError: there is nothing to show, an entry would mix tasks, encoders, methods or metrics, or a file of results
                 or of published numbers is damaged.
         """
+
+    def render_comparison(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+        """Write the files that compare the exhibit with published numbers.
+
+        Raises:
+            ValueError: the study names no published numbers to compare the exhibit with.
+        """
+        raise ValueError(
+            f"exhibit {name} is not compared with published numbers: its `published` would name a file of them"
+        )
 
     def write(self, name: str, folder: str | Path, sheet: "Sheet", data: "pd.DataFrame | None" = None) -> None:
         """Write the files of the exhibit that are text: CSV, Markdown, LaTeX and, of a table, HTML.
@@ -186,14 +196,17 @@ class OfCells(Exhibit):
         return self.select
 
     def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+        runs = dict.fromkeys(cell.run.folder for cell in self.cells(planned))
+        self.draw(name, study, self.scores(study, planned), folder, runs)
+
+    def scores(self, study: StudyView, planned: Sequence["Cell"]) -> "pd.DataFrame":
+        """The scores that the exhibit shows, as `xlgrid.results.records.read_cells` returns them."""
         from xlgrid.results import records
 
         metrics = study.metrics
         if not self.names_metric:
             metrics = {task: names[:1] for task, names in metrics.items()}
-        cells = self.cells(planned)
-        scores = records.read_cells(((cell.path, cell._asdict()) for cell in cells), metrics)
-        self.draw(name, study, scores, folder, dict.fromkeys(cell.run.folder for cell in cells))
+        return records.read_cells(((cell.path, cell._asdict()) for cell in self.cells(planned)), metrics)
 
     @abstractmethod
     def draw(
@@ -227,20 +240,24 @@ class Compared(OfCells):
         contradictions = self.published.path.with_name("contradictions.csv")
         return [str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
-    def write_comparison(self, name: str, folder: str | Path, sheet: "Sheet", cells: "pd.DataFrame") -> None:
-        """Write the files that compare the exhibit with published numbers, if the study names any.
+    @abstractmethod
+    def tabulate(self, study: StudyView, cells: "pd.DataFrame") -> "tuple[Sheet, pd.DataFrame]":
+        """The entries of the exhibit as a table, and the cells behind them, with the columns that name an entry."""
 
-        Args:
-            cells: the cells behind the entries of the sheet, with the columns that name an entry.
-        """
+    def render_comparison(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+        if not self.is_compared:
+            return super().render_comparison(name, study, planned, folder)
+        self.compare(name, study, self.scores(study, planned), folder)
+
+    def compare(self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path) -> None:
+        """Write the files that compare the exhibit with published numbers, from the scores of `draw`."""
         from xlgrid.exhibits import beside
         from xlgrid.exhibits import sheet as printing
         from xlgrid.results import published
 
-        if self.published is None:
-            return
-        keys = [*sheet.rows, *sheet.axes]
-        compared = published.beside(sheet.entries, keys, cells, self.published)
+        assert self.published
+        sheet, behind = self.tabulate(study, cells)
+        compared = published.beside(sheet.entries, [*sheet.rows, *sheet.axes], behind, self.published)
         both = beside.comparison(sheet, compared, self.published, self.digits)
         text = compared.to_csv(index=False, lineterminator="\n"), printing.markdown(both), printing.html(both)
         for suffix, contents in zip(COMPARISON, text, strict=True):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from xlgrid.exhibits.blocks import Block, by_family, by_group
-from xlgrid.exhibits.exhibit import Compared, StudyView, not_among
+from xlgrid.exhibits.exhibit import PICTURES, Compared, StudyView, not_among
 from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.exhibits.sheet import Sheet
 
 # Dark is the better end of the first, blue that of the second.
 SEQUENTIAL, DIVERGING = "YlGnBu", "RdBu"
@@ -66,12 +67,40 @@ class Heatmap(Compared):
         self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
     ) -> None:
         from xlgrid.exhibits import plots
-        from xlgrid.exhibits import sheet as printing
-        from xlgrid.results import stats, units
+        from xlgrid.results import units
 
-        chosen = stats.select(cells, {**self.select, "method": self._methods})
-        metrics, notes = list(dict.fromkeys(chosen["metric"])), printing.about(chosen)
-        higher = units.higher_is_better(metrics)
+        sheet, chosen = self.tabulate(study, cells)
+        metrics = list(dict.fromkeys(self._chosen(cells)["metric"]))
+        quantity = units.quantity(metrics)
+        if self.difference:
+            quantity = units.with_unit(" − ".join(self.difference), units.unit_of_difference(metrics))
+        rows, columns = self._axes(chosen, study)
+        with plots.style():
+            ax = heatmap(
+                sheet.entries,
+                rows=rows,
+                columns=columns,
+                diverging=self.difference is not None,
+                higher_is_better=units.higher_is_better(metrics),
+                percent=units.unit(metrics) == "%",
+                digits=self.digits,
+                quantity=quantity,
+                title=self.title,
+            )
+            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in PICTURES))
+        self.write(name, folder, sheet)
+
+    def _chosen(self, cells: "pd.DataFrame") -> "pd.DataFrame":
+        from xlgrid.results import stats
+
+        return stats.select(cells, {**self.select, "method": self._methods})
+
+    def tabulate(self, study: StudyView, cells: "pd.DataFrame") -> "tuple[Sheet, pd.DataFrame]":
+        from xlgrid.exhibits import sheet as printing
+        from xlgrid.results import stats
+
+        chosen = self._chosen(cells)
+        notes = printing.about(chosen)
         if self.difference:
             notes.append(f"{' minus '.join(self.difference)}, paired by seed, over the cells and seeds that both have.")
             if differ := stats.note_on_seeds(chosen, "method", *self.difference, ["source", "target"]):
@@ -83,24 +112,9 @@ class Heatmap(Compared):
             # Published numbers name a difference so.
             metric = (chosen["metric"] + "-difference").where(chosen["metric"] != "", "")
             chosen = chosen.assign(method="-minus-".join(self.difference), metric=metric)
-            quantity = units.with_unit(" − ".join(self.difference), units.unit_of_difference(metrics))
         else:
             entries = stats.entries(chosen, ["source"], "target")
-            quantity = units.quantity(metrics)
         rows, columns = self._axes(chosen, study)
-        with plots.style():
-            ax = heatmap(
-                entries,
-                rows=rows,
-                columns=columns,
-                diverging=self.difference is not None,
-                higher_is_better=higher,
-                percent=units.unit(metrics) == "%",
-                digits=self.digits,
-                quantity=quantity,
-                title=self.title,
-            )
-            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in (".png", ".svg")))
         sheet = printing.sheet(
             entries,
             title=self.title,
@@ -113,8 +127,7 @@ class Heatmap(Compared):
             },
             digits=self.digits,
         )
-        self.write(name, folder, sheet)
-        self.write_comparison(name, folder, sheet, chosen.assign(column=chosen["target"]))
+        return sheet, chosen.assign(column=chosen["target"])
 
     def _axes(self, cells: "pd.DataFrame", study: StudyView) -> tuple[list[Block], list[Block]]:
         """The blocks of the sources and of the targets."""

@@ -13,6 +13,7 @@ from xlgrid.results.naming import as_tuple
 if TYPE_CHECKING:
     import pandas as pd
 
+    from xlgrid.exhibits.sheet import Sheet
 
 Column = Literal["task", "encoder", "method", "source", "target", "seed", "metric", "group"]
 
@@ -96,6 +97,9 @@ class Table(Compared):
     def draw(
         self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
     ) -> None:
+        self.write(name, folder, self.tabulate(study, cells)[0])
+
+    def tabulate(self, study: StudyView, cells: "pd.DataFrame") -> "tuple[Sheet, pd.DataFrame]":
         import pandas as pd
 
         from xlgrid.exhibits import sheet as printing
@@ -129,5 +133,4 @@ class Table(Compared):
             statistic=self.statistic,
             digits=self.digits,
         )
-        self.write(name, folder, sheet)
-        self.write_comparison(name, folder, sheet, pd.concat(behind))
+        return sheet, pd.concat(behind)

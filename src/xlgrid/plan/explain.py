@@ -10,6 +10,7 @@ from xlgrid.data.sources import SPLITS
 from xlgrid.languages.sources import Target
 from xlgrid.plan.products import (
     Claims,
+    Comparison,
     Contrast,
     Data,
     Exhibit,
@@ -34,7 +35,7 @@ _BENCHMARKS = "benchmarks"
 def explain(plan: "Plan", path: str) -> str | None:
     """Why the study does not make the file; None if it does."""
     product = product_of(path)
-    if product is None or (isinstance(product, Exhibit) and path not in _exhibit_files(plan)):
+    if product is None or (isinstance(product, Exhibit | Comparison) and path not in _exhibit_files(plan)):
         return None if path.split("/")[2:3] == [_BENCHMARKS] else _nothing_makes(plan, path)
     if problem := lacking(plan, product):
         return f"{path}: {problem}"
@@ -102,19 +103,19 @@ def _exhibit_files(plan: "Plan") -> list[str]:
 def _nothing_makes(plan: "Plan", path: str) -> str:
     """The message for a path that no kind of product has."""
     study = plan.study
+    root = f"{Report(study.name).folder}/"
     pages: list[Product] = [*([Claims(study.name)] if study.claims else []), Summary(study.name), Report(study.name)]
     results: list[Product] = [*plan.runs, *plan.cells]
     results += [contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(plan.cells)]
     page_files, result_files = ([each.file(name) for each in kind for name in each.files] for kind in (pages, results))
     # A path with another number of folders is not near, and comparing hundreds of thousands of paths takes minutes.
-    files = (*page_files, *_exhibit_files(plan), *result_files)
-    near = _nearest(path, (file for file in files if file.count("/") == path.count("/")))
-    hint = f" The nearest file is {near}." if near else ""
+    files = [*page_files, *_exhibit_files(plan), *result_files]
+    near = _nearest(path.removeprefix(root), (f.removeprefix(root) for f in files if f.count("/") == path.count("/")))
+    hint = f" The nearest file is {root}{near}." if near else ""
     folders = dict.fromkeys(parts[2] for kind in get_args(Product) if len(parts := kind.template.split("/")) > 3)
-    root = Report(study.name).folder
-    there = [*(f"{folder}/" for folder in folders), *(file.removeprefix(f"{root}/") for file in page_files)]
-    return f"nothing makes {path}.{hint} Study {study.name} makes, under {root}/: {', '.join(there)}"
+    there = [*(f"{folder}/" for folder in folders), *(file.removeprefix(root) for file in page_files)]
+    return f"nothing makes {path}.{hint} Study {study.name} makes, under {root}: {', '.join(there)}"
 
 
-def _nearest(path: str, files: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(path, list(files), n=1)), None)
+def _nearest(path: str, paths: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(path, list(paths), n=1)), None)

@@ -14,6 +14,7 @@ from xlgrid.methods.madx import adapterhub
 from xlgrid.plan.grid import first_stage, started_from, starting_runs
 from xlgrid.plan.products import (
     Claims,
+    Comparison,
     Contrast,
     Data,
     Encoder,
@@ -84,11 +85,13 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 return {"texts": texts, "tokenizer": tokenizer}
             data = Data(study.name, product.task, product.language, product.split)
             return {"data": data.path, "tokenizer": tokenizer}
-        case Exhibit():
+        case Exhibit() | Comparison():
             exhibit = study.exhibit(product.exhibit)
+            # The published numbers beside an exhibit are in its comparison only.
+            reads_published = isinstance(product, Comparison) or not exhibit.is_compared
             results = [cell.path for cell in exhibit.cells(plan.cells)]
             results += [contrast.path for contrast in exhibit.contrasts(plan.cells)]
-            return {"results": results, "published": exhibit.references}
+            return {"results": results, "published": exhibit.references if reads_published else []}
         case Claims():
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
@@ -98,6 +101,9 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 # The other cells are inputs of exhibits.
                 "cells": [cell.path for cell in plan.cells if cell not in shown_cells],
                 "exhibits": [Exhibit(study.name, name).path for name in study.exhibits],
+                "comparisons": [
+                    Comparison(study.name, name).path for name, e in study.exhibits.items() if e.is_compared
+                ],
                 "claims": [Claims(study.name).path] if study.claims else [],
             }
         case Report():

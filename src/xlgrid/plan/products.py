@@ -6,7 +6,7 @@ Runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.plan.needs` 
 from dataclasses import dataclass
 from typing import get_args
 
-from xlgrid.exhibits.exhibit import COMPARISON, PICTURES, TEXTS
+from xlgrid.exhibits.exhibit import COMPARISON, FIGURE, TABLE
 from xlgrid.results.identity import Cell, Contrast, Run, Templated
 
 
@@ -67,10 +67,20 @@ class Tokens(Templated):
 
 @dataclass(frozen=True)
 class Exhibit(Templated):
-    """A table or figure, and its comparison with published numbers."""
+    """A table or figure."""
 
     template = "results/{study}/exhibits/{exhibit}{file}"
-    files = (*TEXTS, ".html", *PICTURES, *COMPARISON)
+    files = tuple(dict.fromkeys((*TABLE, *FIGURE)))
+    study: str
+    exhibit: str
+
+
+@dataclass(frozen=True)
+class Comparison(Templated):
+    """The comparison of an exhibit with published numbers."""
+
+    template = "results/{study}/exhibits/{exhibit}{file}"
+    files = COMPARISON
     study: str
     exhibit: str
 
@@ -100,7 +110,10 @@ class Report(Templated):
     study: str
 
 
-Product = Meanings | Data | Text | Encoder | Tokens | Run | Cell | Contrast | Exhibit | Claims | Summary | Report
+# A comparison is named as its exhibit with more behind, so it comes first.
+Product = (
+    Meanings | Data | Text | Encoder | Tokens | Run | Cell | Contrast | Comparison | Exhibit | Claims | Summary | Report
+)
 
 
 def product_of(path: str) -> Product | None:

@@ -72,7 +72,7 @@ def studies_with(plans: Mapping[str, Plan], folder: str, names: Callable[[Plan],
 
     Which rule makes a file depends on the study: one generates the data of a task that another fetches.
     """
-    after = r"(?:/|(?:-published)?\.[a-z]+$)"
+    after = r"(?:/|\.[a-z]+$)"
     choices = [f"{re.escape(study)}(?=/{folder}/(?:{either(names(plan))}){after})" for study, plan in plans.items()]
     return "|".join(choices)
 

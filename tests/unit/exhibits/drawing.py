@@ -27,6 +27,8 @@ def draw(
     exhibit = EXHIBIT.validate_python({"title": "Some scores"} | spec)
     study = SimpleNamespace(belongs=belongs, languages_used=lambda: languages or {})
     exhibit.draw(name, study, cells, folder, runs)
+    if exhibit.is_compared:
+        exhibit.compare(name, study, cells, folder)
     files = {path.name.removeprefix(name): path.read_bytes() for path in sorted(Path(folder).iterdir())}
     assert sorted(files) == sorted(exhibit.suffixes)
     return files

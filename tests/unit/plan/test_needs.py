@@ -1,5 +1,6 @@
 """What each product is made from: the rules' inputs, and the jobs on which a cell rests."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,10 +10,11 @@ from plan_fixture import EARLY, begun
 from xlgrid.plan import needs
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import Data, Encoder, Product, Report, Summary, Text, Tokens, product_of
+from xlgrid.plan.products import Data, Encoder, Summary, product_of
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import EncoderEntry, ImportedAdapters, MethodEntry
 
+RULES = Path(__file__).parents[3] / "rules"
 STUDY = """\
 title: Tiny
 languages: [qa1, qa2, qb1]
@@ -57,21 +59,33 @@ def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
                     assert made <= set(order[: order.index(product.path)]), product
 
 
-@pytest.mark.parametrize(
-    ("product", "log"),
-    [
-        (CELL, "cells/own/tiny/full-ft/qa1/qb1/seed1.log"),
-        (CELL.run, "runs/own/tiny/full-ft/qa1/seed1.log"),
-        (Data("tiny", "siqa", "qa1", "train"), "data/siqa/qa1.log"),
-        (Data("tiny", "own", "qa1", "train"), "data/own/qa1/train.log"),
-        (Tokens("tiny", "own", "tiny", "qa1", "test"), "tokens/own/tiny/qa1/test.log"),
-        (Encoder("tiny", "tiny"), "encoders/tiny.log"),
-        (Text("tiny", "qa1"), "text/qa1.log"),
-        (Report("tiny"), "report.log"),
-    ],
-)
-def test_a_log_is_where_the_rule_writes_it(plan: Plan, product: Product, log: str) -> None:
-    assert needs.log(plan, product) == f"results/tiny/logs/{log}"
+def rules() -> Iterator[tuple[str, str, str]]:
+    """Name, first output and log of each rule that states both."""
+    text = "".join(path.read_text() for path in sorted(RULES.glob("*.smk")))
+    [layout] = re.findall(r'LAYOUT = \[\s*"(.*?)"', text)
+    for rule in re.split(r"^(?:use )?rule ", text.replace("LAYOUT,", f'"{layout}"'), flags=re.MULTILINE)[1:]:
+        output = re.search(r'output:.*?"(results/.*?)"(?:, "(.*?)")?', rule, re.DOTALL)
+        log = re.search(r'log:.*?"(results/[^"]*\.log)"', rule, re.DOTALL)
+        if output and log:
+            yield (
+                rule.partition(":")[0],
+                "".join(filter(None, output.groups())).replace("{{", "{").replace("}}", "}"),
+                log[1],
+            )
+
+
+@pytest.mark.parametrize(("rule", "output", "log"), [*rules()])
+def test_a_log_is_where_the_rule_writes_it(plan: Plan, rule: str, output: str, log: str) -> None:
+    values = {"study": "tiny", "task": "siqa" if rule in ("meanings", "data") else "own", "encoder": "tiny"}
+    values |= {"method": "full-ft", "source": "qa1", "target": "qb1", "other": "qa2", "seed": "1"}
+    values |= {"language": "qa1", "split": "test", "exhibit": "scores"}
+    product = product_of(output.format(**values))
+    assert product and needs.log(plan, product) == log.format(**values)
+
+
+def test_every_rule_of_a_product_states_a_log() -> None:
+    text = "".join(path.read_text() for path in RULES.glob("*.smk"))
+    assert {name for name, _, _ in rules()} == {*re.findall(r"^rule (\w+):", text, re.MULTILINE)}
 
 
 def test_files_of_ones_own_are_inputs(plan: Plan) -> None:

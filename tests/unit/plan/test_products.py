@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from xlgrid.plan.products import (
     Claims,
+    Comparison,
     Data,
     Encoder,
     Exhibit,
@@ -31,6 +32,7 @@ products = (
     | st.builds(Encoder, names, names)
     | st.builds(Tokens, names, names, names, codes, splits)
     | st.builds(Exhibit, names, exhibits)
+    | st.builds(Comparison, names, exhibits)
     | st.builds(Claims, names)
     | st.builds(Summary, names)
     | st.builds(Report, names)
@@ -52,7 +54,7 @@ def test_files_have_the_paths_that_the_documentation_names() -> None:
     assert (run.path, run.delta) == (f"{run.folder}/run.json", "results/s/runs/t/e/m/en/seed1/delta.safetensors")
     assert (encoder.folder, encoder.tokenizer) == ("results/s/encoders/e", "results/s/encoders/e/tokenizer.json")
     assert (exhibit.path, exhibit.folder) == ("results/s/exhibits/x.csv", "results/s/exhibits")
-    assert product_of("results/s/exhibits/x-published.md") == exhibit
+    assert product_of("results/s/exhibits/x-published.md") == Comparison("s", "x")
     assert Cell("s", "t", "e", "m", "en", "fr@5", 1).path == "results/s/cells/t/e/m/en/fr@5/seed1.json"
 
 
