@@ -154,23 +154,22 @@ def watch(plan: Plan, folder: str | Path, seconds: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    terminal, overview = console(), None
+    terminal, overview = console(), look(plan, folder)
     with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False, screen=True) as live:
-        while not overview or set(overview.cells.values()) != {"done"}:
-            if overview:
-                time.sleep(seconds)
-            overview = look(plan, folder)
-            # The terminal cuts off the bottom, so the parts with the most information come first.
-            head = Text(
-                f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim"
-            )
-            broken = [
+        while True:
+            title = f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C"
+            reasons = [
                 Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
                 for text in failures(overview, together=True)[:5]
             ]
-            live.update(Group(head, totals(overview), *broken, *matrices(overview, terminal.width)), refresh=True)
-    if overview:
-        show(overview)
+            parts = [Text(title, style="dim"), totals(overview), *reasons, *matrices(overview, terminal.width)]
+            # The terminal cuts off the bottom, so the parts with the most information come first.
+            live.update(Group(*parts), refresh=True)
+            if set(overview.cells.values()) == {"done"}:
+                break
+            time.sleep(seconds)
+            overview = look(plan, folder)
+    show(overview)
 
 
 def console() -> "Console":
