@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
 from xlgrid.results.naming import Published
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class Parameters(Exhibit):
         yield from not_among("encoders", "encoder", self.encoders, study.encoders)
         yield from not_among("methods", "method", self.methods, study.methods)
 
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
         counted = self.counts(study)
-        self.write(name, folder, self.sheet(counted), counted)
+        return Rendering(self.sheet(counted), counted)
 
     def counts(self, study: StudyView) -> "pd.DataFrame":
         """The numbers of the exhibit.

@@ -16,7 +16,6 @@ from pydantic import Field
 
 from xlgrid.languages.sources import Target
 from xlgrid.synthetic import world
-from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.world import Fact, Phrase
 from xlgrid.tasks import wikiann
 from xlgrid.tasks.wikiann import group, speaks
@@ -94,10 +93,8 @@ def row(question: Question, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language, or pair of them.
     """
-    context_speaker, question_speaker = (
-        artificial(code, options.overlap, options.loans, options.distance)
-        for code in (Target(language).languages[0], Target(language).languages[-1])
-    )
+    codes = Target(language).languages
+    context_speaker, question_speaker = options.language(codes[0]), options.language(codes[-1])
     fact = question.facts[question.asked]
     sentences = [context_speaker.sentence(each) for each in question.facts]
     start, end = context_speaker.mention(fact, question.entity)

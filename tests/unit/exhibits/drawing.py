@@ -26,7 +26,7 @@ def draw(
     """The files of the exhibit, suffix -> contents; no other file is written."""
     exhibit = EXHIBIT.validate_python({"title": "Some scores"} | spec)
     study = SimpleNamespace(belongs=belongs, languages_used=lambda: languages or {})
-    exhibit.draw(name, study, cells, folder, runs)
+    exhibit.write(name, folder, exhibit.of_scores(study, cells, runs))
     files = {path.name.removeprefix(name): path.read_bytes() for path in sorted(Path(folder).iterdir())}
     assert sorted(files) == sorted(exhibit.suffixes)
     return files

@@ -102,7 +102,7 @@ def test_every_published_number_stands_beside_one_of_ours(
         with monkeypatch.context() as patch:
             patch.setattr("xlgrid.exhibits.heatmap.heatmap", lambda *_, **__: None)
             patch.setattr("xlgrid.exhibits.plots.save", lambda *_: None)
-            exhibit.draw(name, study, frame, tmp_path)
+            exhibit.write(name, tmp_path, exhibit.of_scores(study, frame))
         one = pd.read_csv(tmp_path / f"{name}-published.csv", keep_default_na=False)
         file = Path(exhibit.references[0]).stem
         found[file] += int((one["published"] != "").sum())
