@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field, PositiveInt
 
-from xlgrid.base.settings import Seed
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.synthetic import world
 from xlgrid.synthetic.artificial import NER, Dials, Token, is_artificial
 from xlgrid.synthetic.world import Fact, from_json, to_json
@@ -33,7 +33,7 @@ def speaks(code: str) -> bool:
     return is_artificial(code)
 
 
-def group(options: Options) -> int:
+def group(options: Strict) -> int:
     """How many consecutive examples share a split: each one is independent."""
     return 1
 
