@@ -294,8 +294,7 @@ def exhibit(
 
     with _plainly():
         plan = load_plan(study)
-        shown = plan.study.exhibit(name)
-        (shown.render_comparison if published else shown.render)(name, plan.study, plan.cells, output)
+        plan.study.exhibit(name).render(name, plan.study, plan.cells, output, compare=published)
 
 
 @app.command()
@@ -423,7 +422,7 @@ def partial(
         for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
             renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
             if shown.is_compared:
-                renderers[f"comparison of {name}"] = functools.partial(shown.render_comparison, name)
+                renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
         for name, render in renderers.items():
             # An exhibit may have no results yet, and the others are rendered all the same.
             try:

@@ -98,11 +98,7 @@ def compare(
     means = torch.stack([one.mean(-1) for one in found]), torch.stack([one[:, 0] for one in found])
     tokenizer = Tokenizer.from_file(str(Path(encoder) / "tokenizer.json"))
     record = {
-        "study": recipe.study,
-        "task": recipe.task,
-        "encoder": recipe.encoder,
-        "method": recipe.method,
-        "source": recipe.source,
+        **finished.identity,
         "targets": list(data),
         "seed": recipe.seed,
         "divergence": {name: float(one.mean()) for name, one in zip(ROWS, means, strict=True)},

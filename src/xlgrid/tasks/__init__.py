@@ -17,7 +17,7 @@ __all__ = ["DESCRIBED", "TASKS", "Columns", "Task", "task"]
 def _generated(
     name: str, module: Any, head: str, inputs: tuple[str, ...], target: str, choices: tuple[str, ...] = ()
 ) -> Task:
-    return Task(name, HEADS[head], (*inputs, *choices), target, module.LABELS, choices, module.Options, module)
+    return Task(name, (*inputs, *choices), target, module.LABELS, choices, HEADS[head], module.Options, module)
 
 
 TASKS: dict[str, Task] = {
@@ -29,7 +29,7 @@ TASKS: dict[str, Task] = {
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers"),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", siqa.CHOICES),
-    "mlm": Task("mlm", HEADS["mlm"], ("text",), "", Options=mlm.Options),
+    "mlm": Task("mlm", ("text",), "", (), (), HEADS["mlm"], mlm.Options),
 }
 
 # The heads of tasks that a study describes. Text has a task of its own.
@@ -57,14 +57,8 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
         return TASKS[kind]
     if kind not in DESCRIBED:
         raise ValueError(unknown("kind of task", kind, (*TASKS, *DESCRIBED)))
-    described = Task(
-        kind,
-        HEADS[kind],
-        (*columns.inputs, *columns.choices),
-        columns.target,
-        tuple(columns.labels),
-        tuple(columns.choices),
-    )
+    inputs, labels, choices = map(tuple, (columns.inputs, columns.labels, columns.choices))
+    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, HEADS[kind])
     if problems := described.head.problems(described):
         raise ValueError(f"a task of kind {kind}: {'; '.join(problems)}")
     return described

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from xlgrid.synthetic.artificial import UPOS, artificial
+from xlgrid.synthetic.artificial import UPOS
 from xlgrid.synthetic.world import Fact
 from xlgrid.tasks.wikiann import Options, draw, from_json, group, speaks, to_json
 
@@ -24,5 +24,5 @@ def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language.
     """
-    tokens = artificial(language, options.overlap, options.loans, options.distance).realise(fact)
+    tokens = options.language(language).realise(fact)
     return {"tokens": [token.form for token in tokens], "pos_tags": [LABELS.index(token.upos) for token in tokens]}

@@ -7,7 +7,7 @@ from pydantic import Field, PositiveInt
 
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.synthetic import world
-from xlgrid.synthetic.artificial import NER, Token, artificial, is_artificial
+from xlgrid.synthetic.artificial import NER, Dials, Token, is_artificial
 from xlgrid.synthetic.world import Fact, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "group", "row", "speaks", "to_json"]
@@ -18,7 +18,7 @@ COLUMNS = ("tokens", "ner_tags", "langs", "spans")
 _TRAIN_SHARE = 0.8
 
 
-class Options(Strict):
+class Options(Dials):
     """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="sentences in all three splits")
@@ -26,9 +26,6 @@ class Options(Strict):
     held_out_entities: bool = Field(
         False, description="dev and test mention only entities that training never mentions"
     )
-    overlap: float = Field(0.8, ge=0, le=1)
-    loans: float = Field(0.1, ge=0, le=1)
-    distance: float = Field(1.0, ge=0, le=1)
 
 
 def speaks(code: str) -> bool:
@@ -36,7 +33,7 @@ def speaks(code: str) -> bool:
     return is_artificial(code)
 
 
-def group(options: Options) -> int:
+def group(options: Strict) -> int:
     """How many consecutive examples share a split: each one is independent."""
     return 1
 
@@ -76,7 +73,7 @@ def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language.
     """
-    tokens = artificial(language, options.overlap, options.loans, options.distance).realise(fact)
+    tokens = options.language(language).realise(fact)
     return {
         "tokens": [token.form for token in tokens],
         "ner_tags": [LABELS.index(token.ner) for token in tokens],

@@ -12,7 +12,8 @@ from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.products import Data, Encoder, Summary, product_of
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import EncoderEntry, ImportedAdapters, MethodEntry
+from xlgrid.study.schema import ImportedAdapters, MethodEntry
+from xlgrid.training.encoders import EncoderEntry
 
 RULES = Path(__file__).parents[3] / "rules"
 STUDY = """\
