@@ -94,7 +94,7 @@ def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: P
 
 def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": ImportedAdapters(path="{language}")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
     plan = Plan(study.model_copy(update=changed))
