@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast
+    from xlgrid.results.identity import Cell, Contrast, Encoder
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 # The suffixes of the files that compare an exhibit with published numbers.
@@ -93,6 +93,10 @@ class Exhibit(Strict):
 
     def contrasts(self, planned: Iterable["Cell"]) -> list["Contrast"]:
         """The comparisons of attention that the exhibit shows."""
+        return []
+
+    def encoders_read(self, study: StudyView) -> list["Encoder"]:
+        """The encoders whose files the exhibit reads."""
         return []
 
     def settings(self, study: StudyView) -> list[str]:

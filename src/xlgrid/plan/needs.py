@@ -88,7 +88,8 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             exhibit = study.exhibit(product.exhibit)
             results = [cell.path for cell in exhibit.cells(plan.cells)]
             results += [contrast.path for contrast in exhibit.contrasts(plan.cells)]
-            return {"results": results, "published": exhibit.references}
+            encoders = [encoder.path for encoder in exhibit.encoders_read(study)]
+            return {"results": results, "encoders": encoders, "published": exhibit.references}
         case Claims():
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}

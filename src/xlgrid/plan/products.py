@@ -1,12 +1,12 @@
 """The files that a study makes, by what tells one from another; the fields are the wildcards of the rule that makes it.
 
-Runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.plan.needs` says from what each is made.
+Encoders, runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.plan.needs` says from what each is made.
 """
 
 from dataclasses import dataclass
 
 from xlgrid.results import identity
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 
 
 @dataclass(frozen=True)
@@ -45,26 +45,6 @@ class Text:
     @property
     def path(self) -> str:
         return f"results/{self.study}/text/{self.language}.parquet"
-
-
-@dataclass(frozen=True)
-class Encoder:
-    """An encoder with its tokenizer."""
-
-    study: str
-    encoder: str
-
-    @property
-    def folder(self) -> str:
-        return f"results/{self.study}/encoders/{self.encoder}"
-
-    @property
-    def path(self) -> str:
-        return f"{self.folder}/model.safetensors"
-
-    @property
-    def tokenizer(self) -> str:
-        return f"{self.folder}/tokenizer.json"
 
 
 @dataclass(frozen=True)

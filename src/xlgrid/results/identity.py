@@ -1,13 +1,34 @@
-"""The identity of a run, a cell and a contrast: the values that tell it from all others, and its path.
+"""The identity of an encoder, a run, a cell and a contrast: the values that tell it from all others, and its path.
 
 Only identity stands in a path, so that a path says what the file holds, and `parse` reads the identity back.
 """
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from xlgrid.languages.sources import Source, Target
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """An encoder with its tokenizer."""
+
+    study: str
+    encoder: str
+
+    @property
+    def folder(self) -> str:
+        return f"results/{self.study}/encoders/{self.encoder}"
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/model.safetensors"
+
+    @property
+    def tokenizer(self) -> str:
+        return f"{self.folder}/tokenizer.json"
 
 
 class _RunAxes(NamedTuple):

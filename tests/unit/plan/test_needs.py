@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from plan_fixture import EARLY, begun
 
+from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import Data, Encoder, Product, Report, Summary, Text, Tokens, main_file, product_of
+from xlgrid.plan.products import Data, Encoder, Exhibit, Product, Report, Summary, Text, Tokens, main_file, product_of
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import EncoderEntry, ImportedAdapters, MethodEntry
 
@@ -82,6 +83,14 @@ def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
         Path("encoder").mkdir(exist_ok=True)
         Path("encoder", name).touch()
     assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": [*required, "encoder/vocab.txt"]}
+
+
+def test_a_count_of_parameters_reads_the_encoders_whose_sizes_are_not_known_without_them(plan: Plan) -> None:
+    encoders = plan.study.encoders | {"base": EncoderEntry(hub="FacebookAI/xlm-roberta-base")}
+    sizes = Parameters(title="Sizes", encoders=("tiny", "mine", "base"), methods=("full-ft",))
+    changed = Plan(plan.study.model_copy(update={"encoders": encoders, "exhibits": {"sizes": sizes}}))
+    files = [f"results/tiny/encoders/{name}/model.safetensors" for name in ("tiny", "mine")]
+    assert needs.inputs(changed, Exhibit("tiny", "sizes"))["encoders"] == files
 
 
 def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: Plan) -> None:

@@ -216,36 +216,31 @@ def strict(
     scale: float,
     dropout: float,
 ) -> Tensor:
-    """Attention of two queries under strict masks, [B, H, L, d]: one fused call with queries and keys of 2 d + 8 numbers.
+    """Attention of two queries under strict masks, [B, H, L, d], in one fused call with queries and keys of 2 d + 8 numbers.
 
-    A row has one query for the keys of the first segment and the other for those of the second. The two queries side by side meet
-    keys of which one half is zero. The bridge's scores, log(exp(q k') + exp(q_cross k')), come from two more numbers: one
-    is the row's score of the first key, which alone has a one there, and the other is the key's score in the first row.
+    A row has one query for the keys of the first segment and the other for those of the second: both queries, side by side, meet
+    keys of which one half is zero. Only the bridge has both queries in a cell. In its column a row has the score
+    log(exp(q k') + exp(q_cross k')), one more number of the row, for which the first key has a one and zeros elsewhere. Its
+    row comes from `joint_weights`.
     """
+    length = key.shape[2]
+    biases = layout.biases(length, real, own.dtype)[:, :, :1]
+    top = drop(joint_weights(own[:, :, :1], cross[:, :, :1], key, biases, scale), dropout) @ value
     key = key * scale
-    second = layout.second(key.shape[2])[:, None, :, None]
-    queries = torch.cat([torch.where(second, cross, own), torch.where(second, own, cross)], -1)
-    keys = torch.cat([key.masked_fill(second, 0), key.masked_fill(~second, 0)], -1)
-    if layout.bridge:
-        first = torch.arange(key.shape[2], device=key.device)[:, None] == 0
-        one = first.to(key.dtype).expand(*key.shape[:3], 1)
-        column = bridge_scores(own, cross, key[:, :, :1], layout)
-        row = bridge_scores(own[:, :, :1], cross[:, :, :1], key, layout).mT
-        # Kernels of GPUs want a width that is a multiple of 8.
-        queries = pad(torch.cat([torch.cat([queries, column], -1).masked_fill(first, 0), one], -1), (0, 6))
-        keys = pad(torch.cat([keys.masked_fill(first, 0), one, row], -1), (0, 6))
+    of_own, of_cross = own @ key[:, :, :1].mT, cross @ key[:, :, :1].mT
+    both = torch.logaddexp(of_own, of_cross) - (math.log(2) if layout.overlap == "halve" else 0)
+    # Kernels of GPUs want a width that is a multiple of 8.
+    column = pad(torch.where(layout.switched[:, None, None, None], both, of_own), (0, 7))
+    first = (torch.arange(length, device=key.device) == 0)[:, None] & layout.bridge
+    one = pad(first.to(key.dtype), (0, 7)).expand_as(column)
+    second = layout.second(length)[:, None, :, None]
+    queries = torch.cat([torch.where(second, cross, own), torch.where(second, own, cross), column], -1)
+    keys = torch.cat([key.masked_fill(second | first, 0), key.masked_fill(~second | first, 0), one], -1)
     # The CPU's kernel wants values as wide as the keys.
     values = pad(value, (0, keys.shape[3] - value.shape[3]))
     mask = None if real is None else real[:, None, None]
-    return scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=1.0)[..., : value.shape[3]]
-
-
-def bridge_scores(own: Tensor, cross: Tensor, key: Tensor, layout: Layout) -> Tensor:
-    """The scores of cells that have both queries, and of the same cells of inputs that are not switched, which have Q alone."""
-    of_own, of_cross = own @ key.mT, cross @ key.mT
-    both = torch.logaddexp(of_own, of_cross)
-    both = both - math.log(2) if layout.overlap == "halve" else both
-    return torch.where(layout.switched[:, None, None, None], both, of_own)
+    out = scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=1.0)
+    return torch.cat([top, out[:, :, 1:, : value.shape[3]]], 2)
 
 
 def joint_weights(own: Tensor, cross: Tensor, key: Tensor, biases: Tensor, scale: float) -> Tensor:
