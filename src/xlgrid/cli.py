@@ -206,7 +206,7 @@ def train(
 
 @app.command()
 def export_adapter(
-    run: Annotated[Path, typer.Argument(help="a run's folder, of a method of base madx")],
+    run: Annotated[Path, typer.Argument(help="the folder of a run whose method has adapters")],
     encoder: File,
     output: Output,
     safetensors: Annotated[bool, typer.Option("--safetensors", help="instead of pytorch_adapter.bin")] = False,

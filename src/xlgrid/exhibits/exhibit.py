@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast
+    from xlgrid.results.identity import Cell, Contrast, Encoder
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 # The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
@@ -110,6 +110,10 @@ class Exhibit(Strict):
 
     def contrasts(self, planned: Iterable["Cell"]) -> list["Contrast"]:
         """The comparisons of attention that the exhibit shows."""
+        return []
+
+    def encoders_read(self, study: StudyView) -> list["Encoder"]:
+        """The encoders whose files the exhibit reads."""
         return []
 
     def settings(self, study: StudyView) -> list[str]:

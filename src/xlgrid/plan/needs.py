@@ -4,13 +4,12 @@ The rules ask it for their inputs, and `xlgrid status` for the jobs on which a c
 """
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods.madx import adapterhub
+from xlgrid.methods import METHODS
 from xlgrid.plan.grid import first_stage, started_from, starting_runs
 from xlgrid.plan.products import (
     Claims,
@@ -32,7 +31,6 @@ from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
     from xlgrid.plan.grid import Plan
-    from xlgrid.study.schema import ImportedAdapters
 
 # The inputs of a rule by name: one file, or several.
 Inputs = dict[str, str | list[str]]
@@ -91,7 +89,11 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             reads_published = isinstance(product, Comparison) or not exhibit.is_compared
             results = [cell.path for cell in exhibit.cells(plan.cells)]
             results += [contrast.path for contrast in exhibit.contrasts(plan.cells)]
-            return {"results": results, "published": exhibit.references if reads_published else []}
+            return {
+                "results": results,
+                "encoders": [encoder.path for encoder in exhibit.encoders_read(study)],
+                "published": exhibit.references if reads_published else [],
+            }
         case Claims():
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
@@ -124,9 +126,11 @@ def source_tokens(plan: "Plan", run: Run, split: str) -> list[Tokens]:
 def _of_run(plan: "Plan", run: Run) -> Inputs:
     encoder = Encoder(run.study, run.encoder).path
     if plan.is_imported(run):
-        adapters = plan.study.methods[run.method].imported
-        assert adapters
-        return {"encoder": encoder, "adapter": adapter_files(adapters, run.source, run.encoder)}
+        entry = plan.study.methods[run.method]
+        adapter_format = METHODS[entry.base].adapter_format
+        assert entry.imported and adapter_format
+        place = entry.imported.place(run.source, run.encoder)
+        return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}
     return {
         "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
         "dev": [tokens.path for tokens in source_tokens(plan, run, "dev")],
@@ -147,16 +151,6 @@ def _text_runs(plan: "Plan", **users: Run | Cell) -> Inputs:
         **texts,
         "earlier": [run.delta for run in earlier if run not in named and plan.study.tasks[run.task].is_text],
     }
-
-
-def adapter_files(adapters: "ImportedAdapters", language: str, encoder: str) -> list[str]:
-    """The files of imported adapters in a folder: none if they come from the Hub."""
-    if adapters.hub:
-        return []
-    folder = Path(adapters.place(language, encoder))
-    # An adapter has its weights in one of these files.
-    weights = [name for name in adapterhub.WEIGHTS if (folder / name).is_file()] or [adapterhub.WEIGHTS[0]]
-    return [str(folder / name) for name in (adapterhub.CONFIG, *weights)]
 
 
 def rests_on(plan: "Plan", product: Product) -> list[Product]:

@@ -1,13 +1,13 @@
 """Everything that a study makes: the kinds of products, each with its fields and the template of its path.
 
-Runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.plan.needs` says from what each product is made.
+Encoders, runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.plan.needs` says from what each product is made.
 """
 
 from dataclasses import dataclass
 from typing import get_args
 
 from xlgrid.exhibits.exhibit import COMPARISON, FIGURE, TABLE
-from xlgrid.results.identity import Cell, Contrast, Run, Templated
+from xlgrid.results.identity import Cell, Contrast, Encoder, Run, Templated
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,6 @@ class Text(Templated):
     template = "results/{study}/text/{language}.parquet"
     study: str
     language: str
-
-
-@dataclass(frozen=True)
-class Encoder(Templated):
-    """An encoder with its tokenizer."""
-
-    template = "results/{study}/encoders/{encoder}/{file}"
-    files = ("model.safetensors", "config.json", "tokenizer.json")
-    study: str
-    encoder: str
-
-    @property
-    def tokenizer(self) -> str:
-        return self.file("tokenizer.json")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""The identity of a run, a cell and a contrast: the values that tell one from all others, and the path that holds the values."""
+"""The identity of an encoder, a run, a cell and a contrast: the values that tell one from all others, and the path with them."""
 
 import re
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Self
 
 from xlgrid.languages.sources import Source, Target
@@ -54,6 +55,20 @@ class Templated:
             return cls(**match.groupdict()) if match else None
         except ValueError:  # one of the languages cannot be a language, pair or mix
             return None
+
+
+@dataclass(frozen=True)
+class Encoder(Templated):
+    """An encoder with its tokenizer."""
+
+    template = "results/{study}/encoders/{encoder}/{file}"
+    files = ("model.safetensors", "config.json", "tokenizer.json")
+    study: str
+    encoder: str
+
+    @property
+    def tokenizer(self) -> str:
+        return self.file("tokenizer.json")
 
 
 class _RunAxes(NamedTuple):

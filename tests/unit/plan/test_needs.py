@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from plan_fixture import EARLY, begun
 
+from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import Data, Encoder, Summary, product_of
+from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, product_of
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import ImportedAdapters, MethodEntry
 from xlgrid.training.encoders import EncoderEntry
@@ -99,6 +100,14 @@ def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": [*required, "encoder/vocab.txt"]}
 
 
+def test_a_count_of_parameters_reads_the_encoders_whose_sizes_are_not_known_without_them(plan: Plan) -> None:
+    encoders = plan.study.encoders | {"base": EncoderEntry(hub="FacebookAI/xlm-roberta-base")}
+    sizes = Parameters(title="Sizes", encoders=("tiny", "mine", "base"), methods=("full-ft",))
+    changed = Plan(plan.study.model_copy(update={"encoders": encoders, "exhibits": {"sizes": sizes}}))
+    files = [f"results/tiny/encoders/{name}/model.safetensors" for name in ("tiny", "mine")]
+    assert needs.inputs(changed, Exhibit("tiny", "sizes"))["encoders"] == files
+
+
 def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: Plan) -> None:
     pair = Data("tiny", "own", "qa1-qb1", "dev")
     assert needs.inputs(plan, pair) == {"files": ["x/qa1/dev.jsonl", "x/qb1/dev.jsonl"]}
@@ -109,7 +118,7 @@ def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: P
 
 def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": ImportedAdapters(path="{language}")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
     plan = Plan(study.model_copy(update=changed))
