@@ -11,7 +11,7 @@ from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods.madx import adapterhub
-from xlgrid.plan.grid import first_stage, started_from, starting_runs
+from xlgrid.plan.grid import first_stage, started_from, text_runs
 from xlgrid.plan.products import (
     Claims,
     Contrast,
@@ -80,12 +80,11 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 return {"texts": [Text(study.name, code).path for code in entry.mini.languages]}
             return {"files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
+            data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]
+            if study.tasks[product.task].from_text:
+                data = [Text(study.name, code) for code in Target(product.language).languages]
             tokenizer = Encoder(study.name, product.encoder).tokenizer
-            if study.tasks[product.task].is_text:
-                texts = [Text(study.name, code).path for code in Target(product.language).languages]
-                return {"texts": texts, "tokenizer": tokenizer}
-            data = Data(study.name, product.task, product.language, product.split)
-            return {"data": data.path, "tokenizer": tokenizer}
+            return {"data": [each.path for each in data], "tokenizer": tokenizer}
         case Exhibit():
             exhibit = study.exhibit(product.exhibit)
             results = [cell.path for cell in exhibit.cells(plan.cells)]
@@ -119,9 +118,7 @@ def source_tokens(plan: "Plan", run: Run, split: str) -> list[Tokens]:
 
 def _of_run(plan: "Plan", run: Run) -> Inputs:
     encoder = Encoder(run.study, run.encoder).path
-    if plan.is_imported(run):
-        adapters = plan.study.methods[run.method].imported
-        assert adapters
+    if adapters := plan.study.methods[run.method].imported:
         return {"encoder": encoder, "adapter": adapter_files(adapters, run.source, run.encoder)}
     return {
         "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
@@ -137,12 +134,9 @@ def _text_runs(plan: "Plan", **users: Run | Cell) -> Inputs:
     of a cell, began."""
     starts = {name: started_from(plan.study.methods[user.method].start, user) for name, user in users.items()}
     named = {run for runs in starts.values() for run in runs}
-    earlier = dict.fromkeys(run for user in users.values() for run in starting_runs(plan.study, user))
+    earlier = dict.fromkeys(run for user in users.values() for run in text_runs(plan.study, user) if run not in named)
     texts = {name: [delta(run) for run in runs] for name, runs in starts.items()}
-    return {
-        **texts,
-        "earlier": [delta(run) for run in earlier if run not in named and plan.study.tasks[run.task].is_text],
-    }
+    return {**texts, "earlier": [delta(run) for run in earlier]}
 
 
 def adapter_files(adapters: "ImportedAdapters", language: str, encoder: str) -> list[str]:
@@ -180,8 +174,6 @@ def log(plan: "Plan", product: Product) -> str:
     results = f"results/{plan.study.name}/"
     path = main_file(product).removeprefix(results)
     several_files = isinstance(product, Run | Encoder)
-    several_splits = (isinstance(product, Data) and plan.study.tasks[product.task].data is None) or (
-        isinstance(product, Tokens) and plan.study.tasks[product.task].is_text
-    )
+    several_splits = isinstance(product, Data) and plan.study.tasks[product.task].data is None
     place = path.rpartition("/" if several_files or several_splits else ".")[0]
     return f"{results}logs/{place}.log"
