@@ -201,7 +201,7 @@ def imported(folder: Path) -> Path:
 def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
     jobs = planned(imported(tmp_path), f"{CELLS}/pair-qcross/en/fr/seed1.json")
     assert (jobs["import_adapter"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
-    assert "text_tokens" not in jobs
+    assert "text" not in jobs
 
 
 def test_an_imported_adapter_whose_weights_have_changed_is_read_again(tmp_path: Path) -> None:
