@@ -80,7 +80,11 @@ def texts(fetched):
 
 def runs(imported):
     def places(plan):
-        return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if plan.is_imported(run) == imported}
+        return {
+            f"{run.task}/{run.encoder}/{run.method}"
+            for run in plan.runs
+            if bool(plan.study.methods[run.method].imported) == imported
+        }
 
     return plans.studies_with(PLANS, "runs", places)
 
@@ -93,6 +97,13 @@ def task_columns(wildcards):
 # Other languages' settings do not change the text of a language.
 def text_settings(wildcards):
     return json.dumps(study(wildcards).text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)
+
+
+# Which rows of a text are for the split, and what becomes of long ones.
+def text_options(wildcards):
+    entry = study(wildcards).tasks[wildcards.task]
+    options = entry.task.Options(**entry.options).model_dump() | {"split": wildcards.split} if entry.from_text else {}
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
 
 
 def task(wildcards):

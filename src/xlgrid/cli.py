@@ -151,37 +151,25 @@ def copy_encoder(path: Path, output: Output) -> None:
 @app.command()
 def tokenize(
     kind: str,
-    data: Path,
+    data: Annotated[list[Path], typer.Argument(help="the data of a split; or a text, or both texts of a pair")],
     encoder: File,
     max_length: Annotated[int, typer.Option(help="tokens")],
     output: Output,
     one_separator: OneSeparator = False,
-    stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
+    stride: Annotated[int, typer.Option(help="tokens that two windows of a long example share")] = 128,
     columns: Columns = "{}",
+    split: Annotated[
+        Literal["train", "dev"] | None, typer.Option(help="the rows of a text to take", show_default="all")
+    ] = None,
+    documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows of a text")] = "cut",
+    dev_rows: Annotated[int, typer.Option(help="most rows for dev: every 50th, the others are for train")] = 10_000,
 ) -> None:
-    """Turn a file of data into an encoder's tokens."""
+    """Turn a file of data, a text, or the parallel texts of a pair into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output, one_separator, stride, json.loads(columns))
-
-
-@app.command()
-def tokenize_text(
-    texts: list[Path],
-    encoder: File,
-    train: Annotated[Path, typer.Option(help="what to write")],
-    dev: Annotated[Path, typer.Option(help="what to write: every 50th row")],
-    one_separator: OneSeparator = False,
-    documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows")] = "cut",
-    max_length: Annotated[int | None, typer.Option(help="tokens", show_default="what the encoder takes")] = None,
-    dev_inputs: Annotated[int, typer.Option(help="most inputs for --dev")] = 10_000,
-) -> None:
-    """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
-    from xlgrid.data.tokenize_text import tokenize_text
-
-    with _plainly():
-        tokenize_text([*texts], encoder, train, dev, one_separator, documents, max_length, dev_inputs)
+        described = json.loads(columns)
+        tokenize(data, encoder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows)
 
 
 @app.command()

@@ -54,8 +54,6 @@ def lacking(plan: "Plan", product: Product) -> str | None:
             return (
                 None if study.claims else f"study {study.name} has no claims: its file would list them under `claims`"
             )
-    texts = [name for name, entry in study.tasks.items() if entry.is_text]
-    data = [name for name in study.tasks if name not in texts]
     known: dict[str, list[str]] = {
         "encoder": [*study.encoders],
         "exhibit": [*study.exhibits],
@@ -63,11 +61,12 @@ def lacking(plan: "Plan", product: Product) -> str | None:
     }
     match product:
         case Meanings():
-            known["task"] = [name for name in data if study.tasks[name].data is None]
+            known["task"] = [name for name, entry in study.tasks.items() if entry.is_generated]
         case Data():
-            known |= {"task": data, "split": [*SPLITS]}
+            known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
         case Tokens():
-            known |= {"task": [*study.tasks], "split": [*SPLITS[:2]] if product.task in texts else [*SPLITS]}
+            entry = study.tasks.get(product.task)
+            known |= {"task": [*study.tasks], "split": [*(entry.splits if entry else ())]}
     for axis, value in vars(product).items():
         # Data and tokens may be in a pair of languages; text never is.
         values = Target(value).languages if axis == "language" and not isinstance(product, Text) else [value]

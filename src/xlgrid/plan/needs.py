@@ -10,7 +10,7 @@ from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import METHODS
-from xlgrid.plan.grid import first_stage, started_from, starting_runs
+from xlgrid.plan.grid import first_stage, started_from, text_runs
 from xlgrid.plan.products import (
     Claims,
     Comparison,
@@ -77,12 +77,11 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 return {"texts": [Text(study.name, code).path for code in entry.mini.languages]}
             return {"files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
+            data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]
+            if study.tasks[product.task].from_text:
+                data = [Text(study.name, code) for code in Target(product.language).languages]
             tokenizer = Encoder(study.name, product.encoder).tokenizer
-            if study.tasks[product.task].is_text:
-                texts = [Text(study.name, code).path for code in Target(product.language).languages]
-                return {"texts": texts, "tokenizer": tokenizer}
-            data = Data(study.name, product.task, product.language, product.split)
-            return {"data": data.path, "tokenizer": tokenizer}
+            return {"data": [each.path for each in data], "tokenizer": tokenizer}
         case Exhibit() | Comparison():
             exhibit = study.exhibit(product.exhibit)
             # The published numbers beside an exhibit are in its comparison only.
@@ -125,10 +124,10 @@ def source_tokens(plan: "Plan", run: Run, split: str) -> list[Tokens]:
 
 def _of_run(plan: "Plan", run: Run) -> Inputs:
     encoder = Encoder(run.study, run.encoder).path
-    if plan.is_imported(run):
-        entry = plan.study.methods[run.method]
+    entry = plan.study.methods[run.method]
+    if entry.imported:
         adapter_format = METHODS[entry.base].adapter_format
-        assert entry.imported and adapter_format
+        assert adapter_format
         place = entry.imported.place(run.source, run.encoder)
         return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}
     return {
@@ -145,17 +144,15 @@ def _text_runs(plan: "Plan", **users: Run | Cell) -> Inputs:
     of a cell, began."""
     starts = {name: started_from(plan.study.methods[user.method].start, user) for name, user in users.items()}
     named = {run for runs in starts.values() for run in runs}
-    earlier = dict.fromkeys(run for user in users.values() for run in starting_runs(plan.study, user))
+    earlier = dict.fromkeys(run for user in users.values() for run in text_runs(plan.study, user) if run not in named)
     texts = {name: [run.delta for run in runs] for name, runs in starts.items()}
-    return {
-        **texts,
-        "earlier": [run.delta for run in earlier if run not in named and plan.study.tasks[run.task].is_text],
-    }
+    return {**texts, "earlier": [run.delta for run in earlier]}
 
 
 def rests_on(plan: "Plan", product: Product) -> list[Product]:
     """The product and everything from which it is made, each after what it is made from, and one for each job."""
-    product = _of_job(plan, product)
+    if isinstance(product, Data) and _makes_all_splits(plan, product):
+        product = replace(product, split="test")
     if product not in plan.chains:
         chain: dict[Product, None] = {}
         for files in inputs(plan, product).values():
@@ -166,21 +163,14 @@ def rests_on(plan: "Plan", product: Product) -> list[Product]:
     return plan.chains[product]
 
 
-def _of_job(plan: "Plan", product: Product) -> Product:
-    """The product that stands for all products of one job."""
-    return replace(product, split="test") if isinstance(product, Data) and _has_all_splits(plan, product) else product
-
-
-def _has_all_splits(plan: "Plan", product: Product) -> bool:
-    """Whether the job of a product makes all splits."""
-    if isinstance(product, Tokens):
-        return plan.study.tasks[product.task].is_text
-    return isinstance(product, Data) and plan.study.tasks[product.task].data is None
+def _makes_all_splits(plan: "Plan", product: Product) -> bool:
+    """Whether one job makes all splits of the data."""
+    return isinstance(product, Data) and plan.study.tasks[product.task].is_generated
 
 
 def log(plan: "Plan", product: Product) -> str:
     """The log of the job that makes a product: its path below logs/, or its folder's if the job makes several files there."""
-    makes_folder = product.template.endswith("/{file}") or _has_all_splits(plan, product)
+    makes_folder = product.template.endswith("/{file}") or _makes_all_splits(plan, product)
     stem = product.folder if makes_folder else product.path.rpartition(".")[0]
     results = Report(product.study).folder
     return stem.replace(results, f"{results}/logs", 1) + ".log"

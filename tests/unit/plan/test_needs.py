@@ -57,7 +57,7 @@ def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
             for product in needs.rests_on(whole, cell):
                 for files in needs.inputs(whole, product).values():
                     earlier = [product_of(file) for file in ([files] if isinstance(files, str) else files)]
-                    made = {needs._of_job(whole, each).path for each in earlier if each}
+                    made = {needs.rests_on(whole, each)[-1].path for each in earlier if each}
                     assert made <= set(order[: order.index(product.path)]), product
 
 
