@@ -50,6 +50,10 @@ def study(wildcards):
     return PLANS[wildcards.study].study
 
 
+def task(wildcards):
+    return study(wildcards).tasks[wildcards.task]
+
+
 def inputs(kind, **fixed):
     """The inputs, by name, of a rule that makes products of a kind; `fixed` has the fields that are no wildcards."""
 
@@ -63,7 +67,10 @@ def inputs(kind, **fixed):
 
 
 def studies_where(folder, section, applies, suffix=""):
-    """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies."""
+    """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies.
+
+    `folder` is a regular expression of what is between the study and the entry in a path.
+    """
 
     def names(plan):
         return [f"{name}{suffix}" for name, entry in getattr(plan.study, section).items() if applies(entry)]
@@ -71,27 +78,9 @@ def studies_where(folder, section, applies, suffix=""):
     return plans.studies_with(PLANS, folder, names)
 
 
-def texts(fetched):
-    def codes(plan):
-        return [code for code in plan.study.languages if plan.study.text.fetches(code) == fetched]
-
-    return plans.studies_with(PLANS, "text", codes)
-
-
-def runs(imported):
-    def places(plan):
-        return {
-            f"{run.task}/{run.encoder}/{run.method}"
-            for run in plan.runs
-            if bool(plan.study.methods[run.method].imported) == imported
-        }
-
-    return plans.studies_with(PLANS, "runs", places)
-
-
 # A task that is described by its columns has them in no table of the library.
 def task_columns(wildcards):
-    return json.dumps(study(wildcards).tasks[wildcards.task].columns, ensure_ascii=False)
+    return json.dumps(task(wildcards).columns, ensure_ascii=False)
 
 
 # Other languages' settings do not change the text of a language.
@@ -101,24 +90,13 @@ def text_settings(wildcards):
 
 # Which rows of a text are for the split, and what becomes of long ones.
 def text_options(wildcards):
-    entry = study(wildcards).tasks[wildcards.task]
+    entry = task(wildcards)
     options = entry.task.Options(**entry.options).model_dump() | {"split": wildcards.split} if entry.from_text else {}
     return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
 
 
-def task(wildcards):
-    return study(wildcards).tasks[wildcards.task].task
-
-
-# Settings that cannot change the results of a run are not in it, so that a change of them trains nothing again.
 def recipe(wildcards):
-    run = plans.product(Run, wildcards)
-    return study(wildcards).recipe(*run[1:]).identity()
-
-
-def pace(wildcards, input):
-    run = plans.product(Run, wildcards)
-    return study(wildcards).recipe(*run[1:]).pace()
+    return study(wildcards).recipe(*plans.product(Run, wildcards)[1:])
 
 
 # The repository or folder, and what says which of its versions.

@@ -1,4 +1,4 @@
-"""What the rules ask of the plans: which studies a command is about, which files a rule makes, and what it reads."""
+"""The questions of the rules to the plans: the studies of a command, the files that a rule makes, and the inputs of a rule."""
 
 import os
 import re
@@ -71,6 +71,9 @@ def studies_with(plans: Mapping[str, Plan], folder: str, names: Callable[[Plan],
     """A constraint of the wildcard `study`: each study where one of its `names` follows in `folder`.
 
     Which rule makes a file depends on the study: one generates the data of a task that another fetches.
+
+    Args:
+        folder: a regular expression of the folders between the study and the name.
     """
     after = r"(?:/|\.[a-z]+$)"
     choices = [f"{re.escape(study)}(?=/{folder}/(?:{either(names(plan))}){after})" for study, plan in plans.items()]
@@ -97,5 +100,5 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     """
     plan = plans[wanted.study]
     if problem := lacking(plan, wanted):
-        raise ValueError(f"results/{wanted.study}: {problem}")
+        raise ValueError(f"{wanted.path}: {problem}")
     return inputs(plan, wanted)
