@@ -84,7 +84,7 @@ class Place:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
         self.bin = folder / "env" / "bin"
         [site] = (folder / "env" / "lib").glob("python*/site-packages")
-        # What the environment of the tests has, this one has too.
+        # Packages of the environment of the tests are available here too.
         source = Path(__file__).parents[1] / "src"
         (site / "tests.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n{source}\n")
         (site / "crash.py").write_text(SCRIPT)
@@ -139,7 +139,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("place"))
 
 
-# What a traceback has of its file, and of the frames above `main`.
+# The lines of a traceback that name its file and the frames above `main`.
 def bare(log: str) -> str:
     lines = log.splitlines()
     if "Traceback (most recent call last):" in lines:

@@ -1,7 +1,7 @@
 """The worker of an array task: runs the jobs of a bundle, each in a process of its own, and notes how each ended.
 
 A worker may be killed at any time and started again, by Slurm or because submitit requeues the task. It reads which jobs
-have ended, and goes on with the others. What to do about failures, the head decides.
+have ended, and goes on with the others. The head decides what to do about failures.
 """
 
 import contextlib
@@ -63,7 +63,7 @@ class Running:
 
     Attributes:
         number: of the job in its bundle.
-        output: file with what the job prints.
+        output: file with the output of the job.
         deadline: unix time at which the job reaches its limit.
         asked_at: unix time at which it was asked to save its state, because it has reached its limit.
     """
