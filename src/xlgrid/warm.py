@@ -21,7 +21,7 @@ _TOKENISERS = (
     "pyarrow.dataset",
     "pyarrow.parquet",
 )
-# The modules that each command imports when it runs.
+# What the commands import when they run.
 LIBRARIES = {
     "meanings": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
     "data": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from xlgrid.heads.tokens import Tokens, joined, offsets_of
+from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
 from xlgrid.heads.values import Values
 
 ROWS = [[10, 11, 12], [20], [30, 31], [40, 41, 42, 43]]
@@ -27,6 +27,7 @@ def tokens(rows: list[list[int]] = ROWS, codes: tuple[str, ...] = ("en",), input
         },
         token_columns={"tens": np.array([10 * value for row in rows for value in row])},
         inputs_per_row=inputs_per_row,
+        vocabulary=Vocabulary(size=50, mask_id=4, special_ids=(0, 4)),
     )
 
 
