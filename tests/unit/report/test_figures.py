@@ -7,8 +7,8 @@ from xlgrid.report import figures
 
 
 def test_seed_deviations_need_two_seeds_and_centre_each_cell(cells: pd.DataFrame) -> None:
-    found = figures.seed_deviations(cells)
-    assert found[["method", "target", "deviation"]].values.tolist() == [["full", "en", -2.0], ["full", "en", 2.0]]
+    deviations = figures.seed_deviations(cells)
+    assert deviations[["method", "target", "deviation"]].values.tolist() == [["full", "en", -2.0], ["full", "en", 2.0]]
 
 
 def test_spread_bar_is_the_pooled_standard_deviation() -> None:

@@ -56,8 +56,8 @@ def test_coverage_counts_a_cell_with_two_metrics_once(cells: pd.DataFrame) -> No
 def test_targets_as_of_a_step_stand_apart(cells: pd.DataFrame) -> None:
     """As of step 10 and of the end, with scores far apart."""
     both = pd.concat([cells.assign(snapshot=NAN), cells.assign(snapshot=10.0, score=cells["score"] - 50)])
-    found = report.summary(both)
-    assert found.loc[found["target"].eq("en") & found["method"].eq("full"), "mean"].tolist() == [92.0, 42.0]
+    summary = report.summary(both)
+    assert summary.loc[summary["target"].eq("en") & summary["method"].eq("full"), "mean"].tolist() == [92.0, 42.0]
     head = report.coverage(both).partition("</thead>")[0]
     assert [head.count(f">{target}<") for target in ("en", "ar", "en@10", "ar@10")] == [1, 1, 1, 1]
 
@@ -111,11 +111,11 @@ def test_environment_marks_what_differs_between_runs() -> None:
 
 
 def test_summary_counts_seeds_and_never_invents_a_mean(cells: pd.DataFrame) -> None:
-    found = report.summary(cells).set_index(["method", "target"])
-    assert found.loc[("full", "en"), "mean"] == 92
-    assert found["n_seeds"].to_dict() == {("full", "en"): 2, ("full", "ar"): 1, ("bitfit", "en"): 0}
-    assert pd.isna(found.loc[("bitfit", "en"), "mean"])
-    assert set(found["n_seeds_expected"]) == {2}
+    summary = report.summary(cells).set_index(["method", "target"])
+    assert summary.loc[("full", "en"), "mean"] == 92
+    assert summary["n_seeds"].to_dict() == {("full", "en"): 2, ("full", "ar"): 1, ("bitfit", "en"): 0}
+    assert pd.isna(summary.loc[("bitfit", "en"), "mean"])
+    assert set(summary["n_seeds_expected"]) == {2}
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_run_records_carry_the_identity_of_their_recipe(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "logic" / "seed0" / "run.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"seconds": 3, "recipe": {"method": "full"}}')
-    (found,) = report.read_runs([path.parent, tmp_path / "not" / "yet"])
-    assert (found["method"], found["seconds"]) == ("full", 3)
+    (record,) = report.read_runs([path.parent, tmp_path / "not" / "yet"])
+    assert (record["method"], record["seconds"]) == ("full", 3)
 
 
 def test_a_study_without_any_result_still_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
