@@ -30,9 +30,11 @@ def tokenizer(separators: int) -> Any:
         ([None, 0, 0, None], 4),
         ([None, 0, 0, None, 1, None], 4),
         ([None, 0, 0, None, None, 1, None], 4),
+        ([None, None, 1, None], 2),
+        ([None, None, None, 1, None], 2),
         ([None, 0, None, None, None], 5),
     ],
-    ids=["one segment", "BERT", "XLM-R", "empty second"],
+    ids=["one segment", "BERT", "XLM-R", "BERT, empty first", "XLM-R, empty first", "empty second"],
 )
 def test_the_context_ends_with_the_first_special_token_after_it(segment_of: list[int | None], length: int) -> None:
     assert context_length(SimpleNamespace(sequence_ids=segment_of)) == length
@@ -44,6 +46,12 @@ def test_one_separator_leaves_one_between_the_segments(separators: int) -> None:
     assert usual == {"input_ids": [[CLS, 2, 3, *[SEP] * separators, 4, SEP]], "context_length": [4]}
     once = Encoding(tokenizer(separators), 16, one_separator=True).cut([["a b"], ["c"]], "question")
     assert once == {"input_ids": [[CLS, 2, 3, SEP, 4, SEP]], "context_length": [4]}
+
+
+@pytest.mark.parametrize("separators", [1, 2])
+def test_an_empty_first_segment_keeps_the_separator_after_it(separators: int) -> None:
+    columns = Encoding(tokenizer(separators), 16, one_separator=True).cut([[""], ["c"]], "question")
+    assert columns == {"input_ids": [[CLS, SEP, 4, SEP]], "context_length": [2]}
 
 
 def test_one_separator_changes_no_input_of_one_segment() -> None:
