@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test test-fast lint format clean
+.PHONY: demo test test-unit test-workflow test-plugin test-fast lint format clean
 # A test file runs in one process, because its tests share what its fixtures make.
 UNIT := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 
@@ -11,9 +11,16 @@ demo: .venv/installed
 	$(BIN)/snakemake --profile laptop
 	@echo "Open results/demo/report.html"
 
-test: .venv/installed
+test: test-unit test-workflow test-plugin
+
+test-unit: .venv/installed
 	$(UNIT)
-	$(BIN)/python -m pytest --ignore tests/unit
+
+# Two processes, because much of Snakemake's work, such as a dry run, uses one core. Each builds the demo at most once.
+test-workflow: .venv/installed
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/workflow
+
+test-plugin: .venv/installed
 	$(BIN)/python -m pytest -m "slow or not slow" packages/snakemake-executor-plugin-submitit
 
 # The unit tests without those marked `slow`.

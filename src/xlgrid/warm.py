@@ -1,11 +1,11 @@
-"""What a command will need, ahead of time: for processes that run one command after another, each in a fork of theirs."""
+"""Imports the libraries of a command before a process forks to run it. The executor's workers run each command in a fork."""
 
 from collections.abc import Sequence
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
-# What all models and tokenisers rest on, a thousand modules each, `transformers` imports only with the first of them.
+# `transformers` imports a thousand modules with the first model, and as many with the first tokeniser.
 _MODELS = (
     "xlgrid.training.recipe",
     "xlgrid.methods",
@@ -35,9 +35,9 @@ LIBRARIES = {
 
 
 def warm_up(arguments: Sequence[str]) -> None:
-    """Import the libraries of a command, and load the encoder of an evaluation, unless it is that of the last evaluation.
+    """Import the libraries of a command, and load the encoder of an evaluation unless the last evaluation had the same.
 
-    Touches no GPU and starts no thread, which would not survive a fork.
+    The function touches no GPU and starts no thread, because neither survives a fork.
 
     Args:
         arguments: the command line of `xlgrid`, without the name of the program.
@@ -54,7 +54,7 @@ def warm_up(arguments: Sequence[str]) -> None:
         options = dict(pairwise(arguments))
         encoder, tokens = Path(options["--encoder"]), options["--tokens"]
         threads = torch.get_num_threads()
-        # With more, OpenMP would start them.
+        # With more than one thread, OpenMP would start threads here.
         torch.set_num_threads(1)
         try:
             trained.preload(encoder.parent if encoder.suffix else encoder, batches.read(tokens))

@@ -13,17 +13,17 @@ from xlgrid.plan.load import load_study
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with all studies, in which nothing has run."""
-    made = project(tmp_path_factory.mktemp("plans"), small())
+    folder = project(tmp_path_factory.mktemp("plans"), small())
     for name in ("studies", "reference"):
-        shutil.copytree(ROOT / name, made / name, dirs_exist_ok=True)
-    return made
+        shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
+    return folder
 
 
 def row(study: str, exhibit: str) -> tuple[int, int]:
-    """What docs/cost-{study}.md says of an exhibit: runs and cells."""
-    told = (ROOT / "docs" / f"cost-{study}.md").read_text().replace(",", "")
-    [found] = re.findall(rf"^{exhibit} +(\d+) +\d+ +(\d+) ", told, re.MULTILINE)
-    runs, cells = map(int, found)
+    """Read an exhibit's numbers of runs and of cells from docs/cost-{study}.md."""
+    page = (ROOT / "docs" / f"cost-{study}.md").read_text().replace(",", "")
+    [numbers] = re.findall(rf"^{exhibit} +(\d+) +\d+ +(\d+) ", page, re.MULTILINE)
+    runs, cells = map(int, numbers)
     return runs, cells
 
 
@@ -34,6 +34,7 @@ def test_an_exhibit_of_a_paper_takes_what_its_documentation_says(folder: Path, s
 
 
 def test_all_of_a_paper_is_planned_with_what_its_documentation_says(folder: Path) -> None:
+    """The plan includes all exhibits."""
     jobs = planned(folder, "results/pfeiffer2020/report.html")
     assert (jobs["train"], jobs["evaluate"]) == row("pfeiffer2020", "whole study")
     drawn = sum(number for rule, number in jobs.items() if rule.startswith(("table", "figure")))
@@ -41,7 +42,7 @@ def test_all_of_a_paper_is_planned_with_what_its_documentation_says(folder: Path
 
 
 def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) -> None:
-    """A language adapter and, of three seeds, an adapter of the task for each of nine languages; cells from and to each."""
+    """Each of nine languages has a language adapter and three task adapters, and there are cells from and to each."""
     (folder / "studies" / "mine.yaml").write_text(shown("docs/adapters.md"))
     (folder / "my.txt").write_text("a line\n")
     jobs = planned(folder, "results/mine/exhibits/figure10.csv")
@@ -62,7 +63,7 @@ PAPERS = ("docs/foroutan2023.md", "docs/pfeiffer2020.md")
     ],
 )
 def test_a_command_of_a_paper_s_page_is_planned(folder: Path, page: str, command: str) -> None:
-    """With the studies that the page shows, and with the files of your own that these name."""
+    """The project has the studies that the page shows, and the files that these name."""
     content = (ROOT / page).read_text()
     for name, study in re.findall(
         r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", content, re.MULTILINE | re.DOTALL

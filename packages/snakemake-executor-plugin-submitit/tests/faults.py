@@ -49,7 +49,7 @@ LIMIT, KILL_WAIT, TRIAL = 0.8, 0.8, 40.0
 
 
 class Controller:
-    """Plays slurmctld, the nodes, and fate."""
+    """Simulates slurmctld and the nodes, and injects faults."""
 
     def __init__(self, trial: Trial, folder: Path) -> None:
         self.trial, self.folder = trial, folder
@@ -71,7 +71,7 @@ class Controller:
         print(json.dumps({"time": time.time(), "kind": kind, **more}), file=self.log, flush=True)
 
     def run(self) -> None:
-        """Until a head has finished its work; then a last one looks whether anything is left."""
+        """Run heads until one has finished its work; a last head then checks that nothing is left."""
         began = time.time()
         self.start_head("work")
         final = False
@@ -301,7 +301,7 @@ class Controller:
     # Faults.
 
     def stop(self, task: Task, word: str, again: bool) -> None:
-        """With SIGTERM first, as scancel, preemption and time limits do it."""
+        """End a task with SIGTERM first, as scancel, preemption and time limits do."""
         if task.state == "PENDING":
             task.state, task.ended = ("PENDING" if again else word), time.time()
             return
@@ -314,7 +314,7 @@ class Controller:
                 os.kill(pid, signal.SIGTERM)
 
     def fault(self, kind: str, drawn: float) -> bool:
-        """Do it; False if there is nothing to do it to just now."""
+        """Inject a fault; False if it has no target at present."""
         if kind in ("kill head", "interrupt head"):
             if not self.head:
                 return False
@@ -383,7 +383,7 @@ class Controller:
 
 
 def run(trial: Trial, keep: bool = True) -> list[str]:
-    """Run one trial in this process, which must have no other children; what was wrong."""
+    """Run one trial in this process, which must have no other children, and return the violations."""
     folder = Path(tempfile.mkdtemp(prefix=f"faults-{trial.seed}-"))
     for name in ("locks", "starts", "out", "state"):
         (folder / name).mkdir()

@@ -1,4 +1,4 @@
-"""What a trial of `faults` is: jobs, settings of the head, and faults, all drawn by a seed."""
+"""A trial of `faults`: jobs, settings of the head, and faults, all drawn by a seed."""
 
 import random
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ WEIGHTS = {
 
 @dataclass
 class Trial:
-    """What the seed draws: the grid, the settings, and the faults as (seconds after the start, kind, a number in [0, 1)).
+    """The values that the seed draws: the grid, the settings, and the faults as (seconds after the start, kind, a number in [0, 1)).
 
     Attributes:
         refuse, lose, mute: how often a submission is refused, its answer is lost, or a question goes unanswered.

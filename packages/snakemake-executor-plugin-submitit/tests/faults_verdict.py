@@ -1,4 +1,4 @@
-"""What must hold after a trial of `faults`, judged by the jobs' own log, the head's records and the controller's log."""
+"""Checks of the outcome of a trial of `faults`, by the jobs' own log, the head's records and the controller's log."""
 
 import json
 from collections import defaultdict
@@ -55,7 +55,7 @@ def read_runs(path: Path) -> tuple[dict[str, list[Run]], list[str]]:
 
 
 def violations(trial: "Trial", folder: Path) -> list[str]:
-    """What was wrong, one line each; empty if all is well."""
+    """Return the violations of a trial, one line each; empty if all is well."""
     runs, overlaps = read_runs(folder / "runs.log")
     records, events = read(folder / "records.jsonl"), read(folder / "controller.jsonl")
     wrong = [f"two runs at a time of {overlap}" for overlap in overlaps]

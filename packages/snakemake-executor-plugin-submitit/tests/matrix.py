@@ -1,4 +1,4 @@
-"""Projects of `features/` in which Snakemake has run, and what lies in them afterwards."""
+"""Projects of `features/` in which Snakemake has run, and the files that the run leaves."""
 
 import base64
 import json
@@ -46,7 +46,7 @@ def of_old(folder: Path, *paths: str) -> None:
 
 
 def contents(path: Path, project: Path) -> str:
-    """What a file says, but for where the project lies and what changes with every run."""
+    """Return the content of a file without the project's path and without values that differ between any two runs."""
     if path.name.endswith(".ipynb"):
         cells = json.loads(path.read_text())["cells"]
         shown = [cell for cell in cells if "snakemake-job-properties" not in cell["metadata"].get("tags", [])]

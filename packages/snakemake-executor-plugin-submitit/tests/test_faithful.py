@@ -30,8 +30,8 @@ FEATURES = [
 BENCHMARKS = ["deep/quick.tsv", "big.tsv", "json.jsonl", "repeated.tsv", "run.tsv"]
 # No single quotes: Snakemake's own executor would break them.
 SECRET = 'two  words, "quotes" and $HOME'
-# What Snakemake's head cannot know, or no longer, when another process has run the job. It is so with every executor
-# for clusters, and no reason for Snakemake to run the job again.
+# Values that Snakemake's head cannot know when another process has run the job. Every executor for clusters lacks them,
+# and they are no reason for Snakemake to run the job again.
 UNKNOWN = {
     ("tmpdir_default", "shellcmd"): "the node's folder for temporary files is <TBD>",
     ("group", "input_checksums"): "what was temporary within a group is gone at its end",

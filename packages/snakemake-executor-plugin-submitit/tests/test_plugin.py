@@ -1,4 +1,4 @@
-"""What Snakemake sees of the plugin before it uses it: every run of Snakemake imports it, nested ones too."""
+"""The plugin as every run of Snakemake imports it, nested runs included."""
 
 import os
 import subprocess

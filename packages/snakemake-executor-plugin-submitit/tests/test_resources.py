@@ -1,4 +1,4 @@
-"""What Slurm is asked for."""
+"""Resources of rules as requests to Slurm."""
 
 import pytest
 

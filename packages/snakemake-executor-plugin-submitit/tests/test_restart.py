@@ -1,4 +1,4 @@
-"""What a head does that comes after another, or that is told to stop."""
+"""A head that follows an earlier head, or that is told to stop."""
 
 import os
 import subprocess

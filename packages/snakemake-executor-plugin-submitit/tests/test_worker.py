@@ -1,5 +1,6 @@
 """The worker with a console script of its own: each job ends as it would have alone, whatever happens to the others."""
 
+import errno
 import json
 import os
 import signal
@@ -8,9 +9,12 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from snakemake_executor_plugin_submitit import worker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read_statuses
 
 # A command for everything that a program may do in and to its process.
@@ -84,7 +88,7 @@ class Place:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "env")], check=True)
         self.bin = folder / "env" / "bin"
         [site] = (folder / "env" / "lib").glob("python*/site-packages")
-        # What the environment of the tests has, this one has too.
+        # Packages of the environment of the tests are available here too.
         source = Path(__file__).parents[1] / "src"
         (site / "tests.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n{source}\n")
         (site / "crash.py").write_text(SCRIPT)
@@ -139,7 +143,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("place"))
 
 
-# What a traceback has of its file, and of the frames above `main`.
+# The lines of a traceback that name its file and the frames above `main`.
 def bare(log: str) -> str:
     lines = log.splitlines()
     if "Traceback (most recent call last):" in lines:
@@ -301,3 +305,43 @@ def test_a_revoked_bundle_starts_nothing(place: Place) -> None:
 def test_late_in_a_task_no_job_is_started(place: Place) -> None:
     statuses, _ = place.run(["sleep 3.1", "true"], seconds=3)
     assert {n: s.state for n, s in statuses.items()} == {0: "done"}
+
+
+class Unwritable:
+    """A ledger that refuses statuses for some seconds, and the clock of the worker that waits for it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.clock, self.seconds, self.is_written = 0.0, seconds, False
+        monkeypatch.setattr(worker.time, "time", lambda: self.clock)
+        monkeypatch.setattr(worker.time, "sleep", self.sleep)
+        monkeypatch.setattr(Status, "write", lambda status, folder, number: self.write())
+
+    def sleep(self, seconds: float) -> None:
+        self.clock += seconds
+
+    def write(self) -> None:
+        if self.clock < self.seconds:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.is_written = True
+
+    def note(self) -> None:
+        runner: Any = SimpleNamespace(known={}, folder=Path())
+        worker.Runner.note(runner, 0, Status("done", 0.0, "here"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "must_end", "is_written"), [(100, False, True), (150, False, False), (20, True, False)]
+)
+def test_a_worker_waits_two_minutes_for_a_ledger_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, must_end: bool, is_written: bool
+) -> None:
+    """A worker that has to end waits for seconds only."""
+    ledger = Unwritable(monkeypatch, seconds)
+    monkeypatch.setattr(worker, "must_end", lambda: must_end)
+    if is_written:
+        ledger.note()
+    else:
+        with pytest.raises(OSError, match="No space left"):
+            ledger.note()
+    assert ledger.is_written == is_written
+    assert ledger.clock < 2 * worker.LEDGER_PATIENCE and (not must_end or ledger.clock < 20)

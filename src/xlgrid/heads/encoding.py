@@ -66,6 +66,6 @@ def context_length(encoding: Any) -> int:
     segment_of = encoding.sequence_ids
     after: int = segment_of.index(1) if 1 in segment_of else len(segment_of)
     # BERT has one special token between the segments and XLM-R two; the first of them closes the context.
-    while after and after < len(segment_of) and segment_of[after - 1] is None:
+    while 1 < after < len(segment_of) and segment_of[after - 1] is None:
         after -= 1
     return after + 1 if after < len(segment_of) else after

@@ -241,12 +241,6 @@ def test_a_difference_of_methods_with_unequal_seeds_uses_all_runs_and_says_so(tm
     assert "madx and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
 
 
-def test_svg_keeps_text_as_text_and_carries_no_date(tmp_path: Path) -> None:
-    text = render(HEATMAP, tmp_path)[".svg"].decode()
-    assert ">en-fr</text>" in text
-    assert "dc:date" not in text
-
-
 def test_no_character_of_a_title_is_missing_from_the_fonts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

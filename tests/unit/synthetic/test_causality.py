@@ -6,7 +6,6 @@ import pytest
 
 from xlgrid.synthetic import world
 from xlgrid.synthetic.causality import PAIRS, Example, Options, examples
-from xlgrid.tasks import copa, siqa
 
 SIZES = (400, 40, 160)
 BOTH = pytest.mark.parametrize("choices", [2, 3])
@@ -59,20 +58,3 @@ def test_agents_and_patients_of_the_test_set_do_not_meet_in_training(choices: in
         for part in (made[: SIZES[0]], made[SIZES[0] :])
     )
     assert train and rest and not train & rest
-
-
-def test_labels_count_from_where_the_hub_s_do() -> None:
-    for example in found(2)[:50]:
-        row = copa.row(example, "qa1", copa.Options())
-        assert row["label"] == example.right and row["question"] == example.question
-    for example in found(3)[:50]:
-        assert siqa.row(example, "qa1", siqa.Options())["label"] == str(example.right + 1)
-
-
-def test_siqa_asks_for_causes_and_effects_in_other_words() -> None:
-    """And names the agent, as Social IQa does."""
-    one = found(3)[0]
-    told = [siqa.row(one._replace(question=asked), "qa1", siqa.Options())["question"] for asked in ("cause", "effect")]
-    assert told[0] != told[1]
-    other = one._replace(premise=one.premise._replace(agents=(world.Phrase("per7"),)))
-    assert siqa.row(other, "qa1", siqa.Options())["question"] not in told

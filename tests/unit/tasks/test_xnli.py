@@ -1,5 +1,6 @@
 """Premises and hypotheses as the task xnli, in natural languages."""
 
+import pyarrow as pa
 import pytest
 
 from xlgrid.synthetic.natural import natural_codes
@@ -30,3 +31,9 @@ def test_a_pair_takes_premise_and_hypothesis_from_its_languages():
 
 def test_labels_stand_in_the_order_of_the_hub():
     assert task("xnli").labels == ("entailment", "neutral", "contradiction")
+
+
+def test_numbers_for_labels_name_the_setting_that_translates_them():
+    rows = [xnli.row(example, "en", Options()) | {"label": 1} for example in made(9)]
+    with pytest.raises(ValueError, match=r"row 0, column 'label': there is no label 1 .*`labels` in the study"):
+        task("xnli").check(pa.Table.from_pylist(rows), "here")

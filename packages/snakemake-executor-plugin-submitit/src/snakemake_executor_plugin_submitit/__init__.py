@@ -84,7 +84,7 @@ class ExecutorSettings(ExecutorSettingsBase):
 
 
 class Executor(RemoteExecutor):
-    """Snakemake's side: describes jobs for the dispatcher, and reports its verdicts to Snakemake."""
+    """Describes Snakemake's jobs for the dispatcher, and reports the dispatcher's verdicts to Snakemake."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Snakemake's constructor starts the thread that checks, before it calls `__post_init__`.
@@ -201,7 +201,7 @@ class Executor(RemoteExecutor):
             if description.kind == "snakemake" and (before := updated(job)):
                 self.updated[description.key] = before
             described.append((description, job_request, tmpdir))
-        # All at once, so that no bundle is submitted half empty.
+        # The dispatcher gets all jobs at once, so that no bundle is submitted half empty.
         self.dispatcher.add(described)
         self.wake.set()
 
@@ -233,7 +233,7 @@ class Executor(RemoteExecutor):
             except Unreachable as error:
                 raise WorkflowError(f"submitit executor: {error}") from None
             except Exception as error:
-                # Snakemake would end, and leave the jobs alone.
+                # An exception would end Snakemake, and nobody would follow the jobs.
                 self.logger.error(f"submitit executor: {type(error).__name__}: {error}")
                 verdicts = self.dispatcher.fetch()
         over = {id(self.infos[verdict.job.key]) for verdict in verdicts}
@@ -287,7 +287,7 @@ class Executor(RemoteExecutor):
         self.close(job)
 
     def close(self, job: JobExecutorInterface) -> None:
-        """Snakemake has taken note of the end of a job."""
+        """Note that Snakemake knows how a job ended."""
         description = self.descriptions.pop(id(job), None)
         if description and self.dispatcher:
             self.succeeded.discard(description.key)

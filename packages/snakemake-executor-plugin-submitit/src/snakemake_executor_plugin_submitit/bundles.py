@@ -1,4 +1,4 @@
-"""The ledger: what a worker runs, how each job ended, and all that a restarted head needs to know.
+"""The ledger: the jobs of each worker, the end of each job, and the state that a restarted head needs.
 
 The ledger is a folder (`--submitit-folder`). Every file in it but `failures.jsonl` and `lock` appears whole, by renaming:
 

@@ -1,4 +1,4 @@
-"""Where array tasks run: on Slurm or on this machine, in both cases through submitit."""
+"""Runs array tasks on Slurm or on this machine, in both cases through submitit."""
 
 import contextlib
 import os
@@ -63,7 +63,7 @@ class Refused(RuntimeError):
 
 
 class Cluster(Protocol):
-    """What the dispatcher needs of a cluster. A task is named by a string, which holds across restarts of the head.
+    """The interface of a cluster. A string names a task, and the name holds across restarts of the head.
 
     `submit`, `states`, `cancel` and `stray` may run commands: they are called without a lock, in any thread, and return
     after a minute at most.
@@ -115,7 +115,7 @@ class Cluster(Protocol):
         """
 
     def hurry(self) -> None:
-        """The head is ending: stop the commands under way, and give later ones a few seconds only."""
+        """Stop the commands under way because the head is ending, and limit later commands to a few seconds."""
 
 
 class Commands:
@@ -133,7 +133,7 @@ class Commands:
             TimeoutError: it took longer than the limit, or was stopped by `hurry`.
             OSError: it is missing, or it failed: the message is its standard error.
         """
-        # In a process group of its own, so that whatever it has started is killed with it, and Ctrl-C is for the head.
+        # The command has a process group of its own: its children are killed with it, and Ctrl-C reaches the head alone.
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -161,7 +161,7 @@ class Commands:
         return out
 
     def hurry(self) -> None:
-        """Stop the commands under way, and give later ones a few seconds only."""
+        """Stop the commands under way, and limit later commands to a few seconds."""
         self.limit = LAST_LIMIT
         with self.lock:
             while self.processes:
@@ -169,7 +169,7 @@ class Commands:
 
 
 def _kill_group(process: "subprocess.Popen[str]") -> None:
-    """Kill a process that leads its group, and what it has started, if it has not been waited for."""
+    """Kill a process that leads its group, and all processes of the group, unless the process has been waited for."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -204,7 +204,7 @@ class Slurm:
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
         import submitit
 
-        # Without srun a task is one process and one message to the controller less, but then Slurm must be told to
+        # Without srun a task needs one process and one message to the controller less, but Slurm must be told to
         # signal the batch shell, which `exec` makes the worker.
         settings = submitit.AutoExecutor(
             folder=folder, cluster="slurm", slurm_python=f"exec {python()}", slurm_max_num_timeout=TIMEOUTS
@@ -259,7 +259,7 @@ class Slurm:
             if arrays:
                 listing = self.commands.run("sacct", "-X", "-n", "-P", "-o", "JobID,State", "-j", ",".join(arrays))
                 known = dict(line.strip().split("|", 1) for line in listing.splitlines() if "|" in line)
-                # Whether a task is alive, the queue decides: the accounting may never have heard of its end.
+                # The queue decides whether a task is alive, because the accounting may never have recorded the end of the task.
                 states |= {task: known[task] for task in gone if known.get(task, GONE) not in ALIVE and task in known}
         return states
 
@@ -274,7 +274,7 @@ class Slurm:
                 continue
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
-        # The statuses tell what tasks that are over did. Slurm also keeps a record of tasks that it refused.
+        # The status files record how jobs ended. Slurm also keeps a record of tasks that it refused.
         listing = self.commands.run("squeue", "--noheader", "--array", f"--name={name}", "--format=%i").split()
         tasks = {int(task.partition("_")[2] or 0): task for task in listing}
         for number, task in tasks.items():
@@ -314,9 +314,9 @@ class Local:
         self.grace = grace
         self.cores = min(parallelism, len(os.sched_getaffinity(0)))
         self.devices = devices()
-        # By name of a task: the number of cores and the GPUs that it holds.
+        # The number of cores and the GPUs that a task holds, by the task's name.
         self.held: dict[str, tuple[int, list[str]]] = {}
-        # Those that this head has started, by name.
+        # The processes that this head has started, by the name of their task.
         self.children: dict[str, Any] = {}
 
     def hurry(self) -> None:
@@ -421,7 +421,7 @@ def devices() -> list[str]:
 
 
 def birth(number: int) -> str:
-    """When a process began, in the kernel's ticks, which tells apart processes of the same number; empty if it has ended."""
+    """Return the kernel's tick at which a process began, since ids are reused; empty if the process has ended."""
     try:
         fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""The head's side: takes jobs from Snakemake, has them submitted, watches their tasks, and returns verdicts.
+"""The head takes jobs from Snakemake, has them submitted, watches their tasks, and returns verdicts.
 
 Nothing here knows Snakemake; `snakemake_executor_plugin_submitit.Executor` does. All state that matters lies in the
 ledger (`snakemake_executor_plugin_submitit.bundles`), so that a head that was killed finds its jobs again.
@@ -63,7 +63,7 @@ class Dispatcher:
         self.submitted, self.say, self.recorded = submitted, say, recorded
         self.lock = Lock()
         self.folder = settings.folder.resolve()
-        # For the owner alone: whoever may write here could replace what the tasks run.
+        # Only the owner may write here, because anyone who may could replace the programs that the tasks run.
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.hold = hold(self.folder / "lock")
         self.tasks = Tasks()
@@ -90,7 +90,7 @@ class Dispatcher:
         """Follow the tasks of earlier heads, and forget those that are of no interest."""
         tasks, arrays = find_tasks(self.folder, self.cluster, self.say)
         for task in tasks:
-            # What cannot be read now is read when the task is polled.
+            # An unreadable status is read again when the task is polled.
             with contextlib.suppress(OSError):
                 self.judge.read(task)
             self.tasks.add(task)
@@ -106,7 +106,7 @@ class Dispatcher:
                 "has seen"
             )
 
-    # What Snakemake hands over and fetches.
+    # The calls of the executor, which hands over jobs and fetches verdicts.
 
     def add(self, jobs: Iterable[tuple[Job, Request, str | None]]) -> None:
         """Take jobs, each with its request and its folder for temporary files (None for the node's own).
@@ -124,7 +124,7 @@ class Dispatcher:
                 self.submitter.buffer.append(waiting)
 
     def claim(self, waiting: Waiting, task: Task | None = None) -> bool:
-        """Whether a job that an earlier head submitted serves for this one.
+        """Return whether a job that an earlier head submitted serves for this one.
 
         Args:
             task: where to look; None for all tasks.
@@ -135,7 +135,7 @@ class Dispatcher:
         return self.judge.claim(task_job, waiting, self.recorded, self.submitted)
 
     def close(self, job: Job) -> None:
-        """Snakemake has taken note of the end of a job."""
+        """Note that Snakemake knows how a job ended."""
         with self.lock:
             self.tasks.close(job)
 
@@ -164,7 +164,7 @@ class Dispatcher:
         return self.fetch()
 
     def fetch(self) -> list[Verdict]:
-        """The verdicts that have not been fetched yet."""
+        """Return the verdicts that have not been fetched yet."""
         with self.lock:
             verdicts, self.judge.verdicts = self.judge.verdicts, []
         return verdicts
@@ -205,7 +205,7 @@ class Dispatcher:
         return True
 
     def questions(self) -> Calls:
-        """A round: cancel, ask, submit."""
+        """Make one round of questions: cancel unwanted tasks, ask about the others, submit jobs."""
         if self.unwanted:
             unwanted, self.unwanted = self.unwanted, []
             with contextlib.suppress(OSError):
@@ -218,7 +218,7 @@ class Dispatcher:
         alive = self.tasks.alive()
         if self.submitter.booked_at > self.asked:
             self.asked, self.pause = self.submitter.booked_at, ASK
-        # Verdicts come from files, so the more tasks there are, the less matters the end of a single one.
+        # Verdicts come from files. The more tasks there are, the less the end of a single task matters.
         least = min(ASK + len(alive) / 20, ASK_MOST)
         self.pause = max(least, min(self.pause, least) if any(task.is_finished for task in alive) else self.pause)
         # A question to this machine costs nothing.
@@ -245,7 +245,7 @@ class Dispatcher:
                 self.pause = ASK
 
     def end(self, task: Task, state: str) -> None:
-        """A task is over, the cluster says: read its last statuses, and settle it."""
+        """Settle a task that is over according to the cluster, after reading the task's last statuses."""
         refresh(task.folder)
         if not self.read(task):
             lasted = time.monotonic() - (task.unreadable_since or 0)
@@ -280,7 +280,7 @@ class Dispatcher:
         return True
 
     def report(self, kind: str, trouble: str) -> None:
-        """Say what is wrong if that is new. An empty message ends a trouble."""
+        """Print a message about a trouble that is new or has changed. An empty message ends the trouble."""
         if kind == "queue":
             self.silent_since = (self.silent_since or time.monotonic()) if trouble else None
         if not trouble:
@@ -290,7 +290,7 @@ class Dispatcher:
             self.troubles[kind] = (trouble, time.monotonic())
 
     def remind(self) -> None:
-        """Say again what is still wrong, once a minute."""
+        """Print the message of each trouble that lasts again, once a minute."""
         with self.lock:
             for kind, (trouble, reported) in self.troubles.items():
                 if time.monotonic() > reported + REMIND:

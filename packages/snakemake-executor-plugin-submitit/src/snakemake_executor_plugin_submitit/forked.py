@@ -132,7 +132,7 @@ def runnable(command: str, scripts: Sequence[str]) -> Plain | None:
 
 
 def prepare(words: Sequence[str]) -> None:
-    """Import what a command will need, before the fork. The script's module may define `warm_up(arguments)` for more.
+    """Import the libraries of a command before the fork. The script's module may define `warm_up(arguments)` for more.
 
     That function may import and load, but must not initialise CUDA or start threads, which do not survive a fork. An
     exception is printed only, because it will occur again in the command itself, with the right exit code.

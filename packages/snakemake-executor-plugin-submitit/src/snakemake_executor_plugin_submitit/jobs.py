@@ -116,7 +116,7 @@ def describe(job: Any, nested: Callable[[Any], str], minutes: int | None) -> tup
 
 
 def _program(job: Any) -> list[str]:
-    """What a job without a plain shell command does: code, software, parameters, and the age of its script."""
+    """Return the program of a job without a plain shell command: code, software, parameters, and the age of its script."""
     rule = job.rule
     program = [str(rule.run_func_src), str(rule.wrapper), str(job.conda_env_spec), str(job.container_img_url)]
     program += [f"{name}={value!r}" for name, value in job.params.items()]

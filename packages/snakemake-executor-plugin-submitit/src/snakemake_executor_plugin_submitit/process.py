@@ -101,7 +101,7 @@ def become(
     Args:
         command: the command of a console script that runs without a new Python; None for any other job.
         folder: of the bundle.
-        output: file for what the job prints.
+        output: file for the output of the job.
         parent: process id of the worker; if the worker has died meanwhile, the job does not start.
         guard: the worker's pipe to its guard, which the job must not inherit.
     """

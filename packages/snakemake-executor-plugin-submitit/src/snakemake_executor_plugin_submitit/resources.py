@@ -1,4 +1,4 @@
-"""What a job's resources ask of the cluster: the table of resources, and the request that they make."""
+"""Translates the resources of a job into the request that its task makes of the cluster."""
 
 import difflib
 import shlex
@@ -37,7 +37,7 @@ MINUTES = 60
 
 @dataclass(frozen=True)
 class Request:
-    """What a job asks for. Jobs of one bundle ask for the same.
+    """The request of a job to the cluster. All jobs of a bundle have the same request.
 
     Attributes:
         minutes: None only on the local cluster, where it means no limit.

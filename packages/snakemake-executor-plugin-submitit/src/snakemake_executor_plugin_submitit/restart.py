@@ -1,4 +1,4 @@
-"""What a head does about earlier heads: it excludes a second one, and finds the tasks that the last one left."""
+"""Excludes a second head, and finds the tasks that earlier heads left."""
 
 import fcntl
 import os

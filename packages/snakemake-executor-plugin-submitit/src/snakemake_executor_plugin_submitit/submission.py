@@ -1,4 +1,4 @@
-"""The way of jobs to the cluster: they wait in a buffer, are put into bundles, and are submitted as arrays of tasks."""
+"""Puts jobs that wait in a buffer into bundles, and submits the bundles as arrays of tasks."""
 
 import contextlib
 import math
@@ -160,13 +160,13 @@ class Submitter:
         return bundles if room is None else bundles[: room[0]]
 
     def mean_seconds(self, waiting: Sequence[Waiting]) -> float | None:
-        """The mean time of jobs, by what earlier jobs of their rules took; None if nothing is known."""
+        """Estimate the mean seconds of jobs from earlier jobs of their rules; None if no job of these rules is done."""
         durations = self.judge.durations
         known = [durations[entry.job.rule] for entry in waiting if entry.job.rule in durations]
         return max(1e-3, sum(seconds / count for count, seconds in known) / len(known)) if known else None
 
     def submit(self, request: Request, waiting: Sequence[Sequence[Waiting]]) -> Calls:
-        """Write and submit bundles as one array; whether to go on with others. After a failure the jobs stay in the buffer."""
+        """Write and submit bundles as one array, and return whether to continue. After a failure the jobs stay in the buffer."""
         longest = max(len(jobs) for jobs in waiting)
         minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
         # In a bundle each job has its minutes. The last job may start when the bundle's seconds are nearly over.
@@ -185,7 +185,7 @@ class Submitter:
         ]
         array = Array(folder, [folder / str(number) for number in range(len(bundles))], bundles, waiting)
         try:
-            # For the owner alone, because whoever may write here could replace what the tasks run.
+            # Only the owner may write here, because anyone who may could replace the programs that the tasks run.
             folder.mkdir(mode=0o700)
             for path, bundle in zip(array.folders, bundles, strict=True):
                 bundle.write(path)
@@ -213,14 +213,14 @@ class Submitter:
         return True
 
     def postpone(self, error: Exception) -> None:
-        """Wait before the next submission, the longer the more have failed."""
+        """Delay the next submission, by longer the more submissions have failed."""
         self.failures += 1
         self.retry_at = time.time() + min(2**self.failures, 300)
         if not isinstance(error, Refused):
             self.report("submission", f"cannot submit ({error}): trying again")
 
     def settle_pending(self) -> Calls:
-        """Ask for the tasks of an array whose submission was not answered; whether none is in doubt any more."""
+        """Ask for the tasks of an array whose submission was not answered, and return whether the answer is known."""
         array = self.pending
         if array:
             try:

@@ -1,6 +1,6 @@
 """The tasks that this head follows, the jobs in them, and the states through which both go.
 
-A task runs the jobs of one bundle. It is submitted by this head or was found in the ledger by it:
+A task runs the jobs of one bundle. This head has submitted the task, or has read it from the ledger:
 
     ALIVE ──> STOPPING ──> OVER        (STOPPING only where a head has cancelled the task)
 
@@ -22,7 +22,7 @@ from snakemake_executor_plugin_submitit.resources import Request
 
 
 class TaskState(Enum):
-    """Where a task stands."""
+    """The state of a task."""
 
     ALIVE = auto()  # queued or running
     STOPPING = auto()  # cancelled by a head; it may still be ending
@@ -30,7 +30,7 @@ class TaskState(Enum):
 
 
 class JobState(Enum):
-    """Where a job of a task stands."""
+    """The state of a job in a task."""
 
     UNCLAIMED = auto()  # it has not ended, and Snakemake has not asked this head for it
     CLAIMED = auto()  # it has not ended, and Snakemake waits for it
@@ -60,7 +60,7 @@ class TaskJob:
 
     Attributes:
         number: its place in the bundle.
-        waiting: what Snakemake asked for, once it has asked.
+        waiting: Snakemake's request for the job, once there is one.
         status: the final status, once it has been read.
     """
 
@@ -92,7 +92,7 @@ class Task:
 
     Attributes:
         folder: of its bundle in the ledger; the parent is the folder of the array.
-        bundle: without jobs if `bundle.json` is damaged, so that nobody knows the jobs.
+        bundle: without jobs if `bundle.json` is damaged, so that the jobs are unknown.
         name: the cluster's name for the task; empty if there is none any more.
         reported_over: how often in a row the cluster said that the task is over.
         unreadable_since: monotonic time since which the status files cannot be read.
@@ -111,7 +111,7 @@ class Task:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether nobody knows the jobs of the task."""
+        """Whether the jobs of the task are unknown."""
         return not self.jobs
 
     @property
@@ -129,7 +129,7 @@ class Task:
         )
 
     def log(self) -> Path | None:
-        """The file with what the task itself printed, if it has started."""
+        """Return the file with the output of the task itself, if the task has started."""
         logs = sorted((self.folder.parent / "submitit").glob(f"**/{self.name.partition('.')[0]}_*log.out"))
         return logs[0] if logs else None
 
@@ -157,7 +157,7 @@ class Tasks:
                     self.by_output[path] = job
 
     def close(self, job: Job) -> None:
-        """Snakemake has taken note of the end of a job."""
+        """Note that Snakemake knows how a job ended."""
         task_job = self.by_key.get(job.key)
         self._drop(task_job)
         for path in job.outputs:
@@ -175,7 +175,7 @@ class Tasks:
         return task_job.waiting
 
     def forget(self, task: Task) -> None:
-        """Stop following a task that is over and of no interest any more. Its files stay if they tell of a failure."""
+        """Stop following a task that is over and that Snakemake needs no more. The files of a failure stay."""
         if not task.may_be_forgotten or task not in self.all:
             return
         self.all.remove(task)

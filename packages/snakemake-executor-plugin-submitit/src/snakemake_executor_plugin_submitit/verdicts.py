@@ -1,4 +1,4 @@
-"""Finds out how jobs ended, and decides what becomes of the jobs that a task left behind."""
+"""Reads how jobs ended, and decides whether the unfinished jobs of a task fail or run in another task."""
 
 import time
 from collections import defaultdict
@@ -153,6 +153,6 @@ class Judge:
 
 
 def _log_end(task: Task) -> str:
-    """The end of what the task itself printed, after the name of the file."""
+    """Return the name of the task's own log, and the end of the log."""
     path = task.log()
     return f"{path}:\n{tail(path)}" if path else ""

@@ -1,7 +1,7 @@
 """The worker of an array task: runs the jobs of a bundle, each in a process of its own, and notes how each ended.
 
 A worker may be killed at any time and started again, by Slurm or because submitit requeues the task. It reads which jobs
-have ended, and goes on with the others. What to do about failures, the head decides.
+have ended, and goes on with the others. The head decides what to do about failures.
 """
 
 import contextlib
@@ -34,6 +34,8 @@ ASKING = {signal.SIGTERM, signal.SIGINT, signal.SIGUSR2}
 SIGNALS = {*ASKING, signal.SIGCHLD, signal.SIGCONT}
 # Seconds from a signal that asks a job to end to SIGKILL. Slurm's own KillWait is 30.
 PATIENCE = 20.0
+# Seconds for which a worker tries to write a status into a ledger that cannot be written, and the same while it has to end.
+LEDGER_PATIENCE, LAST_PATIENCE = 120.0, 8.0
 # Bytes at the end of each log that the message of a failure cites.
 TAIL = 2000
 
@@ -63,7 +65,7 @@ class Running:
 
     Attributes:
         number: of the job in its bundle.
-        output: file with what the job prints.
+        output: file with the output of the job.
         deadline: unix time at which the job reaches its limit.
         asked_at: unix time at which it was asked to save its state, because it has reached its limit.
     """
@@ -272,20 +274,28 @@ class Runner:
         return failures.OUT_OF_MEMORY if killed and self.memory_kills > before else failures.of_exit(code, logs)
 
     def note(self, number: int, status: Status) -> None:
-        """Write a status. On an error, such as a full disk, try again for some seconds."""
+        """Write a status. On an error, such as a full disk, try again for two minutes.
+
+        Raises:
+            FileNotFoundError: the bundle's folder is gone.
+            OSError: the ledger cannot be written.
+        """
         if status.final:
             status = replace(status, ended=time.time())
         self.known[number] = status
-        for pause in (0.1, 0.5, 1, 2, 5):
+        began = time.time()
+        while True:
             try:
                 return status.write(self.folder, number)
             except FileNotFoundError:
                 raise
             except OSError as error:
+                waited = time.time() - began
+                if waited >= (LAST_PATIENCE if must_end() else LEDGER_PATIENCE):
+                    raise
                 with contextlib.suppress(OSError):
                     print(f"cannot write the status of job {number} ({error}): trying again", flush=True)
-                time.sleep(pause)
-        status.write(self.folder, number)
+                time.sleep(min(5.0, 0.1 + waited))
 
     def pause(self) -> bool:
         """Let the jobs save their state, because the cluster takes the node back; whether jobs are left to requeue for."""

@@ -1,4 +1,4 @@
-"""What a script sees of its job."""
+"""Write the attributes of the job that a script sees."""
 
 import os
 

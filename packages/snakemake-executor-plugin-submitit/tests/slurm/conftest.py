@@ -1,4 +1,4 @@
-"""What the tests on a real Slurm ask of the machine, and what they leave behind: nothing."""
+"""The fixture of the tests on a real Slurm: a project whose processes and tasks are stopped at the end of the test."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A miniature grid on Slurm: its Snakefile, Snakemake in it, and what became of its jobs and tasks."""
+"""A miniature grid on Slurm: the Snakefile, the runs of Snakemake, and the states of jobs and tasks."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ rule job:
         )
 
     def start(self, *options: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start Snakemake; what it prints is in `said`."""
+        """Start Snakemake, whose output is in `said`."""
         with (self.folder / "head.log").open("ab") as log:
             head = subprocess.Popen(
                 [sys.executable, "-m", "snakemake", "--nocolor", *OPTIONS, *options],
@@ -83,7 +83,7 @@ rule job:
             raise AssertionError(f"Snakemake still ran after {timeout:g} s; {self.report()}") from None
 
     def kill(self, head: subprocess.Popen[bytes]) -> None:
-        """SIGKILL of the head, and what a person then does first."""
+        """Send SIGKILL to the head, and remove Snakemake's lock as a person would."""
         head.kill()
         head.wait()
         self.unlock()
@@ -100,11 +100,11 @@ rule job:
         )
 
     def said(self) -> str:
-        """What all Snakemakes printed so far."""
+        """Return the output of all runs of Snakemake so far."""
         return (self.folder / "head.log").read_text(errors="replace")
 
     def report(self) -> str:
-        """For the message of a failed test."""
+        """Describe the state of the grid for the message of a failed test."""
         return f"tasks: {self.tasks()}; all tasks: {self.history()}; starts: {self.starts()}\n{self.said()[-4000:]}"
 
     def starts(self) -> Counter[str]:
@@ -131,7 +131,7 @@ rule job:
         return self.tasks("--states=all")
 
     def stop(self) -> None:
-        """Stop what the test started."""
+        """Stop all processes and tasks that the test started."""
         for head in self.heads:
             if head.poll() is None:
                 os.killpg(head.pid, signal.SIGKILL)
@@ -142,14 +142,14 @@ rule job:
 
 
 def slurm(*command: str) -> str:
-    """What a command of Slurm prints."""
+    """Return the output of a command of Slurm."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 0, f"{' '.join(command)} failed: {done.stderr}"
     return done.stdout
 
 
 def wait(what: str, check: Callable[[], bool], seconds: float = 60, report: Callable[[], str] = str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     deadline = time.time() + seconds
     while not check():
         assert time.time() < deadline, f"{what}: not so after {seconds:g} s; {report()}"

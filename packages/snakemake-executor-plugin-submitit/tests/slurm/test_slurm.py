@@ -168,7 +168,7 @@ def test_ctrl_c_empties_the_queue_and_keeps_what_is_done(grid: Grid) -> None:
     assert set(grid.starts() - before) == names(8) - done, "the second run should do the rest alone"
 
 
-# What Slurm does, or somebody with its commands.
+# Events in Slurm, and commands of Slurm that a person gives.
 
 
 def bundles(grid: Grid) -> dict[str, set[str]]:
@@ -280,7 +280,7 @@ Path("total.txt").write_text(str(total))
 
 
 def total(count: int) -> str:
-    """What the job above comes to."""
+    """Return the state that the job above computes."""
     result = 0
     for number in range(count):
         result = (result * 31 + number) % 1_000_003
@@ -340,7 +340,7 @@ def test_a_job_that_hangs_in_a_bundle_is_stopped_and_the_rest_goes_on(tmp_path: 
     assert statuses[1].cause == "timeout", statuses[1]
 
 
-# What a run asks for.
+# Resources and settings of a run.
 
 
 def test_few_jobs_at_a_time_do_not_deadlock(grid: Grid) -> None:

@@ -162,18 +162,6 @@ def test_every_head_but_text_can_be_described():
     assert set(STUDY) == set(DESCRIBED) == set(HEADS) - {"mlm"}
 
 
-def test_numbers_for_labels_name_the_setting_that_translates_them():
-    with pytest.raises(ValueError, match=r"row 0, column 'label': there is no label 1 .*`labels` in the study"):
-        check("xnli", [row | {"label": 1} for row in rows("xnli", "en")])
-
-
-def test_unequal_numbers_of_tokens_and_tags_are_an_error():
-    made = rows("udpos", "qa1")
-    made[3]["pos_tags"].append(0)
-    with pytest.raises(ValueError, match="row 3"):
-        check("udpos", made)
-
-
 @pytest.mark.parametrize(
     ("kind", "nearest"), [("ruletakr", "ruletaker"), ("sequenc", "sequence"), ("choices", "choice")]
 )

@@ -1,0 +1,71 @@
+"""A synthetic study with gaps, and the report's notebook run on it."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import nbformat
+import pandas as pd
+import pytest
+
+from xlgrid.report import notebook
+from xlgrid.report import page as report
+
+NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
+NAN = float("nan")
+LANGUAGES = {
+    "en": SimpleNamespace(name="English", family="Germanic", script="Latn", direction="ltr"),
+    "ar": SimpleNamespace(name="العربية", family="Semitic", script="Arab", direction="rtl"),
+}
+RUNS = [
+    {
+        "task": "logic",
+        "encoder": "mini",
+        "method": "full",
+        "seconds": 50,
+        "device": "cpu",
+        "versions": {"torch": "2.13"},
+    },
+    {
+        "task": "logic",
+        "encoder": "mini",
+        "method": "full",
+        "seconds": 70,
+        "device": "cuda",
+        "versions": {"torch": "2.13"},
+    },
+]
+
+
+def frame(**scores: list[float]) -> pd.DataFrame:
+    """Cells of source `en`: method__target -> score by seed."""
+    rows = []
+    for name, values in scores.items():
+        method, target = name.split("__")
+        for seed, score in enumerate(values):
+            rows.append(("logic", "mini", method, "en", target, seed, "accuracy", score, 100, 2.0))
+    names = ["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "seconds"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def study_of(cells: pd.DataFrame, **parts: Any) -> report.Report:
+    """A study called demo with these cells."""
+    empty: dict[str, Any] = {"exhibits": {}, "curves": pd.DataFrame(), "runs": [], "preparation": pd.DataFrame()}
+    texts = ("demo", "A title", "What it is.")
+    return report.Report(*texts, languages=LANGUAGES, cells=cells, **empty | parts)
+
+
+def run_notebook(study: report.Report, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The notebook with its outputs, its cells run here rather than in a kernel, which would take seconds."""
+    monkeypatch.setattr(report, "load", lambda name: study if name == study.name else None)
+    executed = notebook.for_study(nbformat.read(NOTEBOOKS / "report.ipynb", as_version=4), study.name)
+    names: dict[str, Any] = {}
+    for cell in executed.cells:
+        if cell.cell_type == "code":
+            *before, last = cell.source.splitlines()
+            exec("\n".join(before), names)
+            if " = " in last:
+                exec(last, names)
+            elif isinstance(value := eval(last, names), report.Html):
+                cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": value._repr_html_()})]
+    return executed
