@@ -1,4 +1,4 @@
-"""`xlgrid ...`: what the rules call and people can paste. Each command imports only what it needs."""
+"""The commands `xlgrid ...`, which the rules call and people can paste. Each command imports only the modules it needs."""
 
 import functools
 import gc
@@ -6,19 +6,36 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from xlgrid.warm import warm_up as warm_up
 
+
+class Commands(TyperGroup):
+    """The group of commands. An error that a person can act on is one line without a traceback, the last line of a log."""
+
+    def invoke(self, ctx: Any) -> Any:
+        logging.basicConfig(level=logging.WARNING, format="%(message)s")
+        try:
+            return super().invoke(ctx)
+        except (ValueError, OSError, FloatingPointError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise typer.Exit(1) from None
+
+
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Grids of cross-lingual transfer."
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Grids of cross-lingual transfer.",
 )
-Output = Annotated[Path, typer.Option(help="what to write")]
+Output = Annotated[Path, typer.Option(help="the file or folder to write")]
 OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
 File = Annotated[Path, typer.Option(help="a file or folder that an earlier step made")]
 Ledger = Annotated[
@@ -67,24 +84,12 @@ def main() -> None:
     os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
-@contextmanager
-def _plainly() -> Iterator[None]:
-    """Errors that a person can act on, without a traceback; the last line of a log says what went wrong."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    try:
-        yield
-    except (ValueError, OSError, FloatingPointError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
-
-
 @app.command()
 def meanings(kind: str, output: Output, options: Json = "{}") -> None:
     """Make the meanings of a generated task, which every language then says."""
     from xlgrid.data.generated import make_meanings
 
-    with _plainly():
-        make_meanings(kind, json.loads(options), output)
+    make_meanings(kind, json.loads(options), output)
 
 
 @app.command()
@@ -92,8 +97,7 @@ def data(kind: str, language: str, meanings: File, output: Output, options: Json
     """Say the meanings of a generated task in a language or pair."""
     from xlgrid.data.generated import make_data
 
-    with _plainly():
-        make_data(kind, json.loads(options), language, meanings, output)
+    make_data(kind, json.loads(options), language, meanings, output)
 
 
 @app.command()
@@ -103,8 +107,7 @@ def fetch_data(
     """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
     from xlgrid.data.fetch import fetch_data
 
-    with _plainly():
-        fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
+    fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
 
 
 @app.command()
@@ -117,8 +120,7 @@ def text(
     """Make or fetch text in a language to pre-train on; one id means the same in every language of a world."""
     from xlgrid.data.text import TextSettings, make_text
 
-    with _plainly():
-        make_text(language, output, TextSettings.model_validate_json(settings), lock)
+    make_text(language, output, TextSettings.model_validate_json(settings), lock)
 
 
 @app.command()
@@ -126,8 +128,7 @@ def mini_encoder(texts: list[Path], spec: Json, output: Output) -> None:
     """Pre-train a tiny encoder on texts named {language}.parquet."""
     from xlgrid.training.mini import MiniEncoder, make_mini
 
-    with _plainly():
-        make_mini(MiniEncoder.model_validate_json(spec), {path.stem: path for path in texts}, output)
+    make_mini(MiniEncoder.model_validate_json(spec), {path.stem: path for path in texts}, output)
 
 
 @app.command()
@@ -135,8 +136,7 @@ def fetch_encoder(hub: str, lock: File, output: Output, revision: Annotated[str,
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
 
-    with _plainly():
-        fetch_encoder(hub, revision, output, lock)
+    fetch_encoder(hub, revision, output, lock)
 
 
 @app.command()
@@ -144,8 +144,7 @@ def copy_encoder(path: Path, output: Output) -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 
-    with _plainly():
-        copy_encoder(path, output)
+    copy_encoder(path, output)
 
 
 @app.command()
@@ -167,9 +166,8 @@ def tokenize(
     """Turn a file of data, a text, or the parallel texts of a pair into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
 
-    with _plainly():
-        described = json.loads(columns)
-        tokenize(data, encoder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows)
+    described = json.loads(columns)
+    tokenize(data, encoder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows)
 
 
 @app.command()
@@ -187,9 +185,8 @@ def train(
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
-    with _plainly():
-        parsed = Recipe.parse(recipe, pace)
-        train_run(parsed, _folder(encoder), train, dev, output, start and _folder(start), first and _folder(first))
+    parsed = Recipe.parse(recipe, pace)
+    train_run(parsed, _folder(encoder), train, dev, output, start and _folder(start), first and _folder(first))
 
 
 @app.command()
@@ -202,9 +199,8 @@ def export_adapter(
     """Write the language or task adapters that a run has trained to a folder, as the `adapters` library saves them."""
     from xlgrid.training.adapters import export_adapter
 
-    with _plainly():
-        export_adapter(run, encoder, output, safetensors)
-        print(f"{output}: written, for `model.load_adapter` of the adapters library")
+    export_adapter(run, encoder, output, safetensors)
+    print(f"{output}: written, for `model.load_adapter` of the adapters library")
 
 
 @app.command()
@@ -220,8 +216,7 @@ def import_adapter(
     from xlgrid.training.adapters import import_adapter
     from xlgrid.training.recipe import Recipe
 
-    with _plainly():
-        import_adapter(Recipe.model_validate_json(recipe), encoder, place, output, revision, lock)
+    import_adapter(Recipe.model_validate_json(recipe), encoder, place, output, revision, lock)
 
 
 @app.command()
@@ -238,8 +233,7 @@ def evaluate(
     """Make a cell: evaluate a run on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate
 
-    with _plainly():
-        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
+    evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
 
 
 @app.command()
@@ -255,19 +249,16 @@ def attention(
     """Compare the attention of a run on two targets."""
     from xlgrid.evaluation.attention import compare
 
-    with _plainly():
-        files, runs = (
-            _by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or []))
-        )
-        if len(files) != 2:
-            raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
-        compare(
-            _folder(run),
-            _folder(encoder),
-            files,
-            output,
-            {target: _folder(path) for target, path in runs.items()},
-        )
+    files, runs = (_by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
+    if len(files) != 2:
+        raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
+    compare(
+        _folder(run),
+        _folder(encoder),
+        files,
+        output,
+        {target: _folder(path) for target, path in runs.items()},
+    )
 
 
 @app.command()
@@ -280,9 +271,8 @@ def exhibit(
     """Render a table or figure from whatever cells exist."""
     from xlgrid.plan.load import load_plan
 
-    with _plainly():
-        plan = load_plan(study)
-        plan.study.exhibit(name).render(name, plan.study, plan.cells, output, compare=published)
+    plan = load_plan(study)
+    plan.study.exhibit(name).render(name, plan.study, plan.cells, output, compare=published)
 
 
 @app.command()
@@ -291,9 +281,8 @@ def claims(study: StudyName, output: OutputFolder) -> None:
     from xlgrid.exhibits.claims import render
     from xlgrid.plan.load import load_plan
 
-    with _plainly():
-        plan = load_plan(study)
-        render(plan.study, plan.cells, output)
+    plan = load_plan(study)
+    render(plan.study, plan.cells, output)
 
 
 @app.command()
@@ -310,13 +299,12 @@ def report(
     from xlgrid.report import page
     from xlgrid.report.notebook import execute
 
-    with _plainly():
-        loaded = page.load(study)
-        try:
-            execute(loaded.name, notebook, output)
-        except CellExecutionError as error:
-            raise ValueError(f"a cell of {output} failed: {error}") from None
-        write_text(summary, page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
+    loaded = page.load(study)
+    try:
+        execute(loaded.name, notebook, output)
+    except CellExecutionError as error:
+        raise ValueError(f"a cell of {output} failed: {error}") from None
+    write_text(summary, page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
 
 
 @app.command("report-html")
@@ -329,8 +317,7 @@ def report_html(
     from xlgrid.base.files import write_text
     from xlgrid.report.notebook import to_html
 
-    with _plainly():
-        write_text(output, to_html(nbformat.read(notebook, as_version=4)))
+    write_text(output, to_html(nbformat.read(notebook, as_version=4)))
 
 
 @app.command()
@@ -349,12 +336,11 @@ def status(
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import look
 
-    with _plainly():
-        plan = load_plan(study)
-        if watch:
-            status.watch(plan, ledger or FOLDER, every)
-        else:
-            status.show(look(plan, ledger or FOLDER))
+    plan = load_plan(study)
+    if watch:
+        status.watch(plan, ledger or FOLDER, every)
+    else:
+        status.show(look(plan, ledger or FOLDER))
 
 
 @app.command()
@@ -384,9 +370,8 @@ def cost(
     from xlgrid.plan.load import load_plan
     from xlgrid.report import cost
 
-    with _plainly():
-        assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-        cost.show(load_plan(study), assumed, measured, csv)
+    assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
+    cost.show(load_plan(study), assumed, measured, csv)
 
 
 @app.command()
@@ -403,17 +388,16 @@ def partial(
     from xlgrid.report.overview import failed_files, look
     from xlgrid.report.status import show
 
-    with _plainly():
-        plan = load_plan(study)
-        show(look(plan, ledger or FOLDER, failed_files(log) if log else ()), report=output / "failed.txt")
-        renderers: dict[str, Callable[..., None]] = {"claims": claims.render} if plan.study.claims else {}
-        for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
-            renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
-            if shown.is_compared:
-                renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
-        for name, render in renderers.items():
-            # An exhibit may have no results yet, and the others are rendered all the same.
-            try:
-                render(plan.study, plan.cells, output)
-            except (ValueError, FileNotFoundError) as error:
-                print(f"{name}: {error}", file=sys.stderr)
+    plan = load_plan(study)
+    show(look(plan, ledger or FOLDER, failed_files(log) if log else ()), report=output / "failed.txt")
+    renderers: dict[str, Callable[..., None]] = {"claims": claims.render} if plan.study.claims else {}
+    for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
+        renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
+        if shown.is_compared:
+            renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
+    for name, render in renderers.items():
+        # An exhibit may have no results yet, and the others are rendered all the same.
+        try:
+            render(plan.study, plan.cells, output)
+        except (ValueError, FileNotFoundError) as error:
+            print(f"{name}: {error}", file=sys.stderr)
