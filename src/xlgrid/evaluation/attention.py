@@ -124,7 +124,7 @@ def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
     Raises:
         ValueError: the two are not the same examples, have no context in common, or several inputs an example.
     """
-    if any(tokens.inputs_per_row > 1 or "example" in tokens.columns for tokens in (first, second)):
+    if any(tokens.inputs_per_row > 1 or tokens.examples < len(tokens) for tokens in (first, second)):
         raise ValueError(
             "attention is compared on tasks with one input per example, but here (with the head "
             f"{first.head!r}) an example can have several: select another task, or raise its `max_length`"

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast
+    from xlgrid.results.identity import Cell, Contrast, Encoder
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
-# The suffixes of the files that compare an exhibit with published numbers.
+# The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
+TABLE = (".csv", ".md", ".tex", ".html")
+FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
 COMPARISON = ("-published.csv", "-published.md", "-published.html")
 
 
@@ -95,8 +97,7 @@ class Exhibit(Strict):
     @property
     def suffixes(self) -> tuple[str, ...]:
         """The suffixes of the exhibit's files."""
-        pictures = (".html",) if self.is_table else (".png", ".svg")
-        return (".csv", ".md", ".tex", *pictures, *(COMPARISON if self.is_compared else ()))
+        return (*(TABLE if self.is_table else FIGURE), *(COMPARISON if self.is_compared else ()))
 
     @property
     def coined_names(self) -> dict[str, list[str]]:
@@ -109,6 +110,10 @@ class Exhibit(Strict):
 
     def contrasts(self, planned: Iterable["Cell"]) -> list["Contrast"]:
         """The comparisons of attention that the exhibit shows."""
+        return []
+
+    def encoders_read(self, study: StudyView) -> list["Encoder"]:
+        """The encoders whose files the exhibit reads."""
         return []
 
     def settings(self, study: StudyView) -> list[str]:
@@ -136,20 +141,23 @@ class Exhibit(Strict):
     def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
         """The contents of the exhibit, from whatever results of the planned cells exist."""
 
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+    def render(
+        self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path, *, compare: bool = False
+    ) -> None:
         """Write the files of the exhibit, each atomically, from whatever results exist.
 
         Args:
             name: the exhibit's name, which is the stem of its files.
             planned: the cells of the study.
             folder: where the files go.
+            compare: write the files that compare the exhibit with published numbers instead.
 
         Raises:
             FileNotFoundError: a file of published numbers does not exist.
-            ValueError: there is nothing to show, an entry would mix tasks, encoders, methods or metrics, or a file of results
-                or of published numbers is damaged.
+            ValueError: there is nothing to show, or nothing to compare with, an entry would mix tasks, encoders, methods or
+                metrics, or a file of results or of published numbers is damaged.
         """
-        self.write(name, folder, self.rendering(study, planned))
+        (self.write_comparison if compare else self.write)(name, folder, self.rendering(study, planned))
 
     def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
@@ -169,6 +177,14 @@ class Exhibit(Strict):
         write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
         write_text(f"{stem}.md", printing.markdown(sheet))
         write_text(f"{stem}.tex", printing.latex(sheet, name))
+
+    def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+        """Write the files that compare the exhibit with published numbers.
+
+        Raises:
+            ValueError: the study names no published numbers to compare the exhibit with.
+        """
+        raise ValueError(f"exhibit {name} is compared with nothing: its `published` would name published numbers")
 
 
 class OfCells(Exhibit):
@@ -245,16 +261,14 @@ class Compared(OfCells):
         contradictions = self.published.path.with_name("contradictions.csv")
         return [str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
-    def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
-        """Write the files of the exhibit and, if the study names published numbers, those that compare it with them."""
+    def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         from xlgrid.exhibits import beside
         from xlgrid.exhibits import sheet as printing
         from xlgrid.results import published
 
-        super().write(name, folder, rendering)
         sheet = rendering.sheet
         if self.published is None or rendering.behind is None:
-            return
+            return super().write_comparison(name, folder, rendering)
         compared = published.beside(sheet.entries, [*sheet.rows, *sheet.axes], rendering.behind, self.published)
         both = beside.comparison(sheet, compared, self.published, self.digits)
         text = compared.to_csv(index=False, lineterminator="\n"), printing.markdown(both), printing.html(both)

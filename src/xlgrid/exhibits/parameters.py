@@ -8,6 +8,7 @@ from pydantic import Field
 
 from xlgrid.base.names import unknown
 from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
+from xlgrid.results.identity import Encoder
 from xlgrid.results.naming import Published
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ PAPER = {"paper (M)": ("published_millions", 1.0), "paper, %": ("published_perce
 
 
 class Parameters(Exhibit):
-    """How many parameters methods add to encoders, counted on the methods' own modules; needs no results."""
+    """How many parameters methods add to encoders, counted on the methods' own modules; needs no runs or cells."""
 
     kind: Literal["parameters"] = "parameters"
     encoders: tuple[str, ...] = Field(min_length=1)
@@ -41,6 +42,12 @@ class Parameters(Exhibit):
     @property
     def published_numbers(self) -> Published | None:
         return self.published
+
+    def encoders_read(self, study: StudyView) -> list[Encoder]:
+        """The encoders whose sizes the library does not know."""
+        from xlgrid.models.parameters import HUB
+
+        return [Encoder(study.name, name) for name in self.encoders if study.encoders[name].hub not in HUB]
 
     def settings(self, study: StudyView) -> list[str]:
         entries = [*(study.methods[name] for name in self.methods), *(study.encoders[name] for name in self.encoders)]
@@ -73,7 +80,7 @@ class Parameters(Exhibit):
 
         rows: list[dict[str, Any]] = []
         for encoder in self.encoders:
-            config = configuration(study.encoders[encoder], f"results/{study.name}/encoders/{encoder}")
+            config = configuration(study.encoders[encoder], Encoder(study.name, encoder).folder)
             for method in self.methods:
                 entry = study.methods[method]
                 count = added(config, entry.base, entry.options)

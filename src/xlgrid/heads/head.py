@@ -56,8 +56,8 @@ class Head(ABC):
         has_choices: some of the input columns are choices.
         output_per_label: the model has one output per label, so that other labels need another model.
         has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
-        is_text: the data are text without labels. The token ids stay in the file, a mix has all rows of each part, and
-            batches are masked by torch's generator, which evaluation therefore seeds.
+        mixes_all_rows: a mix has all rows of each part; otherwise each example comes from one of the parts.
+        evaluation_seed: seeds torch's generator for each evaluation, where batches are random.
         output_share: the share of tokens at which a language model's output embeddings are computed.
     """
 
@@ -69,7 +69,8 @@ class Head(ABC):
     has_choices: ClassVar[bool] = False
     output_per_label: ClassVar[bool] = False
     has_stride: ClassVar[bool] = False
-    is_text: ClassVar[bool] = False
+    mixes_all_rows: ClassVar[bool] = False
+    evaluation_seed: ClassVar[int | None] = None
     output_share: ClassVar[float] = 0.0
 
     # Data
@@ -117,12 +118,15 @@ class Head(ABC):
         """The column that must be equal in row i of two languages, if these rows say the same."""
         return task.target
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
         """Check the columns and labels of a table that was read from `where`.
+
+        Args:
+            first_row: the number of the table's first row, counted from 0.
 
         Raises:
             ValueError: there are no rows, a column is missing, a value is missing, or a label is wrong; the message names
-                `where`, the column, and the row, counted from 0.
+                `where`, the column, and the number of the row.
         """
         if not table.num_rows:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
@@ -136,14 +140,14 @@ class Head(ABC):
         for column in columns:
             values = table[column]
             if values.null_count:
-                row = values.is_null().to_pylist().index(True)
+                row = first_row + values.is_null().to_pylist().index(True)
                 raise ValueError(f"{where}, row {row}, column {column!r}: the value is missing")
 
     # Tokens
 
     @abstractmethod
     def fields(self) -> list["pa.Field"]:
-        """The columns that a tokens file always has besides `input_ids` and `context_length`."""
+        """The columns that a tokens file has besides `input_ids` and `context_length`."""
 
     @abstractmethod
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
@@ -152,8 +156,8 @@ class Head(ABC):
         Returns:
             `input_ids` (lists of token ids, special tokens included), `context_length` (the tokens of the first segment,
             with the special token before it and the one after it; all where there is one segment), the columns of
-            `fields`, and `example` where an example can have several rows: the number of the table's row, from 0. For
-            heads with several inputs in a row, the entries of the first two are lists, with one element per input.
+            `fields`, and `example` where an example can have several rows or none: the number of the table's row, from 0.
+            For heads with several inputs in a row, the entries of the first two are lists, with one element per input.
         """
 
     def segment_languages(self, codes: Sequence[str]) -> tuple[str, str]:

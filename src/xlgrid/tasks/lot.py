@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, ValidationInfo, model_validator
 
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.languages.sources import Target
@@ -72,6 +72,15 @@ class Options(Strict):
         "none",
         description="the paper's table 6: empty all statements, or replace subject or attribute of those in dev and test",
     )
+
+    @model_validator(mode="after")
+    def _probes_are_generated(self, info: ValidationInfo) -> Self:
+        if self.probe != "none" and info.context and info.context["fetched"]:
+            raise ValueError(
+                f"only generated statements can have the probe {self.probe}, and these come from `data`: leave out `data`, or "
+                "take data whose statements have been changed and set `probe: none`"
+            )
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -72,12 +72,14 @@ class Task(TaskColumns):
     Attributes:
         head: see `xlgrid.heads`, where each head describes what its columns contain.
         Options: the schema of the task's `options`.
-        generator: makes the data of tasks that can be generated; None for others, which need `data` in the study.
+        generator: makes the data of tasks that can be generated; None for others, which need `data` or a text in the study.
+        tokens: of an example, for estimates of cost, unless the study says it.
     """
 
     head: Head
     Options: type[Strict] = NoOptions
     generator: Generator | None = None
+    tokens: int = 128
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -99,6 +101,6 @@ class Task(TaskColumns):
         """Whether its data can be generated in a language."""
         return self.generator is not None and self.generator.speaks(code)
 
-    def check(self, table: "pa.Table", where: str) -> None:
+    def check(self, table: "pa.Table", where: str, first_row: int = 0) -> None:
         """Check columns and labels of a table that was read from `where`; see `Head.check`."""
-        self.head.check(table, self, where)
+        self.head.check(table, self, where, first_row)

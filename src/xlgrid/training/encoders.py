@@ -30,7 +30,7 @@ class EncoderEntry(Strict):
 
 
 def configuration(origin: EncoderEntry, folder: str | Path) -> "PreTrainedConfig":
-    """The configuration of an encoder: the file in `folder` or in the folder of its origin; else what the origin says.
+    """The configuration of an encoder: of one in `HUB` as written there, of others from their files, else as the origin says.
 
     The vocabulary of a mini encoder that is not made has as many entries as its specification allows.
 
@@ -43,13 +43,13 @@ def configuration(origin: EncoderEntry, folder: str | Path) -> "PreTrainedConfig
     """
     from transformers import AutoConfig
 
+    if origin.hub in HUB:
+        return AutoConfig.for_model(**HUB[origin.hub])
     for place in (Path(folder), *([Path(origin.path)] if origin.path else [])):
         if (place / "config.json").is_file():
             return AutoConfig.from_pretrained(place, local_files_only=True)
     if origin.mini:
         return mini_configuration(origin.mini, origin.mini.vocab)
-    if origin.hub in HUB:
-        return AutoConfig.for_model(**HUB[origin.hub])
     raise ValueError(
         f"the size of the encoder {origin.hub or origin.path} is not known before the encoder is there: make it with "
         f"`snakemake --cores 1 {folder}/model.safetensors`"

@@ -47,7 +47,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_data(kind, {"n": 40}, code, folder / "meanings.parquet", folder / kind / code)
         for name, length in (("short", LENGTH), ("whole", 512)):
             data, out = folder / kind / code / "train.parquet", folder / f"{kind}-{code}-{name}.arrow"
-            tokenize(data, folder / "encoder", kind, length, out)
+            tokenize([data], folder / "encoder", kind, length, out)
     return folder
 
 
