@@ -1,6 +1,6 @@
 """Universal parts of speech (de Marneffe et al. 2021; as in XTREME, Hu et al. 2020); the miniature is in artificial languages."""
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xlgrid.synthetic.artificial import UPOS
@@ -11,11 +11,7 @@ __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "ro
 
 LABELS = UPOS
 COLUMNS = ("tokens", "pos_tags")
-
-
-def examples(options: Options, sizes: Sequence[int]) -> list[Fact]:
-    """Distinct facts for splits of the given sizes, those of the training split first."""
-    return draw(options, sizes, named=False)
+examples = partial(draw, named=False)
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:

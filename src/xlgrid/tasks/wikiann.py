@@ -1,6 +1,7 @@
 """WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019); the miniature is in artificial languages."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import Field, PositiveInt
@@ -38,11 +39,6 @@ def group(options: Strict) -> int:
     return 1
 
 
-def examples(options: Options, sizes: Sequence[int]) -> list[Fact]:
-    """Distinct facts for splits of the given sizes, those of the training split first; each mentions a named entity."""
-    return draw(options, sizes, named=True)
-
-
 def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
     """Distinct facts for splits of the given sizes, those of the training split first; if `named`, each mentions an entity.
 
@@ -53,6 +49,9 @@ def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
         return _distinct(sum(sizes), options.seed, (0.0, 1.0), named, set())
     train = _distinct(sizes[0], options.seed, (0.0, _TRAIN_SHARE), named, set())
     return train + _distinct(sum(sizes[1:]), options.seed, (_TRAIN_SHARE, 1.0), named, set(train))
+
+
+examples = partial(draw, named=True)
 
 
 def _distinct(n: int, seed: int, entities: tuple[float, float], named: bool, known: set[Fact]) -> list[Fact]:

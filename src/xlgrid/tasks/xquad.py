@@ -52,7 +52,7 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Question]:
         ValueError: there are too few facts for this many questions.
     """
     pools = [size * options.sentences * _FACTS_PER_SENTENCE + _MORE_FACTS if size else 0 for size in sizes]
-    facts = wikiann.draw(options, pools, named=True)
+    facts = wikiann.examples(options, pools)
     rng = Random(f"xquad {options.seed}")
     questions: list[Question] = []
     for size, n_facts in zip(sizes, pools, strict=True):
