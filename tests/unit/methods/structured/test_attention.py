@@ -1,5 +1,6 @@
 """Structured self-attention against its formula, written out cell by cell, on both encoders."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,14 @@ from xlgrid.methods.structured import attention as structured
 from xlgrid.methods.structured.attention import Layout
 
 HEADS, WIDTH = 3, 8
+
+
+@pytest.fixture(autouse=True, scope="module", params=[structured.LONG, 0], ids=["short", "long"])
+def long_from(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Inputs are short, and strict masks attend to them as to long ones, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structured, "LONG", request.param)
+        yield
 
 
 SIZE = {
