@@ -90,11 +90,11 @@ rule tokens:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: study(w).tasks[w.task].kind,
+        kind=lambda w: task(w).kind,
         columns=task_columns,
-        max_length=lambda w: study(w).tasks[w.task].max_length,
-        separators=lambda w: "--one-separator" if study(w).tasks[w.task].separators == "one" else "",
-        stride=lambda w: (f"--stride {study(w).tasks[w.task].stride}" if task(w).head.has_stride else ""),
+        max_length=lambda w: task(w).max_length,
+        separators=lambda w: "--one-separator" if task(w).separators == "one" else "",
+        stride=lambda w: (f"--stride {task(w).stride}" if task(w).task.head.has_stride else ""),
         text=text_options,
         encoder=subpath(input.tokenizer, parent=True),
     shell:

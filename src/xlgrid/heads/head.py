@@ -6,7 +6,8 @@ model's predictions into outcomes, of which its metrics are made. Nothing outsid
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,27 +25,23 @@ if TYPE_CHECKING:
     Batch = dict[str, "torch.Tensor"]
 
 
-class TaskColumns(Protocol):
-    """The part of a task that its head reads; `xlgrid.tasks.Task` has all of it.
+@dataclass(frozen=True)
+class TaskColumns:
+    """The part of a task that its head reads.
 
     Attributes:
-        name: the task's name, for error messages.
-        inputs: the columns that the encoder reads, in the order of the head's description.
+        name: the kind that a study names.
+        inputs: the columns that the encoder reads, in the order of the head's description, `choices` at their end.
         target: the column with the label or answer; "" for heads without one.
         labels: the names of the labels, in the order of their numbers.
-        choices: the columns among `inputs`, at their end, that hold the choices; () for other heads.
+        choices: the columns of the choices; () for other heads.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def inputs(self) -> tuple[str, ...]: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-    @property
-    def choices(self) -> tuple[str, ...]: ...
+    name: str
+    inputs: tuple[str, ...]
+    target: str
+    labels: tuple[str, ...]
+    choices: tuple[str, ...]
 
 
 class Head(ABC):

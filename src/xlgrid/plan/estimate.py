@@ -19,7 +19,7 @@ from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
 from xlgrid.plan.grid import Plan, runs
 from xlgrid.plan.sizes import DataSizes, check_names
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
 from xlgrid.training.encoders import configuration
 from xlgrid.training.recipe import Training
@@ -219,7 +219,7 @@ class Estimate:
         place = run.encoder, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = self.study.methods[run.method]
-            config = configuration(self.study.encoders[run.encoder], f"results/{run.study}/encoders/{run.encoder}")
+            config = configuration(self.study.encoders[run.encoder], Encoder(run.study, run.encoder).folder)
             self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options)
         return self._counts[place]
 

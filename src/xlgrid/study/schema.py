@@ -28,7 +28,7 @@ from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
 from xlgrid.tasks import Columns, Task, task
-from xlgrid.training.mini import MiniEncoder
+from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe, Start, Training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -136,22 +136,6 @@ class TaskEntry(Columns):
     def splits(self) -> tuple[str, ...]:
         """The splits of the data; text has no test set."""
         return SPLITS[:2] if self.from_text else SPLITS
-
-
-class EncoderEntry(Strict):
-    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, or a tiny encoder pre-trained here."""
-
-    hub: str | None = Field(None, description="owner/name")
-    revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
-    path: str | None = None
-    mini: MiniEncoder | None = None
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        origins = [name for name in ("hub", "path", "mini") if getattr(self, name) is not None]
-        if len(origins) != 1:
-            raise ValueError(f"an encoder has exactly one of hub, path and mini, got {' and '.join(origins) or 'none'}")
-        return self
 
 
 class ImportedAdapters(Strict):

@@ -17,7 +17,7 @@ __all__ = ["DESCRIBED", "TASKS", "Columns", "Task", "task"]
 def _generated(
     name: str, module: Any, head: str, inputs: tuple[str, ...], target: str, tokens: int, choices: tuple[str, ...] = ()
 ) -> Task:
-    return Task(name, HEADS[head], (*inputs, *choices), target, module.LABELS, choices, module.Options, module, tokens)
+    return Task(name, (*inputs, *choices), target, module.LABELS, choices, HEADS[head], module.Options, module, tokens)
 
 
 # The tokens per example of ruletaker and lot are the means of 300 generated examples over nine languages, in pieces of XLM-R's
@@ -31,7 +31,7 @@ TASKS: dict[str, Task] = {
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),
-    "mlm": Task("mlm", HEADS["mlm"], ("text",), "", Options=mlm.Options, tokens=60),
+    "mlm": Task("mlm", ("text",), "", (), (), HEADS["mlm"], mlm.Options, tokens=60),
 }
 
 # The heads of tasks that a study describes. Text has a task of its own.
@@ -59,14 +59,8 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
         return TASKS[kind]
     if kind not in DESCRIBED:
         raise ValueError(unknown("kind of task", kind, (*TASKS, *DESCRIBED)))
-    described = Task(
-        kind,
-        HEADS[kind],
-        (*columns.inputs, *columns.choices),
-        columns.target,
-        tuple(columns.labels),
-        tuple(columns.choices),
-    )
+    inputs, labels, choices = map(tuple, (columns.inputs, columns.labels, columns.choices))
+    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, HEADS[kind])
     if problems := described.head.problems(described):
         raise ValueError(f"a task of kind {kind}: {'; '.join(problems)}")
     return described

@@ -48,7 +48,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder", print)
+    make_mini(MiniEncoder(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder")
     for kind in KINDS:
         make_meanings(kind, OPTIONS, folder / f"{kind}.parquet")
         for code in CODES:

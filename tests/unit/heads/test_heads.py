@@ -41,7 +41,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     texts = {code: folder / f"{code}.parquet" for code in LANGUAGES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind=request.param, languages=LANGUAGES, **TINY), texts, folder / "encoder", print)
+    make_mini(MiniEncoder(kind=request.param, languages=LANGUAGES, **TINY), texts, folder / "encoder")
     for kind, task in GENERATED.items():
         code = next(code for code in LANGUAGES if task.speaks(code))
         make_meanings(kind, {"n": 40}, folder / "meanings.parquet")
