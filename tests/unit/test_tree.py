@@ -17,7 +17,6 @@ ELSEWHERE = {
     "report/notebook.py": "report/test_page.py",
     # The contract of tasks, which runs over each of them.
     "tasks/copa.py": "tasks/test_tasks.py",
-    "tasks/mlm.py": "tasks/test_tasks.py",
     "tasks/siqa.py": "tasks/test_tasks.py",
     "tasks/task.py": "tasks/test_tasks.py",
     "tasks/udpos.py": "tasks/test_tasks.py",

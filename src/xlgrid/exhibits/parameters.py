@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
 from xlgrid.results.identity import Encoder
 from xlgrid.results.naming import Published
 
@@ -58,9 +57,9 @@ class Parameters(Exhibit):
         yield from not_among("encoders", "encoder", self.encoders, study.encoders)
         yield from not_among("methods", "method", self.methods, study.methods)
 
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
         counted = self.counts(study)
-        self.write(name, folder, self.sheet(counted), counted)
+        return Rendering(self.sheet(counted), counted)
 
     def counts(self, study: StudyView) -> "pd.DataFrame":
         """The numbers of the exhibit.
@@ -127,7 +126,14 @@ class Parameters(Exhibit):
 def _with_published(counted: "pd.DataFrame", published: Published) -> "pd.DataFrame":
     import pandas as pd
 
-    paper = read(published.path)
+    from xlgrid.results.published import read_csv
+
+    printed = ["added_params_millions", "percent_of_model"]
+    paper = read_csv(published.path, ["model", "method", *printed]).set_index(["model", "method"])[printed]
+    try:
+        paper = paper.astype(float)
+    except ValueError as error:
+        raise ValueError(f"{published.path}: {error}, where a number should be: leave out rows without one") from error
     names = published.names
     keys = [
         (names.get("encoder", {}).get(encoder, encoder), names.get("method", {}).get(method, method))
@@ -142,24 +148,3 @@ def _with_published(counted: "pd.DataFrame", published: Published) -> "pd.DataFr
         published_millions=numbers["added_params_millions"].to_numpy(),
         published_percent=numbers["percent_of_model"].to_numpy(),
     )
-
-
-def read(path: str | Path) -> "pd.DataFrame":
-    """A paper's `added_params_millions` and `percent_of_model`, indexed by `model` and `method`.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: a column is missing, or a value is not a number.
-    """
-    import pandas as pd
-
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no published numbers in {path}: `file` names a CSV in reference/, without its ending")
-    try:
-        numbers = pd.read_csv(path, keep_default_na=False).set_index(["model", "method"])
-        return numbers[["added_params_millions", "percent_of_model"]].astype(float)
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"{path} should have the columns model, method, added_params_millions and percent_of_model: {error}"
-        ) from error

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import BertConfig
 
-from xlgrid.study.schema import EncoderEntry
-from xlgrid.training.encoders import configuration
+from xlgrid.training.encoders import EncoderEntry, configuration
 
 MINI = EncoderEntry(mini={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
