@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 NAME = "structured"
-# From this many tokens `strict` is faster than `joint_weights` on a CPU.
+# From this many tokens `strict` is no slower than `joint_weights` on a CPU, and faster in evaluation.
 LONG = 256
 Overlap = Literal["add", "halve"]
 
@@ -237,7 +237,7 @@ def strict(
     one = pad(first.to(key.dtype), (0, 7)).expand_as(column)
     second = layout.second(length)[:, None, :, None]
     queries = torch.cat([torch.where(second, cross, own), torch.where(second, own, cross), column], -1)
-    keys = torch.cat([key.masked_fill(second | first, 0), key.masked_fill(~second | first, 0), one], -1)
+    keys = torch.cat([key.masked_fill(second | first, 0), key.masked_fill(~second, 0), one], -1)
     # The CPU's kernel wants values as wide as the keys.
     values = pad(value, (0, keys.shape[3] - value.shape[3]))
     mask = None if real is None else real[:, None, None]
