@@ -29,4 +29,4 @@ onsuccess:
 
 onerror:
     for name in PLANS:
-        shell("xlgrid partial studies/{name}.yaml --log {log:q}")
+        shell("xlgrid partial {name} --log {log:q} --output results/{name}/partial")

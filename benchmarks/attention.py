@@ -4,7 +4,7 @@
 
 Layers of BERT-base's size with random weights, `tokens` tokens at a time in inputs of two languages, all weights
 training; on the GPU where there is one, in bf16, with the most memory that a step takes. The methods take turns, and
-the fastest of each one's rounds counts.
+the fastest of each one's rounds counts. `strict` is a cross query whose masks are strict in training too.
 """
 
 import argparse
@@ -17,9 +17,14 @@ import torch
 from transformers import BertConfig, BertModel
 
 from xlgrid.base.arrays import Segments
-from xlgrid.methods import make
+from xlgrid.methods import Method, make
 
-METHODS = {"plain": "full-ft", "dropout": "structured-dropout", "cross query": "qcross"}
+METHODS: dict[str, Method] = {
+    "plain": make("full-ft", {}),
+    "dropout": make("structured-dropout", {}),
+    "cross query": make("qcross", {}),
+    "strict": make("qcross", {"p_mask": 1}),
+}
 
 
 def model_of(method: str, given: argparse.Namespace, device: torch.device) -> BertModel:
@@ -28,7 +33,7 @@ def model_of(method: str, given: argparse.Namespace, device: torch.device) -> Be
         **sizes, num_attention_heads=given.hidden // 64, hidden_dropout_prob=0, attention_probs_dropout_prob=0
     )
     model = BertModel(config, add_pooling_layer=False)
-    make(METHODS[method], {}).install(model)
+    METHODS[method].install(model)
     return model.to(device)
 
 
@@ -52,7 +57,7 @@ def measure(length: int, given: argparse.Namespace, device: torch.device) -> Non
 
     def step(name: str, training: bool) -> None:
         model = models[name].train(training)
-        extra = make(METHODS[name], {}).arrange(segments, device, training)
+        extra = METHODS[name].arrange(segments, device, training)
         with torch.set_grad_enabled(training), torch.autocast(device.type, torch.bfloat16, device.type == "cuda"):
             states = model(input_ids=ids, attention_mask=torch.ones_like(ids), **extra).last_hidden_state
         if training:

@@ -20,7 +20,6 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from xlgrid.base.arrays import Segments
-from xlgrid.heads.mlm import MASKED
 from xlgrid.methods import Method, make
 from xlgrid.models import prediction
 from xlgrid.models.load import model_class
@@ -39,8 +38,8 @@ class Work:
         config = configuration(study.encoders[run.encoder], f"results/{study.name}/encoders/{run.encoder}")
         kind = study.tasks[run.task].task
         self.head = kind.head
-        if not self.head.is_text:
-            config.num_labels = len(kind.labels)
+        for name, value in self.head.settings(len(kind.labels)).items():
+            setattr(config, name, value)
         self.method: Method = make(recipe.base, recipe.options)
         self.model: PreTrainedModel = model_class(config.model_type, self.head)(config)
         self.method.install(self.model)
@@ -53,9 +52,10 @@ class Work:
         self.segments = Segments(np.full(batch, length * 3 // 4), ("en", "fr"), pairs, length)
         ids = torch.randint(1000, config.vocab_size, (batch, length), device=device)
         self.inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        self.labels = ids.clone() if self.head.is_text else torch.randint(len(kind.labels), (batch,), device=device)
-        if self.head.is_text:
-            self.labels[torch.rand(ids.shape, device=device) >= MASKED] = -100
+        if masked := self.head.output_share:
+            self.labels = ids.masked_fill(torch.rand(ids.shape, device=device) >= masked, -100)
+        else:
+            self.labels = torch.randint(len(kind.labels), (batch,), device=device)
         self.length, self.device, self.bf16 = length, device, device.type == "cuda"
 
     def forward(self, training: bool) -> tuple[torch.Tensor, torch.Tensor]:

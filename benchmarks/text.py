@@ -30,12 +30,14 @@ from xlgrid.data.text import TextSettings, make_text
 make_text("qa1", "text.parquet", TextSettings(files={"qa1": "text.txt"}))
 """,
     "tokens": """
-from xlgrid.data.tokenize import tokenize_text
-tokenize_text(["text.parquet"], "encoder", "train.arrow", "dev.arrow", documents="split", max_length=256)
+from xlgrid.data.tokenize import tokenize
+tokenize(["text.parquet"], "encoder", "mlm", 256, "train.arrow", split="train", documents="split")
 """,
     "batches": """
 from itertools import islice
 from xlgrid.data import batches
+from xlgrid.heads import HEADS
+from xlgrid.training import schedule
 from xlgrid.training.recipe import Training
 import numpy as np, torch
 def held():
@@ -43,8 +45,8 @@ def held():
 before = held()
 tokens = batches.read("train.arrow")
 settings = Training.model_validate({"steps": 100})
-for chosen in islice(batches.stream(tokens, settings, 1, batches.plan(tokens, settings, 1)), 100):
-    batches.collate(tokens, chosen, False)
+for chosen in islice(schedule.stream(tokens, settings, 1, schedule.plan(tokens, settings, 1)), 100):
+    HEADS["mlm"].collate(tokens, chosen, False)
 print(f"{len(tokens):,} inputs, {len(tokens.values):,} tokens, {(held() - before) / 1024:.0f} MB beside the libraries")
 """,
 }

@@ -10,6 +10,7 @@ from xlgrid.plan import workflow as plans
 from xlgrid.plan.products import (
     Cell,
     Claims,
+    Comparison,
     Contrast,
     Data,
     Encoder,
@@ -20,7 +21,6 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
-    delta,
 )
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
@@ -50,6 +50,10 @@ def study(wildcards):
     return PLANS[wildcards.study].study
 
 
+def task(wildcards):
+    return study(wildcards).tasks[wildcards.task]
+
+
 def inputs(kind, **fixed):
     """The inputs, by name, of a rule that makes products of a kind; `fixed` has the fields that are no wildcards."""
 
@@ -62,42 +66,21 @@ def inputs(kind, **fixed):
     return unpack(of_rule)
 
 
-def studies_where(folder, section, is_made):
-    """The constraint of the wildcard `study` of a rule for those entries of a section of the study that it makes."""
+def studies_where(folder, section, applies, suffix=""):
+    """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies.
+
+    `folder` is a regular expression of what is between the study and the entry in a path.
+    """
 
     def names(plan):
-        return [name for name, entry in getattr(plan.study, section).items() if is_made(entry)]
+        return [f"{name}{suffix}" for name, entry in getattr(plan.study, section).items() if applies(entry)]
 
     return plans.studies_with(PLANS, folder, names)
 
 
-def texts(fetched):
-    def codes(plan):
-        return [code for code in plan.study.languages if plan.study.text.fetches(code) == fetched]
-
-    return plans.studies_with(PLANS, "text", codes)
-
-
-def runs(imported):
-    def places(plan):
-        return {f"{run.task}/{run.encoder}/{run.method}" for run in plan.runs if plan.is_imported(run) == imported}
-
-    return plans.studies_with(PLANS, "runs", places)
-
-
-def drawn(tables, with_published):
-    """The constraints of a rule for tables or figures, which are or are not compared with published numbers."""
-
-    def is_made(exhibit):
-        return (exhibit.is_table, exhibit.is_compared) == (tables, with_published)
-
-    names = [name for plan in PLANS.values() for name, exhibit in plan.study.exhibits.items() if is_made(exhibit)]
-    return {"study": studies_where("exhibits", "exhibits", is_made), "exhibit": plans.either(names)}
-
-
 # A task that is described by its columns has them in no table of the library.
 def task_columns(wildcards):
-    return json.dumps(study(wildcards).tasks[wildcards.task].columns, ensure_ascii=False)
+    return json.dumps(task(wildcards).columns, ensure_ascii=False)
 
 
 # Other languages' settings do not change the text of a language.
@@ -105,19 +88,15 @@ def text_settings(wildcards):
     return json.dumps(study(wildcards).text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)
 
 
-def task(wildcards):
-    return study(wildcards).tasks[wildcards.task].task
+# Which rows of a text are for the split, and what becomes of long ones.
+def text_options(wildcards):
+    entry = task(wildcards)
+    options = entry.task.Options(**entry.options).model_dump() | {"split": wildcards.split} if entry.from_text else {}
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
 
 
-# Settings that cannot change the results of a run are not in it, so that a change of them trains nothing again.
 def recipe(wildcards):
-    run = plans.product(Run, wildcards)
-    return study(wildcards).recipe(*run[1:]).identity()
-
-
-def pace(wildcards, input):
-    run = plans.product(Run, wildcards)
-    return study(wildcards).recipe(*run[1:]).pace()
+    return study(wildcards).recipe(*plans.product(Run, wildcards)[1:])
 
 
 # The repository or folder, and what says which of its versions.
@@ -127,14 +106,8 @@ def imported_place(wildcards):
     return [place, f"--revision={imported.revision}", f"--lock={config['hub_lock']}"] if imported.hub else [place]
 
 
-# The settings behind an exhibit, so that a change of them draws it again.
-def exhibit_settings(wildcards):
-    this = study(wildcards)
-    return this.exhibit(wildcards.exhibit).settings(this)
-
-
 def everything(wildcards):
     plan = PLANS[config["study"]]
     page = Report(plan.study.name).path
     # Snakemake leaves a deleted file alone while the files that were made from it still stand, unless it is named here.
-    return [page, *(cell.path for cell in plan.cells), *(delta(run) for run in sorted(plan.runs))]
+    return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs))]

@@ -19,8 +19,8 @@ rule meanings:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: study(w).tasks[w.task].kind,
-        options=lambda w: json.dumps(study(w).tasks[w.task].options),
+        kind=lambda w: task(w).kind,
+        options=lambda w: json.dumps(task(w).options),
     shell:
         "xlgrid meanings {params.kind:q} --options {params.options:q} --output {output:q} 2> {log:q}"
 
@@ -39,8 +39,8 @@ rule data:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: study(w).tasks[w.task].kind,
-        options=lambda w: json.dumps(study(w).tasks[w.task].options),
+        kind=lambda w: task(w).kind,
+        options=lambda w: json.dumps(task(w).options),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
@@ -65,9 +65,9 @@ rule fetch_data:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: study(w).tasks[w.task].kind,
+        kind=lambda w: task(w).kind,
         columns=task_columns,
-        source=lambda w: study(w).tasks[w.task].data.of(w.split, w.language).model_dump_json(exclude_none=True),
+        source=lambda w: task(w).data.of(w.split, w.language).model_dump_json(exclude_none=True),
         lock=config["hub_lock"],
     shell:
         r"""
@@ -89,7 +89,9 @@ rule text:
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
-        study=texts(fetched=False),
+        study=plans.studies_with(
+            PLANS, "text", lambda plan: [code for code in plan.study.languages if not plan.study.text.fetches(code)]
+        ),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -108,7 +110,9 @@ rule fetch_text:
     benchmark:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
-        study=texts(fetched=True),
+        study=plans.studies_with(
+            PLANS, "text", lambda plan: [code for code in plan.study.languages if plan.study.text.fetches(code)]
+        ),
     conda:
         "../envs/xlgrid.yaml"
     params:

@@ -1,8 +1,7 @@
 """Encoders, in the ordinary Hugging Face layout wherever they come from, and the data in their tokens.
 
-REQUIRED INPUTS: results/{study}/text/{language}.parquet (mini encoders), results/{study}/data/...
-OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow, where
-    text is of task mlm
+REQUIRED INPUTS: results/{study}/text/{language}.parquet (mini encoders, tokens of text), results/{study}/data/...
+OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow
 """
 
 LAYOUT = [
@@ -88,56 +87,23 @@ rule tokens:
         "results/{study}/logs/tokens/{task}/{encoder}/{language}/{split}.log",
     benchmark:
         "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}/{split}.tsv"
-    wildcard_constraints:
-        study=studies_where("tokens", "tasks", lambda task: not task.is_text),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: study(w).tasks[w.task].kind,
+        kind=lambda w: task(w).kind,
         columns=task_columns,
-        max_length=lambda w: study(w).tasks[w.task].max_length,
-        separators=lambda w: "--one-separator" if study(w).tasks[w.task].separators == "one" else "",
-        stride=lambda w: (f"--stride {study(w).tasks[w.task].stride}" if task(w).head.has_stride else ""),
+        max_length=lambda w: task(w).max_length,
+        separators=lambda w: "--one-separator" if task(w).separators == "one" else "",
+        stride=lambda w: (f"--stride {task(w).stride}" if task(w).task.head.has_stride else ""),
+        text=text_options,
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \
             --columns {params.columns:q} \
             --encoder {params.encoder:q} \
-            --max-length {params.max_length} {params.separators} {params.stride} \
+            --max-length {params.max_length} {params.separators} {params.stride} {params.text} \
             --output {output:q} 2>{log:q}
-        """
-
-
-rule text_tokens:
-    input:
-        inputs(Tokens, split="train"),
-    output:
-        train="results/{study}/tokens/{task}/{encoder}/{language}/train.arrow",
-        dev="results/{study}/tokens/{task}/{encoder}/{language}/dev.arrow",
-    log:
-        "results/{study}/logs/tokens/{task}/{encoder}/{language}.log",
-    benchmark:
-        "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}.tsv"
-    wildcard_constraints:
-        study=studies_where("tokens", "tasks", lambda task: task.is_text),
-    conda:
-        "../envs/xlgrid.yaml"
-    params:
-        separators=lambda w: "--one-separator" if study(w).tasks[w.task].separators == "one" else "",
-        documents=lambda w: task(w).Options(**study(w).tasks[w.task].options).documents,
-        dev_inputs=lambda w: task(w).Options(**study(w).tasks[w.task].options).dev_inputs,
-        max_length=lambda w: study(w).tasks[w.task].max_length,
-        encoder=subpath(input.tokenizer, parent=True),
-    shell:
-        r"""
-        xlgrid tokenize-text {input.texts:q} \
-            --encoder {params.encoder:q} \
-            --documents {params.documents} \
-            --max-length {params.max_length} {params.separators} \
-            --dev-inputs {params.dev_inputs} \
-            --train {output.train:q} \
-            --dev {output.dev:q} 2>{log:q}
         """
 
 

@@ -1,8 +1,8 @@
-"""Tables and figures from cells.
+"""Tables and figures from cells, and their comparisons with published numbers.
 
-REQUIRED INPUTS: the cells that the exhibit selects, or attention; published numbers, if it is compared with any
+REQUIRED INPUTS: the cells that the exhibit selects, or attention; published numbers, if it shows or is compared with any
 OUTPUTS: results/{study}/exhibits/{exhibit}.csv .md .tex, and .html (tables) or .png .svg (figures);
-    of one that is compared with published numbers, {exhibit}-published.csv .md .html too
+    results/{study}/exhibits/{exhibit}-published.csv .md .html (exhibits with `published`)
 """
 
 
@@ -20,20 +20,18 @@ rule table:
     log:
         "results/{study}/logs/exhibits/{exhibit}.log",
     wildcard_constraints:
-        **drawn(tables=True, with_published=False),
+        study=studies_where("exhibits", "exhibits", lambda exhibit: exhibit.is_table),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        study="studies/{study}.yaml",
-        # Snakemake renders the exhibit again when this changes; the command reads the study.
-        exhibit=exhibit_settings,
+        # The command reads the study. With a change of these settings, Snakemake runs it again.
+        settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
+        folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
+        "xlgrid exhibit {wildcards.study:q} {wildcards.exhibit:q} --output {params.folder:q} 2> {log:q}"
 
 
-rule figure:
-    input:
-        inputs(Exhibit),
+use rule table as figure with:
     output:
         multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png"),
         report(
@@ -42,60 +40,36 @@ rule figure:
             labels={"exhibit": "{exhibit}"},
             caption="../notebooks/captions/figure.rst",
         ),
-    log:
-        "results/{study}/logs/exhibits/{exhibit}.log",
     wildcard_constraints:
-        **drawn(tables=False, with_published=False),
+        study=studies_where("exhibits", "exhibits", lambda exhibit: not exhibit.is_table),
+
+
+rule compared:
+    input:
+        inputs(Comparison),
+    output:
+        multiext("results/{study}/exhibits/{exhibit}-published", ".csv", ".md"),
+        report(
+            "results/{study}/exhibits/{exhibit}-published.html",
+            category="Comparisons with published numbers",
+            labels={"exhibit": "{exhibit}"},
+            caption="../notebooks/captions/published.rst",
+        ),
+    log:
+        "results/{study}/logs/exhibits/{exhibit}-published.log",
+    wildcard_constraints:
+        study=studies_where("exhibits", "exhibits", lambda exhibit: exhibit.is_compared, suffix="-published"),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        study="studies/{study}.yaml",
-        # Snakemake renders the exhibit again when this changes; the command reads the study.
-        exhibit=exhibit_settings,
+        # The command reads the study. With a change of these settings, Snakemake runs it again.
+        settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
+        folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} 2> {log:q}"
-
-
-use rule table as table_compared with:
-    output:
-        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", "-published.csv", "-published.md"),
-        report(
-            "results/{study}/exhibits/{exhibit}.html",
-            category="Tables",
-            labels={"exhibit": "{exhibit}"},
-            caption="../notebooks/captions/table.rst",
-        ),
-        report(
-            "results/{study}/exhibits/{exhibit}-published.html",
-            category="Comparisons with published numbers",
-            labels={"exhibit": "{exhibit}"},
-            caption="../notebooks/captions/published.rst",
-        ),
-    wildcard_constraints:
-        **drawn(tables=True, with_published=True),
-
-
-use rule figure as figure_compared with:
-    output:
-        multiext("results/{study}/exhibits/{exhibit}", ".csv", ".md", ".tex", ".png", "-published.csv", "-published.md"),
-        report(
-            "results/{study}/exhibits/{exhibit}.svg",
-            category="Figures",
-            labels={"exhibit": "{exhibit}"},
-            caption="../notebooks/captions/figure.rst",
-        ),
-        report(
-            "results/{study}/exhibits/{exhibit}-published.html",
-            category="Comparisons with published numbers",
-            labels={"exhibit": "{exhibit}"},
-            caption="../notebooks/captions/published.rst",
-        ),
-    wildcard_constraints:
-        **drawn(tables=False, with_published=True),
+        "xlgrid exhibit {wildcards.study:q} {wildcards.exhibit:q} --published --output {params.folder:q} 2> {log:q}"
 
 
 localrules:
     table,
     figure,
-    table_compared,
-    figure_compared,
+    compared,

@@ -20,11 +20,11 @@ rule claims:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        study="studies/{study}.yaml",
-        # Not for the command, but so that a change of the claims judges them again.
-        claims=lambda w: [claim.model_dump_json() for claim in study(w).claims.values()],
+        # The command reads the study. With a change of these settings, Snakemake runs it again.
+        settings=lambda w: [claim.model_dump_json() for claim in study(w).claims.values()],
+        folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid claims {params.study:q} 2> {log:q}"
+        "xlgrid claims {wildcards.study:q} --output {params.folder:q} 2> {log:q}"
 
 
 rule report_notebook:
@@ -34,17 +34,21 @@ rule report_notebook:
         summary="results/{study}/summary.csv",
     log:
         notebook="results/{study}/report.ipynb",
-        errors="results/{study}/logs/report_notebook.log",
+        errors="results/{study}/logs/summary.log",
     conda:
         "../envs/xlgrid.yaml"
     params:
-        # Snakemake makes the page again when these change; the command reads the study.
-        texts=lambda w: [study(w).title, study(w).description],
+        # The command reads the study. With a change of these settings, Snakemake runs it again.
+        settings=lambda w: [study(w).title, study(w).description],
         # Snakemake may read the notebook through a temporary file of another name each time. It does not compare a param
         # that also depends on inputs with that of the last time.
         notebook=lambda w, input: NOTEBOOK,
     shell:
-        "xlgrid report {wildcards.study:q} {params.notebook:q} 2> {log.errors:q}"
+        r"""
+        xlgrid report {wildcards.study:q} {params.notebook:q} \
+            --output {log.notebook:q} \
+            --summary {output.summary:q} 2>{log.errors:q}
+        """
 
 
 rule report_html:
@@ -56,8 +60,10 @@ rule report_html:
         "results/{study}/logs/report.log",
     conda:
         "../envs/xlgrid.yaml"
+    params:
+        notebook=rules.report_notebook.log.notebook,
     shell:
-        "xlgrid report-html {wildcards.study:q} 2> {log:q}"
+        "xlgrid report-html {params.notebook:q} --output {output:q} 2> {log:q}"
 
 
 localrules:

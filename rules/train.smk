@@ -15,13 +15,14 @@ rule train:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        study=runs(imported=False),
+        study=studies_where("runs/[^/]+/[^/]+", "methods", lambda method: not method.imported),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        recipe=recipe,
-        # Snakemake does not compare a param that also depends on inputs with that of the last time.
-        pace=pace,
+        # Settings that cannot change the results of a run are in `pace`: Snakemake does not compare a param that also depends
+        # on inputs with that of the last time.
+        recipe=lambda w: recipe(w).identity(),
+        pace=lambda w, input: recipe(w).pace(),
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
         train=lambda w, input: [f"--train={path}" for path in input.train],
@@ -49,11 +50,11 @@ rule import_adapter:
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
     wildcard_constraints:
-        study=runs(imported=True),
+        study=studies_where("runs/[^/]+/[^/]+", "methods", lambda method: method.imported),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        recipe=recipe,
+        recipe=lambda w: recipe(w).identity(),
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
         place=imported_place,

@@ -19,6 +19,7 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Grids of cross-lingual transfer."
 )
 Output = Annotated[Path, typer.Option(help="what to write")]
+OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
 File = Annotated[Path, typer.Option(help="a file or folder that an earlier step made")]
 Ledger = Annotated[
     Path | None,
@@ -150,37 +151,25 @@ def copy_encoder(path: Path, output: Output) -> None:
 @app.command()
 def tokenize(
     kind: str,
-    data: Path,
+    data: Annotated[list[Path], typer.Argument(help="the data of a split; or a text, or both texts of a pair")],
     encoder: File,
     max_length: Annotated[int, typer.Option(help="tokens")],
     output: Output,
     one_separator: OneSeparator = False,
-    stride: Annotated[int, typer.Option(help="tokens that two windows of a long context share")] = 128,
+    stride: Annotated[int, typer.Option(help="tokens that two windows of a long example share")] = 128,
     columns: Columns = "{}",
+    split: Annotated[
+        Literal["train", "dev"] | None, typer.Option(help="the rows of a text to take", show_default="all")
+    ] = None,
+    documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows of a text")] = "cut",
+    dev_rows: Annotated[int, typer.Option(help="most rows for dev: every 50th, the others are for train")] = 10_000,
 ) -> None:
-    """Turn a file of data into an encoder's tokens."""
+    """Turn a file of data, a text, or the parallel texts of a pair into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
 
     with _plainly():
-        tokenize(data, encoder, kind, max_length, output, one_separator, stride, json.loads(columns))
-
-
-@app.command()
-def tokenize_text(
-    texts: list[Path],
-    encoder: File,
-    train: Annotated[Path, typer.Option(help="what to write")],
-    dev: Annotated[Path, typer.Option(help="what to write: every 50th row")],
-    one_separator: OneSeparator = False,
-    documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows")] = "cut",
-    max_length: Annotated[int | None, typer.Option(help="tokens", show_default="what the encoder takes")] = None,
-    dev_inputs: Annotated[int, typer.Option(help="most inputs for --dev")] = 10_000,
-) -> None:
-    """Turn a text, or the parallel texts of a pair, into an encoder's tokens for masked language modelling."""
-    from xlgrid.data.tokenize_text import tokenize_text
-
-    with _plainly():
-        tokenize_text([*texts], encoder, train, dev, one_separator, documents, max_length, dev_inputs)
+        described = json.loads(columns)
+        tokenize(data, encoder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows)
 
 
 @app.command()
@@ -205,7 +194,7 @@ def train(
 
 @app.command()
 def export_adapter(
-    run: Annotated[Path, typer.Argument(help="a run's folder, of a method of base madx")],
+    run: Annotated[Path, typer.Argument(help="the folder of a run whose method has adapters")],
     encoder: File,
     output: Output,
     safetensors: Annotated[bool, typer.Option("--safetensors", help="instead of pytorch_adapter.bin")] = False,
@@ -282,30 +271,39 @@ def attention(
 
 
 @app.command()
-def exhibit(study: StudyName, name: str, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def exhibit(
+    study: StudyName,
+    name: str,
+    output: OutputFolder,
+    published: Annotated[bool, typer.Option("--published", help="compare it with published numbers instead")] = False,
+) -> None:
     """Render a table or figure from whatever cells exist."""
     from xlgrid.plan.load import load_plan
 
     with _plainly():
         plan = load_plan(study)
-        folder = output or f"results/{plan.study.name}/exhibits"
-        plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
+        plan.study.exhibit(name).render(name, plan.study, plan.cells, output, compare=published)
 
 
 @app.command()
-def claims(study: StudyName, output: Annotated[Path | None, typer.Option(help="folder")] = None) -> None:
+def claims(study: StudyName, output: OutputFolder) -> None:
     """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
     from xlgrid.exhibits.claims import render
     from xlgrid.plan.load import load_plan
 
     with _plainly():
         plan = load_plan(study)
-        render(plan.study, plan.cells, output or f"results/{plan.study.name}")
+        render(plan.study, plan.cells, output)
 
 
 @app.command()
-def report(study: StudyName, notebook: Annotated[Path, typer.Argument(help="the notebook without outputs")]) -> None:
-    """Make summary.csv and report.ipynb of a study from whatever results exist."""
+def report(
+    study: StudyName,
+    notebook: Annotated[Path, typer.Argument(help="the notebook without outputs")],
+    output: Annotated[Path, typer.Option(help="the notebook with its outputs, to write")],
+    summary: Annotated[Path, typer.Option(help="the table of scores, to write")],
+) -> None:
+    """Run the notebook of the report, and write the scores of a study, from whatever results exist."""
     from nbclient.exceptions import CellExecutionError
 
     from xlgrid.base.files import write_text
@@ -315,24 +313,24 @@ def report(study: StudyName, notebook: Annotated[Path, typer.Argument(help="the 
     with _plainly():
         loaded = page.load(study)
         try:
-            execute(loaded.name, notebook, loaded.folder / "report.ipynb")
+            execute(loaded.name, notebook, output)
         except CellExecutionError as error:
-            raise ValueError(f"a cell of {loaded.folder / 'report.ipynb'} failed: {error}") from None
-        write_text(loaded.folder / "summary.csv", page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
+            raise ValueError(f"a cell of {output} failed: {error}") from None
+        write_text(summary, page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
 
 
 @app.command("report-html")
-def report_html(study: StudyName) -> None:
-    """Make report.html of a study from its report.ipynb."""
+def report_html(
+    notebook: Annotated[Path, typer.Argument(help="the notebook with its outputs")], output: Output
+) -> None:
+    """Make a page of the notebook of a report."""
     import nbformat
 
     from xlgrid.base.files import write_text
-    from xlgrid.plan.load import load_study
     from xlgrid.report.notebook import to_html
 
     with _plainly():
-        folder = Path(f"results/{load_study(study).name}")
-        write_text(folder / "report.html", to_html(nbformat.read(folder / "report.ipynb", as_version=4)))
+        write_text(output, to_html(nbformat.read(notebook, as_version=4)))
 
 
 @app.command()
@@ -394,10 +392,12 @@ def cost(
 @app.command()
 def partial(
     study: StudyName,
+    output: OutputFolder,
     log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
     ledger: Ledger = None,
 ) -> None:
-    """After a failure: list what failed; from what exists make every exhibit and judge the claims, in results/STUDY/partial/."""
+    """After a failure: list the failed jobs; render every exhibit and judge the claims from whatever cells exist."""
+    from xlgrid.exhibits import claims
     from xlgrid.plan.load import load_plan
     from xlgrid.report.ledger import FOLDER
     from xlgrid.report.overview import failed_files, look
@@ -405,19 +405,15 @@ def partial(
 
     with _plainly():
         plan = load_plan(study)
-        loaded, folder = plan.study, f"results/{plan.study.name}/partial"
-        seen = look(plan, ledger or FOLDER, failed_files(log) if log else ())
-        show(seen, report=Path(f"{folder}/failed.txt"))
-        renderers: dict[str, Callable[..., None]] = {
-            f"exhibit {name}": functools.partial(loaded.exhibit(name).render, name) for name in loaded.exhibits
-        }
-        if loaded.claims:
-            from xlgrid.exhibits import claims
-
-            renderers["claims"] = claims.render
+        show(look(plan, ledger or FOLDER, failed_files(log) if log else ()), report=output / "failed.txt")
+        renderers: dict[str, Callable[..., None]] = {"claims": claims.render} if plan.study.claims else {}
+        for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
+            renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
+            if shown.is_compared:
+                renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
         for name, render in renderers.items():
-            # An exhibit that cannot be drawn, perhaps because it has no run yet, must not keep the others from it.
+            # An exhibit may have no results yet, and the others are rendered all the same.
             try:
-                render(loaded, plan.cells, folder)
+                render(plan.study, plan.cells, output)
             except (ValueError, FileNotFoundError) as error:
                 print(f"{name}: {error}", file=sys.stderr)

@@ -14,20 +14,18 @@ _MODELS = (
     "pyarrow.compute",
     "safetensors.torch",
 )
-_TOKENISERS = (
-    "xlgrid.data.tokenize_text",
-    "transformers.models.auto.tokenization_auto",
-    "pandas",
-    "pyarrow.dataset",
-    "pyarrow.parquet",
-)
 # What the commands import when they run.
 LIBRARIES = {
     "meanings": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
     "data": ("xlgrid.data.sources", "pandas", "pyarrow.parquet"),
     "text": ("xlgrid.data.text", "pandas", "pyarrow.parquet"),
-    "tokenize": _TOKENISERS,
-    "tokenize-text": _TOKENISERS,
+    "tokenize": (
+        "xlgrid.data.tokenize",
+        "transformers.models.auto.tokenization_auto",
+        "pandas",
+        "pyarrow.dataset",
+        "pyarrow.parquet",
+    ),
     "mini-encoder": ("xlgrid.training.mini", "xlgrid.models.load", "pandas", *_MODELS),
     "train": ("xlgrid.training.loop", *_MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *_MODELS),

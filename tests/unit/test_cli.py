@@ -9,11 +9,12 @@ from typer.testing import CliRunner
 from xlgrid.cli import app
 
 STUDY_COMMANDS = ("status", "cost", "partial", "claims")
+ARGUMENTS = {"partial": ["--output=x"], "claims": ["--output=x"], "exhibit": ["x", "--output=x"]}
 
 
 @pytest.mark.parametrize("command", [*STUDY_COMMANDS, "exhibit"])
 def test_a_study_that_does_not_exist_is_told_in_a_line(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "demmo", *(["x"] if command == "exhibit" else [])])
+    result = CliRunner().invoke(app, [command, "demmo", *ARGUMENTS.get(command, [])])
     assert result.exit_code == 1
     assert result.output.startswith(
         "error: no study file studies/demmo.yaml: unknown study 'demmo', did you mean 'demo'"

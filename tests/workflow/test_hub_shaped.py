@@ -134,7 +134,7 @@ def test_special_tokens_have_the_ids_of_the_original(
     built: Path, encoder: str, pad: int, mask: int, first: int
 ) -> None:
     data = batches.read(built / RESULTS / "tokens" / "mlm" / encoder / "en-fr" / "train.arrow", "en-fr")
-    assert data.vocabulary and data.pad_id == pad
+    assert data.pad_id == pad
     assert data.vocabulary.mask_id == mask % data.vocabulary.size
     assert set(data.values[data.offsets[:-1]].tolist()) == {first}
 

@@ -45,11 +45,11 @@ def test_the_lines_are_the_text(built: Path) -> None:
 
 @pytest.mark.parametrize(
     "task",
-    [{"options": {"documents": "split"}}, {"max_length": 9}, {"options": {"dev_inputs": 1}}, {"separators": "one"}],
+    [{"options": {"documents": "split"}}, {"max_length": 9}, {"options": {"dev_rows": 1}}, {"separators": "one"}],
 )
 def test_what_concerns_tokens_needs_no_other_text(built: Path, task: dict[str, Any]) -> None:
     write(built, study(task))
-    assert planned(built, TOKENS) == {"text_tokens": 1}
+    assert planned(built, TOKENS) == {"tokens": 1}
 
 
 def test_a_file_for_another_language_concerns_that_one_only(built: Path) -> None:
@@ -65,7 +65,7 @@ def test_settings_of_generated_text_do_not_concern_it(built: Path) -> None:
 
 def test_a_changed_file_is_read_again(built: Path) -> None:
     (built / "my.txt").write_text("\n".join(LINES[:50]))
-    assert planned(built, TOKENS) == {"fetch_text": 1, "text_tokens": 1}
+    assert planned(built, TOKENS) == {"fetch_text": 1, "tokens": 1}
 
 
 def test_a_file_that_is_not_there_is_told_by_its_name(built: Path) -> None:

@@ -142,7 +142,9 @@ def test_a_run_for_a_target_rests_on_its_text_and_on_the_first_stage(tmp_path: P
     text, first, second = 1, 1, 1
     assert source["train"] == target["train"] == text + first + second
     both = planned(folder, *STAGED)
-    assert (both["train"], both["text_tokens"], both["evaluate"]) == (6, 2, 2)
+    assert (both["train"], both["evaluate"]) == (6, 2)
+    splits_of_texts, splits_of_tasks = 2 * 2, 2 + 3
+    assert both["tokens"] == splits_of_texts + splits_of_tasks
 
 
 @pytest.mark.parametrize(("method", "source", "text"), [("mlm-src", "en", "en"), ("mlm-trg", "en@fr", "fr")])
@@ -201,7 +203,7 @@ def imported(folder: Path) -> Path:
 def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
     jobs = planned(imported(tmp_path), f"{CELLS}/pair-qcross/en/fr/seed1.json")
     assert (jobs["import_adapter"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
-    assert "text_tokens" not in jobs
+    assert jobs["tokens"] == 3, "those of the task"
 
 
 def test_an_imported_adapter_whose_weights_have_changed_is_read_again(tmp_path: Path) -> None:

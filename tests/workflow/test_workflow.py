@@ -134,24 +134,26 @@ def test_a_misspelt_target_says_what_exists(finished: Path, target: str, said: s
     assert said in done.stdout + done.stderr
 
 
-def test_a_comparison_with_published_numbers_comes_with_its_exhibit(tmp_path: Path) -> None:
+def test_a_comparison_with_published_numbers_has_a_job_and_comes_with_the_report(tmp_path: Path) -> None:
     study = small()
     published = {"file": "paper/t1", "names": {"encoder": {"mini-xlmr": "big"}}}
     for name in ("ner-transfer", "ner-full-ft"):
         study["exhibits"][name]["published"] = published
     folder = project(tmp_path, study)
-    missing = shell(folder, "snakemake --dry-run results/demo/exhibits/ner-transfer.csv")
+    missing = shell(folder, "snakemake --dry-run results/demo/exhibits/ner-transfer-published.csv")
     assert "reference/paper/t1.csv" in missing.stdout + missing.stderr
     (folder / "reference" / "paper").mkdir(parents=True)
     numbers = "exhibit,model,dataset,method,source,target,metric,value\nt1,big,ner,full-ft,qa1,qb1,f1,50.0\n"
     (folder / "reference" / "paper" / "t1.csv").write_text(numbers)
     files = [f"results/demo/exhibits/{name}-published.html" for name in ("ner-transfer", "ner-full-ft")]
     jobs = planned(folder, *files)
-    assert (jobs.get("table_compared"), jobs.get("figure_compared"), jobs.get("table")) == (1, 1, None)
+    assert (jobs["compared"], jobs.get("table"), jobs.get("figure")) == (2, None, None)
+    jobs = planned(folder, "results/demo/report.html")
+    assert (jobs["compared"], jobs["table"] + jobs["figure"]) == (2, len(study["exhibits"]))
     refused = shell(folder, "snakemake --dry-run results/demo/exhibits/ruletaker-transfer-published.csv")
     assert "The nearest file is results/demo/exhibits/ner-transfer-published.csv" in refused.stdout + refused.stderr
     # From whatever exists, which is nothing yet.
-    done = shell(folder, "xlgrid exhibit studies/demo.yaml ner-full-ft")
+    done = shell(folder, "xlgrid exhibit demo ner-full-ft --published --output results/demo/exhibits")
     assert done.returncode == 0, done.stderr
     assert "| 50.0 |" in " ".join((folder / "results/demo/exhibits/ner-full-ft-published.md").read_text().split())
 

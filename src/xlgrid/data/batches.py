@@ -3,21 +3,16 @@
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
 from xlgrid.heads.values import Values
 from xlgrid.languages.sources import Target
-
-# The columns that a tokens file has only where its data need them.
-OPTIONAL = ("example", "depth")
 
 
 def read(path: str | Path, code: str = "") -> Tokens:
@@ -45,12 +40,7 @@ def read(path: str | Path, code: str = "") -> Tokens:
         # DLPack, because pyarrow's `to_numpy` imports pandas, which costs an evaluation more than its model does.
         pieces = [np.from_dlpack(piece.flatten()).astype(np.int32, copy=False) for piece in ids]
         offsets = offsets_of([np.diff(_numbers(piece.offsets)) for piece in ids])
-        values: NDArray[np.int32] | Values = Values(pieces)
-        if not head.is_text:
-            values = pieces[0] if len(pieces) == 1 else values[:]
-        fields = [field.name for field in head.fields()]
-        row_columns = [name for name in fields if name not in head.token_columns]
-        row_columns += [name for name in OPTIONAL if name in table.column_names and name not in fields]
+        row_columns = [name for name in table.column_names[2:] if name not in head.token_columns]
         codes = Target(code).languages if code else ("",)
         languages = tuple(dict.fromkeys(codes))
         segment_languages = [languages.index(code) for code in head.segment_languages(codes)]
@@ -58,17 +48,15 @@ def read(path: str | Path, code: str = "") -> Tokens:
             head=about["head"],
             label_names=tuple(about["labels"]),
             pad_id=about["pad_id"],
-            values=values,
+            values=pieces[0] if len(pieces) == 1 else Values(pieces),
             offsets=offsets,
             contexts=_numbers(contexts),
             languages=languages,
             language_of=np.broadcast_to(np.array(segment_languages, np.int16), (len(offsets) - 1, 2)),
             columns={name: _row_column(_array(table, name)) for name in row_columns},
             token_columns={name: np.from_dlpack(_array(table, name).flatten()) for name in head.token_columns},
+            vocabulary=Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"])),
             inputs_per_row=inputs_per_row,
-            vocabulary=Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"]))
-            if head.is_text
-            else None,
         )
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
@@ -98,7 +86,7 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
     """One data set from those of several languages: each example comes from exactly one part, drawn with `seed`.
 
     Example i of every part must be the same example in another language. Of n examples and k parts, each part contributes
-    n/k. Text is the exception: a mix has all rows of all parts.
+    n/k. Heads of which `Head.mixes_all_rows` is true have all rows of all parts in a mix.
 
     Raises:
         ValueError: the parts differ in their number of examples, or in their labels.
@@ -106,7 +94,7 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
     first = parts[0]
     if len(parts) == 1:
         return first
-    if HEADS[first.head].is_text:
+    if HEADS[first.head].mixes_all_rows:
         return joined(parts)
     if len({part.examples for part in parts}) > 1:
         raise ValueError(
@@ -117,9 +105,6 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
         raise ValueError(
             "the parts of a mix differ in labels or tokenizer: tokenize them again with one encoder and task"
         )
-    if any("example" in part.columns for part in parts):
-        # One part may have windows where another one's examples all fit.
-        parts = [replace(part, columns={**part.columns, "example": part.example_of}) for part in parts]
     order = np.random.default_rng([seed]).permutation(first.examples)
     part_of = np.empty(first.examples, np.int64)
     part_of[order] = np.arange(first.examples) % len(parts)

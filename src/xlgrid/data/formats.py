@@ -13,6 +13,7 @@ from xlgrid.base.names import unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 # Plain text: a line is a row with the one column COLUMN.
 LINES = (".txt", ".txt.gz")
@@ -63,6 +64,30 @@ def read_table(path: str | Path) -> "pa.Table":
         raise
     except (ValueError, TypeError, OSError) as error:
         raise Damaged(f"{path} is damaged or not {path.suffix[1:]}: {error}; {_advice(path)}") from error
+
+
+def tables(path: str | Path, size: int) -> Iterator["pa.Table"]:
+    """All rows of a parquet, jsonl or csv file: one or more tables.
+
+    Tables of a parquet file have at most `size` rows, and no more than a few of them are in memory at once.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_table`, when the first table is asked for or later.
+    """
+    path = _existing(path, TABLES)
+    if path.suffix != ".parquet":
+        yield read_table(path)
+        return
+    import pyarrow as pa
+
+    try:
+        with _opened(path) as file:
+            if not file.metadata.num_rows:
+                yield file.schema_arrow.empty_table()
+            for batch in file.iter_batches(size):
+                yield pa.Table.from_batches([batch])
+    except (ValueError, OSError) as error:
+        raise Damaged(f"{path} is damaged or not parquet: {error}; {_advice(path)}") from error
 
 
 def read_text(path: str | Path) -> dict[int, str]:
@@ -216,11 +241,15 @@ def _json_rows(path: Path, columns: Sequence[str]) -> Rows:
         yield tuple(row.get(name) for name in columns)
 
 
-def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
+def _opened(path: Path) -> "pq.ParquetFile":
     import pyarrow.parquet as pq
 
     # Without a buffer, a whole column of a row group would be read at once.
-    with pq.ParquetFile(path, buffer_size=2**20, pre_buffer=False) as file:
+    return pq.ParquetFile(path, buffer_size=2**20, pre_buffer=False)
+
+
+def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
+    with _opened(path) as file:
         check_columns(columns, file.schema_arrow.names, str(path))
         for batch in file.iter_batches(_ROWS, columns=list(dict.fromkeys(columns))):
             yield from batch_rows(batch, columns)

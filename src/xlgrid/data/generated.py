@@ -64,7 +64,11 @@ def make_data(kind: str, options: dict[str, Any], language: str, meanings: str |
             raise ValueError(f"{meanings} has no column {column!r}: it is no file of meanings, make it again")
     for split in SPLITS:
         lines = table.filter(pc.equal(table["split"], split))["meaning"].to_pylist()
-        rows = [generator.row(generator.from_json(line), language, settings) for line in lines]
+        try:
+            examples = [generator.from_json(line) for line in lines]
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{meanings}, {split}: a meaning is damaged ({error}): make the file again") from error
+        rows = [generator.row(example, language, settings) for example in examples]
         write_rows(pa.Table.from_pylist(rows), task(kind), Path(folder) / f"{split}.parquet", f"{meanings}, {split}")
 
 

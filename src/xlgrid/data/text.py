@@ -5,7 +5,6 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any, Self
-from typing import Literal as OneOf
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -15,7 +14,7 @@ from xlgrid.data import formats, streams
 from xlgrid.data.sources import Origin
 from xlgrid.languages import language as known_language
 from xlgrid.synthetic import natural, world
-from xlgrid.synthetic.artificial import artificial, is_artificial
+from xlgrid.synthetic.artificial import Dials, is_artificial
 from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
 # Characters of fetched text that are kept in memory until they are written as a row group.
@@ -59,7 +58,7 @@ class TextSettings(Strict):
 
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
     seed: Seed = 0
-    dials: dict[OneOf["overlap", "loans", "distance"], float] = Field(default={}, description="of artificial languages")
+    dials: Dials = Field(default=Dials(), description="of artificial languages")
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
     data: Origin | None = Field(
         default=None,
@@ -178,7 +177,7 @@ def make_text(
 
 def _generated(language: str, settings: TextSettings) -> list[str]:
     if is_artificial(language):
-        speaker = artificial(language, **settings.dials)
+        speaker = settings.dials.language(language)
         return [speaker.sentence(fact) for fact in world.facts(settings.sentences, settings.seed)]
     lexicon = natural.lexicon(language)
     return list(_theories(lexicon, settings.sentences, settings.seed, settings.options))

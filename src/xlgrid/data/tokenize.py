@@ -2,27 +2,32 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import check_encoder
-from xlgrid.data.formats import read_table
+from xlgrid.data.formats import read_text, tables
+from xlgrid.data.streams import Progress
 from xlgrid.heads.encoding import Encoding
 from xlgrid.tasks import Columns, task
+from xlgrid.tasks.mlm import DEV_ROWS, is_for_dev
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# The examples that are encoded at once.
+# The rows, and the bytes of data, that are encoded at once.
 BATCH = 2000
+BYTES = 2**20
 # The tokens that two windows of a context share, as in BERT's run_squad.py.
 STRIDE = 128
 
 
 def tokenize(
-    data: str | Path,
+    data: Sequence[str | Path],
     encoder: str | Path,
     kind: str,
     max_length: int,
@@ -30,77 +35,126 @@ def tokenize(
     one_separator: bool = False,
     stride: int = STRIDE,
     columns: Columns | Mapping[str, Any] | None = None,
+    split: str | None = None,
+    documents: Literal["cut", "split"] = "cut",
+    dev_rows: int = DEV_ROWS,
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file, which `xlgrid.data.batches.read` opens.
 
     The rows are the examples in the order of the data, or their windows. The columns are `input_ids`, list<int32>, special
     tokens included; `context_length`, int32, the tokens of the first segment with the special token before it and the one
-    after it; those of the task's head (`Head.fields`); `example`, int32, the number of each row's example, where examples
-    have several rows; and `depth`, int32, where the data have it. For heads with several inputs in a row, the first two are
-    lists of these types.
+    after it; those of the task's head (`Head.fields`); and `depth`, int32, where the data have it. For heads with several
+    inputs in a row, the first two are lists of these types.
 
-    The metadata, JSON under the key `xlgrid`, have the number of inputs that were cut, or of examples that were split into
-    windows (`truncated`), and the number of words without a token (`lost_words`).
+    A parquet file is read part by part, in memory that does not grow with it. Long work reports its progress on stderr.
 
     Args:
+        data: the file of the split; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of
+            which rows with one id mean the same, so that each input has both.
         kind: a key of `xlgrid.tasks.TASKS`, or a head.
         max_length: the most tokens of an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
         columns: the columns of a task that is described by its head.
+        split: `train` or `dev` takes the rows of a text that are for this split; None takes all rows.
+        documents: see `xlgrid.tasks.mlm.Options`.
+        dev_rows: the most rows that are for `dev`.
 
     Raises:
         FileNotFoundError: the data or the encoder is missing.
-        ValueError: either is damaged, the data do not fit the task, or `max_length` leaves no room.
+        ValueError: either is damaged, the data do not fit the task, no row is for the split, two texts have too few ids in
+            common, or `max_length` leaves no room or is more than the encoder takes.
     """
     import pyarrow as pa
 
     described = task(kind, columns)
+    where = " and ".join(map(str, data))
+    if len(data) > 1:
+        if described.target:
+            raise ValueError(f"a task of kind {kind} takes one file, got {where}: only texts stand side by side")
+        described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     head, choices = described.head, len(described.choices)
-    table = read_table(data)
-    described.check(table, str(data))
     tokenizer = load_tokenizer(encoder)
-    if max_length > (most := room(encoder, tokenizer)):
+    segments = min(len(described.inputs), 2)
+    least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, room(encoder, tokenizer)
+    if not least <= max_length <= most:
         raise ValueError(
-            f"max_length {max_length} is more than the {most} tokens that {encoder} takes: lower it in the study"
+            f"max_length {max_length} does not fit: inputs for {encoder} have {least} to {most} tokens; change it in the "
+            "study's task"
         )
-    encoding = Encoding(tokenizer, max_length, one_separator, stride)
-    batches = []
-    for start in range(0, table.num_rows, BATCH):
-        columns = head.encode(table.slice(start, BATCH), described, encoding)
-        columns["example"] = [start + number for number in columns.get("example", range(len(columns["input_ids"])))]
-        batches.append(columns)
+    encoding = Encoding(tokenizer, max_length, one_separator, stride, documents == "split")
+    parts = iter([_side_by_side(data, described.inputs)]) if len(data) > 1 else tables(data[0], BATCH)
+    first = next(parts)
     fields = head.fields()
-    if sum(len(columns["example"]) for columns in batches) > table.num_rows and not _has(fields, "example"):
-        fields.append(pa.field("example", pa.int32()))
-    if "depth" in table.column_names:
+    if has_depth := "depth" in first.column_names:
         fields.append(pa.field("depth", pa.int32()))
-        depths = table["depth"].to_pylist()
-        for columns in batches:
-            columns["depth"] = [depths[example] for example in columns["example"]]
     about = {
-        "task": kind,
         "labels": list(described.labels),
         "head": head.name,
         "pad_id": tokenizer.pad_token_id,
-        "max_length": max_length,
-        "rows": table.num_rows,
-        "truncated": encoding.truncated,
-        "lost_words": encoding.lost_words,
+        "mask_id": tokenizer.mask_token_id,
+        "special_ids": tokenizer.all_special_ids,
+        "vocabulary": len(tokenizer),
     }
     if choices:
         about["choices"] = choices
+    rows_read = examples = rows_written = 0
+    progress = Progress()
+    with whole(out) as aside, TokensFile(aside, fields, about) as file:
+        for table in chain([first], parts):
+            described.check(table, where, rows_read)
+            numbers = range(rows_read, rows_read + table.num_rows)
+            rows_read += table.num_rows
+            if split is not None:
+                kept = [is_for_dev(number, dev_rows) == (split == "dev") for number in numbers]
+                table = table.filter(pa.array(kept, pa.bool_()))
+            for batch in _batches(table):
+                encoded = head.encode(batch, described, encoding)
+                example = list(encoded.get("example", range(batch.num_rows)))
+                if has_depth:
+                    encoded["depth"] = batch["depth"].take(example).to_pylist()
+                encoded["example"] = [examples + number for number in example]
+                file.write(encoded)
+                examples += batch.num_rows
+                rows_written += len(example)
+                if progress.due():
+                    progress.say(f"{where}: {rows_read:,} rows read, {rows_written:,} written")
+        if not rows_written:
+            raise ValueError(
+                f"{where} has {rows_read} rows, and none with text for {split}: a text takes two rows with text, of which one "
+                "is for dev, to choose checkpoints with"
+            )
     if encoding.truncated:
-        change = "examples were split into windows of" if _has(fields, "example") else "inputs were cut to"
+        has_windows = any(field.name == "example" for field in fields)
+        change = "examples were split into windows of" if has_windows else "inputs were cut to"
+        advice = (
+            "raise max_length" if segments > 1 or described.target else "`documents: split`, or a larger max_length,"
+        )
         print(
-            f"{data}: {encoding.truncated} of {table.num_rows * max(1, choices)} {change} {max_length} tokens; "
-            "raise max_length to keep them whole",
+            f"{where}: {encoding.truncated:,} of {examples * max(1, choices):,} {change} {max_length} tokens; {advice} to keep "
+            "them whole",
             file=sys.stderr,
         )
     if encoding.lost_words:
-        print(f"{data}: {encoding.lost_words} words have no token, and are not scored", file=sys.stderr)
-    with whole(out) as aside, TokensFile(aside, fields, about) as file:
-        for columns in batches:
-            file.write(columns)
+        print(f"{where}: {encoding.lost_words} words have no token, and are not scored", file=sys.stderr)
+
+
+def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> "pa.Table":
+    """The texts of each id that all files have, in the order of the first file."""
+    import pyarrow as pa
+
+    by_id = [read_text(path) for path in texts]
+    common = [number for number in by_id[0] if all(number in text for text in by_id)]
+    if len(common) < 2:
+        raise ValueError(
+            f"{' and '.join(map(str, texts))} have {len(common)} ids in common: make them with one setting"
+        )
+    return pa.table({column: [text[number] for number in common] for column, text in zip(columns, by_id, strict=True)})
+
+
+def _batches(table: "pa.Table") -> Iterator["pa.Table"]:
+    """The rows in parts that are small enough to encode at once, however long the documents are."""
+    size = max(1, min(BATCH, table.num_rows * BYTES // max(1, table.nbytes)))
+    return (table.slice(start, size) for start in range(0, table.num_rows, size))
 
 
 def load_tokenizer(encoder: str | Path) -> Any:
@@ -154,7 +208,3 @@ class TokensFile:
 
         arrays = [pa.array(columns[field.name], field.type) for field in self.schema]
         self.writer.write_batch(pa.record_batch(arrays, schema=self.schema))
-
-
-def _has(fields: Sequence["pa.Field"], name: str) -> bool:
-    return any(field.name == name for field in fields)

@@ -84,30 +84,27 @@ def compare(
     torch.manual_seed(recipe.seed)
     longest = np.maximum(first.lengths, second.lengths)
     shortest = int(chosen[np.argmin(longest[chosen])])
-    found, drawn = [], {}
+    divergences, drawn = [], {}
     for batch in batches.cut(longest, chosen[np.argsort(longest[chosen], kind="stable")], BUDGET):
         weights = [
-            last_layer(models[target], method, one, batch, recipe.training.segments) for target, one in data.items()
+            last_layer(models[target], method, target_tokens, batch, recipe.training.segments)
+            for target, target_tokens in data.items()
         ]
         for at, row in enumerate(batch.tolist()):
             context = int(first.contexts[row])
-            found.append(divergence(*(outcomes(one[at], context) for one in weights)))
+            divergences.append(divergence(*(outcomes(of_target[at], context) for of_target in weights)))
             if row == shortest:
-                drawn = dict(zip(data, (one[at] for one in weights), strict=True))
+                drawn = dict(zip(data, (of_target[at] for of_target in weights), strict=True))
     # Examples × heads, one for each of `ROWS`.
-    means = torch.stack([one.mean(-1) for one in found]), torch.stack([one[:, 0] for one in found])
+    means = torch.stack([rows.mean(-1) for rows in divergences]), torch.stack([rows[:, 0] for rows in divergences])
     tokenizer = Tokenizer.from_file(str(Path(encoder) / "tokenizer.json"))
     record = {
-        "study": recipe.study,
-        "task": recipe.task,
-        "encoder": recipe.encoder,
-        "method": recipe.method,
-        "source": recipe.source,
+        **finished.identity,
         "targets": list(data),
         "seed": recipe.seed,
-        "divergence": {name: float(one.mean()) for name, one in zip(ROWS, means, strict=True)},
-        "by_head": {name: one.mean(0).tolist() for name, one in zip(ROWS, means, strict=True)},
-        "n": len(found),
+        "divergence": {name: float(mean.mean()) for name, mean in zip(ROWS, means, strict=True)},
+        "by_head": {name: mean.mean(0).tolist() for name, mean in zip(ROWS, means, strict=True)},
+        "n": len(divergences),
         "left_out": left_out,
         "row": shortest,
         "drawn": [_drawn(data[target], shortest, weights, tokenizer) for target, weights in drawn.items()],
@@ -128,7 +125,7 @@ def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
     Raises:
         ValueError: the two are not the same examples, have no context in common, or several inputs an example.
     """
-    if any(tokens.inputs_per_row > 1 or "example" in tokens.columns for tokens in (first, second)):
+    if any(tokens.inputs_per_row > 1 or tokens.examples < len(tokens) for tokens in (first, second)):
         raise ValueError(
             "attention is compared on tasks with one input per example, but here (with the head "
             f"{first.head!r}) an example can have several: select another task, or raise its `max_length`"
@@ -140,8 +137,10 @@ def same_contexts(first: Tokens, second: Tokens) -> tuple[Ints, int]:
         )
     chosen: list[int] = []
     for row in range(len(first)):
-        ours, theirs = (one.values[one.offsets[row] :][: one.contexts[row]] for one in (first, second))
-        if np.array_equal(ours, theirs):
+        context, other_context = (
+            tokens.values[tokens.offsets[row] :][: tokens.contexts[row]] for tokens in (first, second)
+        )
+        if np.array_equal(context, other_context):
             chosen.append(row)
         if len(chosen) == SAMPLES:
             break
@@ -164,7 +163,7 @@ def last_layer(
     layer, device = structured.layers(model)[-1], model.device
     seen: list[torch.Tensor] = []
     hook = layer.register_forward_pre_hook(
-        lambda layer, given, options: seen.append((*given, *options.values())[0]), with_kwargs=True
+        lambda layer, arguments, options: seen.append((*arguments, *options.values())[0]), with_kwargs=True
     )
     inputs = HEADS[tokens.head].collate(tokens, chosen, segments and has_segments(model), device)
     inputs.pop("labels")
@@ -191,9 +190,9 @@ def divergence(first: "torch.Tensor", second: "torch.Tensor") -> "torch.Tensor":
 
     middle = (first + second) / 2
     whole = torch.zeros_like(middle[..., 0])
-    for one in (first, second):
+    for weights in (first, second):
         # Where a weight is 0, so is its term.
-        whole += torch.special.xlogy(one, one / middle.clamp(min=torch.finfo(middle.dtype).tiny)).sum(-1) / 2
+        whole += torch.special.xlogy(weights, weights / middle.clamp(min=torch.finfo(middle.dtype).tiny)).sum(-1) / 2
     return (whole / np.log(2)).clamp(0, 1)
 
 
@@ -220,8 +219,8 @@ def read(path: str | Path) -> dict[str, Any]:
         contrast: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if lacks := sorted({"targets", "divergence", "by_head", "n", "left_out", "drawn"} - contrast.keys()):
             raise ValueError(f"it lacks {', '.join(lacks)}")
-        for one in contrast["drawn"]:
-            one["weights"] = _unpacked(one["weights"], len(one["tokens"]))
+        for example in contrast["drawn"]:
+            example["weights"] = _unpacked(example["weights"], len(example["tokens"]))
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: run the study to make it") from error
     except (ValueError, binascii.Error, zlib.error) as error:

@@ -70,11 +70,7 @@ def evaluate(
         language = source if step is None else f"{source}@{step}"
         weights = [str(text_run if step is None else deltas.snapshot_path(text_run, step))]
     cell = {
-        "study": recipe.study,
-        "task": recipe.task,
-        "encoder": recipe.encoder,
-        "method": recipe.method,
-        "source": recipe.source,
+        **finished.identity,
         "target": target,
         "seed": recipe.seed,
         "scores": {metric.name: metric.score(outcomes) for metric in metrics},

@@ -33,6 +33,11 @@ class TrainedRun(NamedTuple):
     recipe: Recipe
     method: Method
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The study, task, encoder, method and source of the run."""
+        return self.recipe.model_dump(include={"study", "task", "encoder", "method", "source"})
+
 
 def read(folder: str | Path) -> TrainedRun:
     """The run in a folder.

@@ -1,12 +1,13 @@
 """Attention in two targets: the divergence over runs as a table, one example as pictures (Foroutan et al. 2023, figures 4, 5)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
 from xlgrid.languages.sources import Target
 from xlgrid.results.identity import Contrast
 from xlgrid.results.naming import Values
@@ -84,19 +85,15 @@ class Attention(Exhibit):
         if not self.contrasts(planned):
             yield f"select: no run that it selects has both targets, {' and '.join(self.targets)}, in the grids"
 
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
         from xlgrid.evaluation import attention
-        from xlgrid.exhibits import plots
 
         contrasts = self.contrasts(planned)
         if not contrasts:
-            raise ValueError(f"no run that exhibit {name} selects is planned for both {' and '.join(self.targets)}")
-        results = {one: attention.read(one.path) for one in contrasts if Path(one.path).exists()}
+            raise ValueError(f"no run that the exhibit selects is planned for both {' and '.join(self.targets)}")
+        results = {contrast: attention.read(contrast.path) for contrast in contrasts if Path(contrast.path).exists()}
         sheet = self.sheet(contrasts, results)
-        with plots.style():
-            ax = draw(_examples(contrasts, results, sheet), self.targets, self.title)
-            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in (".png", ".svg")))
-        self.write(name, folder, sheet)
+        return Rendering(sheet, draw=partial(draw, _examples(contrasts, results, sheet), self.targets, self.title))
 
     def sheet(self, contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[str, Any]]) -> "Sheet":
         """The divergences of the planned contrasts over seeds, from the results that exist."""

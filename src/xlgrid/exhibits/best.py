@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from xlgrid.exhibits.exhibit import OfCells, StudyView
+from xlgrid.exhibits.exhibit import OfCells, Rendering, StudyView
 from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ class Best(OfCells):
     kind: Literal["best"] = "best"
     columns: Literal["task", "encoder", "method"] = "method"
 
-    def draw(
-        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
-    ) -> None:
-        self.write(name, folder, self.sheet(cells))
+    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+        return Rendering(self.sheet(cells))
 
     def sheet(self, cells: "pd.DataFrame") -> "Sheet":
         """A row per target, a column per value of `columns`; each entry is a source and its mean over complete seeds.

@@ -1,18 +1,19 @@
 """The verdicts of a study's claims as a table and as a forest plot."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from xlgrid.base.files import write_text
 from xlgrid.exhibits import plots
+from xlgrid.exhibits.exhibit import StudyView
 from xlgrid.exhibits.sheet import PRINTED, Sheet, html, markdown, number
 from xlgrid.results import units, verdicts
-from xlgrid.results.claims import Claim, terms
+from xlgrid.results.claims import terms
 from xlgrid.results.identity import Cell
 from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEAST_SEEDS, LEVEL, NOT_ENOUGH
 
@@ -25,23 +26,7 @@ STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete"}
 MARKERS = {HOLDS: "full", DOES_NOT: "none"}
 
 
-class StudyOfClaims(Protocol):
-    """What the rendering of claims asks of a study."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def claims(self) -> Mapping[str, Claim]: ...
-
-    def belongs(self, group: str, source: str, target: str) -> bool:
-        """Whether a target belongs to a group, for a source."""
-
-
-def render(study: StudyOfClaims, planned: Sequence[Cell], folder: str | Path) -> None:
+def render(study: StudyView, planned: Sequence[Cell], folder: str | Path) -> None:
     """Write claims.csv, .md, .html and .svg to `folder`: the verdicts of all claims of a study, from whatever cells exist.
 
     Args:
@@ -122,7 +107,7 @@ def _p_text(p: float) -> str:
     return "" if isnan(p) else "< 0.001" if p < 0.001 else number(p, 3)
 
 
-def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]], ax: "Axes | None" = None) -> "Axes":
+def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]]) -> "Axes":
     """Effects with their intervals, one line each, from top to bottom, upon the range that is claimed.
 
     Args:
@@ -132,8 +117,7 @@ def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]], ax: 
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-    if ax is None:
-        ax = Figure(figsize=(4.6, 0.6 + 0.26 * len(judged)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
+    ax = Figure(figsize=(4.6, 0.6 + 0.26 * len(judged)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
     ax.axvline(0, color=plots.FAINT, linewidth=0.8, zorder=0)
     shown: dict[str, Any] = {}
     numbers = judged[["low", "effect", "high"]].to_numpy(float)

@@ -1,12 +1,13 @@
 """Curves of scores over a numeric column of the cells, or over steps of training."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from xlgrid.exhibits.exhibit import Identity, OfCells, StudyView, not_among
+from xlgrid.exhibits.exhibit import Identity, OfCells, Rendering, StudyView, not_among
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,10 +47,7 @@ class Curve(OfCells):
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from not_among("x", "axis", [self.x], ["step", "snapshot"])
 
-    def draw(
-        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
-    ) -> None:
-        from xlgrid.exhibits import plots
+    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits import sheet as printing
         from xlgrid.results import records, stats, units
 
@@ -64,17 +62,16 @@ class Curve(OfCells):
             notes = printing.about(chosen)
         entries = stats.entries(chosen, [self.x], self.lines)
         lines = stats.in_order(chosen, self.lines, self.select)
-        with plots.style():
-            ax = curve(
-                entries,
-                x=self.x,
-                lines=self.lines,
-                order=lines,
-                quantity=quantity,
-                title=self.title,
-                ends=(0, 100) if percent else (0, 1),
-            )
-            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in (".png", ".svg")))
+        draw = partial(
+            curve,
+            entries,
+            x=self.x,
+            lines=self.lines,
+            order=lines,
+            quantity=quantity,
+            title=self.title,
+            ends=(0, 100) if percent else (0, 1),
+        )
         sheet = printing.sheet(
             entries,
             title=self.title,
@@ -84,7 +81,7 @@ class Curve(OfCells):
             order={self.x: sorted(set(chosen[self.x])), "column": lines},
             digits=self.digits,
         )
-        self.write(name, folder, sheet)
+        return Rendering(sheet, draw=draw)
 
 
 def curve(
@@ -96,7 +93,6 @@ def curve(
     quantity: str = "score (%)",
     title: str = "",
     ends: tuple[float, float] = (0, 100),
-    ax: "Axes | None" = None,
 ) -> "Axes":
     """Means against `x`, one line per value of `lines`, with a band of one standard deviation over seeds on either side.
 
@@ -116,8 +112,7 @@ def curve(
     from xlgrid.exhibits import plots
     from xlgrid.exhibits.sheet import label
 
-    if ax is None:
-        ax = Figure(figsize=(3.8, 2.6), dpi=plots.DPI).add_axes((0, 0, 1, 1))
+    ax = Figure(figsize=(3.8, 2.6), dpi=plots.DPI).add_axes((0, 0, 1, 1))
     hollow = False
     for i, name in enumerate(order):
         line = entries[entries["column"] == name].sort_values(x)

@@ -4,43 +4,45 @@ Importing a kind is cheap, because rules and commands import all of them: pandas
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import Field
 
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
+from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Published, Values
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from xlgrid.exhibits.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast
+    from xlgrid.results.identity import Cell, Contrast, Encoder
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
-# The suffixes of the files that compare an exhibit with published numbers.
+# The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
+TABLE = (".csv", ".md", ".tex", ".html")
+FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
 COMPARISON = ("-published.csv", "-published.md", "-published.html")
 
 
 class StudyView(Protocol):
-    """What exhibits ask of a study."""
+    """The part of a study that exhibits and claims read.
 
-    @property
-    def name(self) -> str: ...
+    Attributes:
+        methods: name -> method, which has a `base` and `options`.
+    """
 
-    @property
-    def methods(self) -> Mapping[str, Any]:
-        """Name -> method, which has a `base` and `options`."""
-
-    @property
-    def encoders(self) -> Mapping[str, Any]: ...
-
-    @property
-    def groups(self) -> Mapping[str, Sequence[str]]: ...
+    name: str
+    title: str
+    methods: dict[str, Any]
+    encoders: dict[str, Any]
+    groups: dict[str, list[str]]
+    claims: dict[str, Claim]
 
     @property
     def metrics(self) -> Mapping[str, Sequence[str]]:
@@ -51,6 +53,22 @@ class StudyView(Protocol):
 
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
+
+
+class Rendering(NamedTuple):
+    """The contents of an exhibit's files.
+
+    Attributes:
+        sheet: the table.
+        data: the contents of the CSV; None: the entries of the sheet without their printed texts.
+        draw: draws the figure; None for a table.
+        behind: the cells behind the entries of the sheet, with the columns that name an entry, where published numbers are compared.
+    """
+
+    sheet: "Sheet"
+    data: "pd.DataFrame | None" = None
+    draw: "Callable[[], Axes] | None" = None
+    behind: "pd.DataFrame | None" = None
 
 
 class Exhibit(Strict):
@@ -79,8 +97,7 @@ class Exhibit(Strict):
     @property
     def suffixes(self) -> tuple[str, ...]:
         """The suffixes of the exhibit's files."""
-        pictures = (".html",) if self.is_table else (".png", ".svg")
-        return (".csv", ".md", ".tex", *pictures, *(COMPARISON if self.is_compared else ()))
+        return (*(TABLE if self.is_table else FIGURE), *(COMPARISON if self.is_compared else ()))
 
     @property
     def coined_names(self) -> dict[str, list[str]]:
@@ -93,6 +110,10 @@ class Exhibit(Strict):
 
     def contrasts(self, planned: Iterable["Cell"]) -> list["Contrast"]:
         """The comparisons of attention that the exhibit shows."""
+        return []
+
+    def encoders_read(self, study: StudyView) -> list["Encoder"]:
+        """The encoders whose files the exhibit reads."""
         return []
 
     def settings(self, study: StudyView) -> list[str]:
@@ -117,36 +138,53 @@ class Exhibit(Strict):
         yield from ()
 
     @abstractmethod
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
+        """The contents of the exhibit, from whatever results of the planned cells exist."""
+
+    def render(
+        self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path, *, compare: bool = False
+    ) -> None:
         """Write the files of the exhibit, each atomically, from whatever results exist.
 
         Args:
             name: the exhibit's name, which is the stem of its files.
             planned: the cells of the study.
             folder: where the files go.
+            compare: write the files that compare the exhibit with published numbers instead.
 
         Raises:
             FileNotFoundError: a file of published numbers does not exist.
-            ValueError: there is nothing to show, an entry would mix tasks, encoders, methods or metrics, or a file of results
-                or of published numbers is damaged.
+            ValueError: there is nothing to show, or nothing to compare with, an entry would mix tasks, encoders, methods or
+                metrics, or a file of results or of published numbers is damaged.
         """
+        (self.write_comparison if compare else self.write)(name, folder, self.rendering(study, planned))
 
-    def write(self, name: str, folder: str | Path, sheet: "Sheet", data: "pd.DataFrame | None" = None) -> None:
-        """Write the files of the exhibit that are text: CSV, Markdown, LaTeX and, of a table, HTML.
-
-        Args:
-            data: the contents of the CSV; the default is the entries of the sheet without their printed texts.
-        """
+    def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+        """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
         from xlgrid.exhibits import sheet as printing
 
+        sheet, data = rendering.sheet, rendering.data
         if data is None:
             data = sheet.entries.drop(columns=list(printing.PRINTED))
         stem = Path(folder) / name
+        if rendering.draw is None:
+            write_text(f"{stem}.html", printing.html(sheet))
+        else:
+            from xlgrid.exhibits import plots
+
+            with plots.style():
+                plots.save(rendering.draw(), Path(f"{stem}.png"), Path(f"{stem}.svg"))
         write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
         write_text(f"{stem}.md", printing.markdown(sheet))
         write_text(f"{stem}.tex", printing.latex(sheet, name))
-        if self.is_table:
-            write_text(f"{stem}.html", printing.html(sheet))
+
+    def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+        """Write the files that compare the exhibit with published numbers.
+
+        Raises:
+            ValueError: the study names no published numbers to compare the exhibit with.
+        """
+        raise ValueError(f"exhibit {name} is compared with nothing: its `published` would name published numbers")
 
 
 class OfCells(Exhibit):
@@ -183,7 +221,7 @@ class OfCells(Exhibit):
     def named_values(self) -> Mapping[Any, Sequence[object]]:
         return self.select
 
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
         from xlgrid.results import records
 
         metrics = study.metrics
@@ -191,13 +229,11 @@ class OfCells(Exhibit):
             metrics = {task: names[:1] for task, names in metrics.items()}
         cells = self.cells(planned)
         scores = records.read_cells(((cell.path, cell._asdict()) for cell in cells), metrics)
-        self.draw(name, study, scores, folder, dict.fromkeys(cell.run.folder for cell in cells))
+        return self.of_scores(study, scores, dict.fromkeys(cell.run.folder for cell in cells))
 
     @abstractmethod
-    def draw(
-        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
-    ) -> None:
-        """Write the files of the exhibit from scores.
+    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
+        """The contents of the exhibit.
 
         Args:
             cells: one row per *planned* cell, as `xlgrid.results.records.read_cells` returns them.
@@ -225,20 +261,15 @@ class Compared(OfCells):
         contradictions = self.published.path.with_name("contradictions.csv")
         return [str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
-    def write_comparison(self, name: str, folder: str | Path, sheet: "Sheet", cells: "pd.DataFrame") -> None:
-        """Write the files that compare the exhibit with published numbers, if the study names any.
-
-        Args:
-            cells: the cells behind the entries of the sheet, with the columns that name an entry.
-        """
+    def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         from xlgrid.exhibits import beside
         from xlgrid.exhibits import sheet as printing
         from xlgrid.results import published
 
-        if self.published is None:
-            return
-        keys = [*sheet.rows, *sheet.axes]
-        compared = published.beside(sheet.entries, keys, cells, self.published)
+        sheet = rendering.sheet
+        if self.published is None or rendering.behind is None:
+            return super().write_comparison(name, folder, rendering)
+        compared = published.beside(sheet.entries, [*sheet.rows, *sheet.axes], rendering.behind, self.published)
         both = beside.comparison(sheet, compared, self.published, self.digits)
         text = compared.to_csv(index=False, lineterminator="\n"), printing.markdown(both), printing.html(both)
         for suffix, contents in zip(COMPARISON, text, strict=True):

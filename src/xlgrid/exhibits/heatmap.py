@@ -1,6 +1,7 @@
 """A matrix of source × target, of one method or of the difference of two."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from xlgrid.exhibits.blocks import Block, by_family, by_group
-from xlgrid.exhibits.exhibit import Compared, StudyView, not_among
+from xlgrid.exhibits.exhibit import Compared, Rendering, StudyView, not_among
 from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
@@ -62,10 +63,7 @@ class Heatmap(Compared):
         yield from not_among("difference" if self.difference else "method", "method", self._methods, study.methods)
         yield from not_among("blocks", "group of the study", self.blocks, study.groups)
 
-    def draw(
-        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
-    ) -> None:
-        from xlgrid.exhibits import plots
+    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits import sheet as printing
         from xlgrid.results import stats, units
 
@@ -88,19 +86,18 @@ class Heatmap(Compared):
             entries = stats.entries(chosen, ["source"], "target")
             quantity = units.quantity(metrics)
         rows, columns = self._axes(chosen, study)
-        with plots.style():
-            ax = heatmap(
-                entries,
-                rows=rows,
-                columns=columns,
-                diverging=self.difference is not None,
-                higher_is_better=higher,
-                percent=units.unit(metrics) == "%",
-                digits=self.digits,
-                quantity=quantity,
-                title=self.title,
-            )
-            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in (".png", ".svg")))
+        draw = partial(
+            heatmap,
+            entries,
+            rows=rows,
+            columns=columns,
+            diverging=self.difference is not None,
+            higher_is_better=higher,
+            percent=units.unit(metrics) == "%",
+            digits=self.digits,
+            quantity=quantity,
+            title=self.title,
+        )
         sheet = printing.sheet(
             entries,
             title=self.title,
@@ -113,8 +110,7 @@ class Heatmap(Compared):
             },
             digits=self.digits,
         )
-        self.write(name, folder, sheet)
-        self.write_comparison(name, folder, sheet, chosen.assign(column=chosen["target"]))
+        return Rendering(sheet, draw=draw, behind=chosen.assign(column=chosen["target"]))
 
     def _axes(self, cells: "pd.DataFrame", study: StudyView) -> tuple[list[Block], list[Block]]:
         """The blocks of the sources and of the targets."""
@@ -163,7 +159,6 @@ def heatmap(
     digits: int = 1,
     quantity: str = "score (%)",
     title: str = "",
-    ax: "Axes | None" = None,
 ) -> "Axes":
     """Source × target matrix of means, with its numbers.
 
@@ -190,11 +185,7 @@ def heatmap(
     sources = [code for block in rows for code in block.codes]
     targets = [code for block in columns for code in block.codes]
     inch = float(np.interp(max(len(sources), len(targets)), [2, 6, 16, 40], [0.8, 0.62, 0.47, 0.4]))
-    if ax is None:
-        ax = Figure(figsize=(inch * len(targets), inch * len(sources)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
-    width, height = ax.get_window_extent().size
-    dpi = plots.figure_of(ax).dpi
-    inch = min(inch, width / len(targets) / dpi, height / len(sources) / dpi)
+    ax = Figure(figsize=(inch * len(targets), inch * len(sources)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
     points = float(np.interp(inch, [0.4, 0.47, 0.62, 0.8], [6, 7.5, 9.5, 11]))
     low, high = limits(entries["mean"], diverging=diverging, percent=percent)
     values = entries.pivot(index="source", columns="column", values="mean").reindex(index=sources, columns=targets)

@@ -1,12 +1,12 @@
 """The masks of structured attention, drawn by the methods' own code (Foroutan et al. 2023, figures 2 and 3)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,14 +41,9 @@ class Masks(Exhibit):
         masked = [name for name, entry in study.methods.items() if METHODS[entry.base].masks]
         yield from not_among("methods", "method with masks", self.methods, masked)
 
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
-        from xlgrid.exhibits import plots
-
+    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
         weights = self.weights(study.methods)
-        with plots.style():
-            ax = draw(weights, self.context, self.title)
-            plots.save(ax, *(Path(folder) / f"{name}{suffix}" for suffix in (".png", ".svg")))
-        self.write(name, folder, self.sheet(weights), weights)
+        return Rendering(self.sheet(weights), weights, partial(draw, weights, self.context, self.title))
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":
         """Each weight of each mask of one input in two languages, as a step of training draws it.

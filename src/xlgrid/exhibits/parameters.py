@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import Exhibit, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
+from xlgrid.results.identity import Encoder
 from xlgrid.results.naming import Published
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PAPER = {"paper (M)": ("published_millions", 1.0), "paper, %": ("published_perce
 
 
 class Parameters(Exhibit):
-    """How many parameters methods add to encoders, counted on the methods' own modules; needs no results."""
+    """How many parameters methods add to encoders, counted on the methods' own modules; needs no runs or cells."""
 
     kind: Literal["parameters"] = "parameters"
     encoders: tuple[str, ...] = Field(min_length=1)
@@ -43,6 +43,12 @@ class Parameters(Exhibit):
     def published_numbers(self) -> Published | None:
         return self.published
 
+    def encoders_read(self, study: StudyView) -> list[Encoder]:
+        """The encoders whose sizes the library does not know."""
+        from xlgrid.models.parameters import HUB
+
+        return [Encoder(study.name, name) for name in self.encoders if study.encoders[name].hub not in HUB]
+
     def settings(self, study: StudyView) -> list[str]:
         entries = [*(study.methods[name] for name in self.methods), *(study.encoders[name] for name in self.encoders)]
         return [*super().settings(study), *(entry.model_dump_json() for entry in entries)]
@@ -51,9 +57,9 @@ class Parameters(Exhibit):
         yield from not_among("encoders", "encoder", self.encoders, study.encoders)
         yield from not_among("methods", "method", self.methods, study.methods)
 
-    def render(self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path) -> None:
+    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
         counted = self.counts(study)
-        self.write(name, folder, self.sheet(counted), counted)
+        return Rendering(self.sheet(counted), counted)
 
     def counts(self, study: StudyView) -> "pd.DataFrame":
         """The numbers of the exhibit.
@@ -74,7 +80,7 @@ class Parameters(Exhibit):
 
         rows: list[dict[str, Any]] = []
         for encoder in self.encoders:
-            config = configuration(study.encoders[encoder], f"results/{study.name}/encoders/{encoder}")
+            config = configuration(study.encoders[encoder], Encoder(study.name, encoder).folder)
             for method in self.methods:
                 entry = study.methods[method]
                 count = added(config, entry.base, entry.options)
@@ -120,7 +126,14 @@ class Parameters(Exhibit):
 def _with_published(counted: "pd.DataFrame", published: Published) -> "pd.DataFrame":
     import pandas as pd
 
-    paper = read(published.path)
+    from xlgrid.results.published import read_csv
+
+    printed = ["added_params_millions", "percent_of_model"]
+    paper = read_csv(published.path, ["model", "method", *printed]).set_index(["model", "method"])[printed]
+    try:
+        paper = paper.astype(float)
+    except ValueError as error:
+        raise ValueError(f"{published.path}: {error}, where a number should be: leave out rows without one") from error
     names = published.names
     keys = [
         (names.get("encoder", {}).get(encoder, encoder), names.get("method", {}).get(method, method))
@@ -135,24 +148,3 @@ def _with_published(counted: "pd.DataFrame", published: Published) -> "pd.DataFr
         published_millions=numbers["added_params_millions"].to_numpy(),
         published_percent=numbers["percent_of_model"].to_numpy(),
     )
-
-
-def read(path: str | Path) -> "pd.DataFrame":
-    """A paper's `added_params_millions` and `percent_of_model`, indexed by `model` and `method`.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: a column is missing, or a value is not a number.
-    """
-    import pandas as pd
-
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no published numbers in {path}: `file` names a CSV in reference/, without its ending")
-    try:
-        numbers = pd.read_csv(path, keep_default_na=False).set_index(["model", "method"])
-        return numbers[["added_params_millions", "percent_of_model"]].astype(float)
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"{path} should have the columns model, method, added_params_millions and percent_of_model: {error}"
-        ) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import Compared, Identity, StudyView
+from xlgrid.exhibits.exhibit import Compared, Identity, Rendering, StudyView
 from xlgrid.results.naming import as_tuple
 
 if TYPE_CHECKING:
@@ -93,9 +93,7 @@ class Table(Compared):
             except ValueError as error:
                 yield f"groups: {error}"
 
-    def draw(
-        self, name: str, study: StudyView, cells: "pd.DataFrame", folder: str | Path, runs: Iterable[str | Path] = ()
-    ) -> None:
+    def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
         from xlgrid.exhibits import sheet as printing
@@ -129,5 +127,4 @@ class Table(Compared):
             statistic=self.statistic,
             digits=self.digits,
         )
-        self.write(name, folder, sheet)
-        self.write_comparison(name, folder, sheet, pd.concat(behind))
+        return Rendering(sheet, behind=pd.concat(behind))

@@ -31,10 +31,10 @@ class ChoiceHead(RowHead):
             )
         return problems
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
-        super().check(table, task, where)
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+        super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
-        check_names([str(label) for label in table[task.target].to_pylist()], task, where)
+        check_names([str(label) for label in table[task.target].to_pylist()], task, where, first_row)
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         count, rows = len(task.choices), table.to_pylist()

@@ -6,7 +6,8 @@ model's predictions into outcomes, of which its metrics are made. Nothing outsid
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -24,27 +25,23 @@ if TYPE_CHECKING:
     Batch = dict[str, "torch.Tensor"]
 
 
-class TaskColumns(Protocol):
-    """The part of a task that its head reads; `xlgrid.tasks.Task` has all of it.
+@dataclass(frozen=True)
+class TaskColumns:
+    """The part of a task that its head reads.
 
     Attributes:
-        name: the task's name, for error messages.
-        inputs: the columns that the encoder reads, in the order of the head's description.
+        name: the kind that a study names.
+        inputs: the columns that the encoder reads, in the order of the head's description, `choices` at their end.
         target: the column with the label or answer; "" for heads without one.
         labels: the names of the labels, in the order of their numbers.
-        choices: the columns among `inputs`, at their end, that hold the choices; () for other heads.
+        choices: the columns of the choices; () for other heads.
     """
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def inputs(self) -> tuple[str, ...]: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-    @property
-    def choices(self) -> tuple[str, ...]: ...
+    name: str
+    inputs: tuple[str, ...]
+    target: str
+    labels: tuple[str, ...]
+    choices: tuple[str, ...]
 
 
 class Head(ABC):
@@ -59,8 +56,8 @@ class Head(ABC):
         has_choices: some of the input columns are choices.
         output_per_label: the model has one output per label, so that other labels need another model.
         has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
-        is_text: the data are text without labels. The token ids stay in the file, a mix has all rows of each part, and
-            batches are masked by torch's generator, which evaluation therefore seeds.
+        mixes_all_rows: a mix has all rows of each part; otherwise each example comes from one of the parts.
+        evaluation_seed: seeds torch's generator for each evaluation, where batches are random.
         output_share: the share of tokens at which a language model's output embeddings are computed.
     """
 
@@ -72,7 +69,8 @@ class Head(ABC):
     has_choices: ClassVar[bool] = False
     output_per_label: ClassVar[bool] = False
     has_stride: ClassVar[bool] = False
-    is_text: ClassVar[bool] = False
+    mixes_all_rows: ClassVar[bool] = False
+    evaluation_seed: ClassVar[int | None] = None
     output_share: ClassVar[float] = 0.0
 
     # Data
@@ -120,12 +118,15 @@ class Head(ABC):
         """The column that must be equal in row i of two languages, if these rows say the same."""
         return task.target
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
         """Check the columns and labels of a table that was read from `where`.
+
+        Args:
+            first_row: the number of the table's first row, counted from 0.
 
         Raises:
             ValueError: there are no rows, a column is missing, a value is missing, or a label is wrong; the message names
-                `where`, the column, and the row, counted from 0.
+                `where`, the column, and the number of the row.
         """
         if not table.num_rows:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
@@ -139,14 +140,14 @@ class Head(ABC):
         for column in columns:
             values = table[column]
             if values.null_count:
-                row = values.is_null().to_pylist().index(True)
+                row = first_row + values.is_null().to_pylist().index(True)
                 raise ValueError(f"{where}, row {row}, column {column!r}: the value is missing")
 
     # Tokens
 
     @abstractmethod
     def fields(self) -> list["pa.Field"]:
-        """The columns that a tokens file always has besides `input_ids` and `context_length`."""
+        """The columns that a tokens file has besides `input_ids` and `context_length`."""
 
     @abstractmethod
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
@@ -155,8 +156,8 @@ class Head(ABC):
         Returns:
             `input_ids` (lists of token ids, special tokens included), `context_length` (the tokens of the first segment,
             with the special token before it and the one after it; all where there is one segment), the columns of
-            `fields`, and `example` where an example can have several rows: the number of the table's row, from 0. For
-            heads with several inputs in a row, the entries of the first two are lists, with one element per input.
+            `fields`, and `example` where an example can have several rows or none: the number of the table's row, from 0.
+            For heads with several inputs in a row, the entries of the first two are lists, with one element per input.
         """
 
     def segment_languages(self, codes: Sequence[str]) -> tuple[str, str]:

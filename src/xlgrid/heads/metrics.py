@@ -25,18 +25,18 @@ class Metric:
 
     Attributes:
         name: the name in cells, tables and published numbers.
-        unit: "%" or, for a metric without a unit, "".
-        higher_is_better: whether a greater score is a better one.
         implementation: the module of the computation and the definition that it follows; cells record it.
         shares: returns the amounts that an outcome adds to the numerator and to the denominator.
+        unit: "%" or, for a metric without a unit, "".
+        higher_is_better: whether a greater score is a better one.
         scale: the factor of the ratio, 100 for percent.
     """
 
     name: str
-    unit: str
-    higher_is_better: bool
     implementation: str
     shares: Callable[[Any], Share]
+    unit: str = "%"
+    higher_is_better: bool = True
     scale: float = 100
 
     def score(self, outcomes: Iterable[Outcome]) -> float:
@@ -79,29 +79,21 @@ def _span_f1(outcome: list[int]) -> Share:
 
 ACCURACY = Metric(
     "accuracy",
-    "%",
-    True,
     "xlgrid.heads.metrics: correct / all (of a token task: of the first pieces of words)",
     _accuracy,
 )
 SPAN_F1 = Metric(
     "f1",
-    "%",
-    True,
     "xlgrid.heads.token: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
     _span_f1,
 )
 SQUAD_F1 = Metric(
     "squad-f1",
-    "%",
-    True,
     "xlgrid.heads.span: F1 of words, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[0], 1),
 )
 SQUAD_EM = Metric(
     "squad-em",
-    "%",
-    True,
     "xlgrid.heads.span: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[1], 1),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED, Encoding, context_length
-from xlgrid.heads.head import Head, TaskColumns, without_labels
+from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import ACCURACY, Metric
 from xlgrid.heads.tokens import Tokens, Vocabulary
 
@@ -29,11 +29,16 @@ class MlmHead(Head):
     name = "mlm"
     model_suffix = "MaskedLM"
     has_labels = False
-    is_text = True
+    mixes_all_rows = True
+    evaluation_seed = 0
     output_share = MASKED
 
     def second(self, task: TaskColumns) -> str | None:
         return task.inputs[1] if len(task.inputs) == 2 else None
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+        super().check(table, task, where, first_row)
+        check_text(table, task.inputs, where)
 
     def fields(self) -> list["pa.Field"]:
         return []
@@ -77,12 +82,10 @@ class MlmHead(Head):
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
     ) -> dict[str, "torch.Tensor"]:
         batch = super().collate(tokens, rows, token_types, device)
-        assert tokens.vocabulary
         mask(batch, tokens.vocabulary)
         return batch
 
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
-        assert tokens.vocabulary
         ids = arrays["input_ids"]
         return np.where(np.isin(ids, tokens.vocabulary.special_ids), IGNORED, ids)
 

@@ -58,19 +58,19 @@ class SequenceHead(RowHead):
     def second(self, task: TaskColumns) -> str | None:
         return task.inputs[1] if len(task.inputs) == 2 else None
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
-        super().check(table, task, where)
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+        super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
-        check_names(table[task.target].to_pylist(), task, where)
+        check_names(table[task.target].to_pylist(), task, where, first_row)
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         columns = encoding.cut([table[column].to_pylist() for column in task.inputs], task.inputs[-1])
         return columns | {"label": [task.labels.index(label) for label in table[task.target].to_pylist()]}
 
 
-def check_names(names: Sequence[Any], task: TaskColumns, where: str) -> None:
+def check_names(names: Sequence[Any], task: TaskColumns, where: str, first_row: int) -> None:
     """Raise a ValueError if a value of the target column is no name of a label."""
-    for row, name in enumerate(names):
+    for row, name in enumerate(names, start=first_row):
         if name not in task.labels:
             raise ValueError(
                 f"{where}, row {row}, column {task.target!r}: there is no label {name!r} "

@@ -75,11 +75,11 @@ class SpanHead(Head):
         """The id, because an answer is a piece of one language's context."""
         return "id"
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
-        super().check(table, task, where)
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+        super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
         columns = (table[column].to_pylist() for column in (task.inputs[1], task.target))
-        for row, (context, answers) in enumerate(zip(*columns, strict=True)):
+        for row, (context, answers) in enumerate(zip(*columns, strict=True), start=first_row):
             if problem := wrong_answers(context, answers):
                 raise ValueError(f"{where}, row {row}, column {task.target!r}: {problem}")
 

@@ -64,10 +64,10 @@ class TokenHead(Head):
             return pa.array(numbered, pa.list_(pa.int64()))
         return pa.array(rows, pa.list_(pa.string()))
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
         import pyarrow as pa
 
-        super().check(table, task, where)
+        super().check(table, task, where, first_row)
         for column in (task.inputs[0], task.target):
             kind = table.schema.field(column).type
             if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
@@ -75,7 +75,7 @@ class TokenHead(Head):
                     f"{where}, column {column!r} is of type {kind}: expected a list with one value per word"
                 )
         columns = (table[column].to_pylist() for column in (task.inputs[0], task.target))
-        for row, (words, labels) in enumerate(zip(*columns, strict=True)):
+        for row, (words, labels) in enumerate(zip(*columns, strict=True), start=first_row):
             if len(words) != len(labels):
                 raise ValueError(
                     f"{where}, row {row}: {len(words)} values in {task.inputs[0]!r} but {len(labels)} in {task.target!r}"
@@ -90,7 +90,7 @@ class TokenHead(Head):
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa
 
-        return [pa.field("labels", pa.list_(pa.int64()))]
+        return [pa.field("labels", pa.list_(pa.int64())), pa.field("example", pa.int32())]
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         encoded = encoding.tokenizer(table[task.inputs[0]].to_pylist(), is_split_into_words=True, verbose=False)

@@ -32,7 +32,7 @@ class Tokens:
         label_names: the labels of the task, in the order of their numbers.
         pad_id: the token id that fills the ends of a batch.
         values, offsets: the token ids of input i are `values[offsets[i] : offsets[i + 1]]`; offsets has inputs + 1 entries.
-            The values of text stay in the file.
+            The values of a tokens file stay in the file.
         contexts: [inputs], the number of tokens in the first segment, special tokens included.
         languages: the codes of all languages in the data.
         language_of: [inputs, 2], the positions in `languages` of the first and the second segment's language.
@@ -41,7 +41,7 @@ class Tokens:
             several rows; `depth` has the depth of proof, where the data have it.
         token_columns: likewise those for tokens, in the order of `values`.
         inputs_per_row: the number of inputs in a row.
-        vocabulary: set for text, whose tokens are masked when they are collated.
+        vocabulary: of the tokenizer.
         parts: [rows], the number of the mix's part that the row is from; None for a single file.
     """
 
@@ -53,10 +53,10 @@ class Tokens:
     contexts: Ints
     languages: tuple[str, ...]
     language_of: NDArray[np.int16]
+    vocabulary: Vocabulary
     columns: Mapping[str, Any] = field(default_factory=dict)
     token_columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     inputs_per_row: int = 1
-    vocabulary: Vocabulary | None = None
     parts: Ints | None = None
 
     def __len__(self) -> int:

@@ -41,23 +41,11 @@ def language(code: str) -> Language:
     if code in _table():
         return _table()[code]
     if is_artificial(code):
-        artificial_language = artificial(code)
-        return Language(
-            artificial_language.code,
-            artificial_language.name,
-            artificial_language.family,
-            artificial_language.script,
-            artificial_language.direction,
-        )
+        made_up = artificial(code)
+        return Language(code, made_up.name, made_up.family, made_up.script, made_up.direction)
     if code in natural_codes():
-        natural_language = lexicon(code)
-        return Language(
-            natural_language.code,
-            natural_language.english,
-            natural_language.family,
-            natural_language.script,
-            natural_language.direction,
-        )
+        natural = lexicon(code)
+        return Language(code, natural.english, natural.family, natural.script, natural.direction)
     raise ValueError(
         f"{unknown('language', code, dict.fromkeys([*natural_codes(), *_table()]))}; a row in "
         "src/xlgrid/languages/table.csv adds one; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"

@@ -1,13 +1,27 @@
 """What a method of cross-lingual transfer may do to a model. The default does nothing, which is full fine-tuning."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from xlgrid.base.arrays import Segments
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
+
+
+class AdapterFormat(Protocol):
+    """The format of a folder in which people share adapters, such as `xlgrid.methods.madx.adapterhub`."""
+
+    FILES: tuple[str, ...]  # the names of all files that the format knows
+    TEXT_OPTIONS: str  # the options of a method whose adapters runs on text train, as in a study
+
+    def files(self, folder: str | Path) -> list[str]: ...
+    def read(self, folder: str | Path, model: "PreTrainedModel", method: Any) -> dict[str, "torch.Tensor"]: ...
+    def write(
+        self, folder: str | Path, tensors: Any, config: Any, method: Any, name: str, safetensors: bool = False
+    ) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -21,6 +35,8 @@ class Method:
 
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
+    # The format in which runs of the method are read and exported; None if it has no adapters.
+    adapter_format: ClassVar[AdapterFormat | None] = None
 
     def install(self, model: "PreTrainedModel") -> None:
         """Add the modules of the method to a loaded `model`, in place. Torch's seeded generator draws new weights."""
@@ -33,11 +49,6 @@ class Method:
     def trains_head(self) -> bool:
         """Whether a run trains the head of its task. A method that does not is for runs on text, and not for a grid."""
         return True
-
-    @property
-    def is_importable(self) -> bool:
-        """Whether `xlgrid.methods.madx.adapterhub` can read the weights that a run on text would train."""
-        return False
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
         """The arguments that an installed model's forward gets besides a batch; torch's generator draws random ones.

@@ -12,6 +12,12 @@ from xlgrid.models.load import shapes
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
+_XLMR: dict[str, Any] = {
+    "model_type": "xlm-roberta",
+    "vocab_size": 250002,
+    "max_position_embeddings": 514,
+    "type_vocab_size": 1,
+}
 # What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
 # transformers for its model type.
 HUB: dict[str, dict[str, Any]] = {
@@ -22,22 +28,9 @@ HUB: dict[str, dict[str, Any]] = {
         "hidden_size": 384,
         "intermediate_size": 1536,
     },
-    "FacebookAI/xlm-roberta-base": {
-        "model_type": "xlm-roberta",
-        "vocab_size": 250002,
-        "max_position_embeddings": 514,
-        "type_vocab_size": 1,
-    },
-    "FacebookAI/xlm-roberta-large": {
-        "model_type": "xlm-roberta",
-        "vocab_size": 250002,
-        "max_position_embeddings": 514,
-        "type_vocab_size": 1,
-        "hidden_size": 1024,
-        "num_hidden_layers": 24,
-        "num_attention_heads": 16,
-        "intermediate_size": 4096,
-    },
+    "FacebookAI/xlm-roberta-base": _XLMR,
+    "FacebookAI/xlm-roberta-large": _XLMR
+    | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
 }
 
 

@@ -44,9 +44,8 @@ def outcomes_on(
     import torch
 
     head = HEADS[tokens.head]
-    if head.is_text:
-        # Every evaluation draws the same masks.
-        torch.manual_seed(0)
+    if head.evaluation_seed is not None:
+        torch.manual_seed(head.evaluation_seed)
     token_types, device = token_types and has_segments(model), model.device
     predictions: list[Any] = [None] * len(tokens)
     was_training = model.training

@@ -19,16 +19,11 @@ from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
 from xlgrid.plan.grid import Plan, runs
 from xlgrid.plan.sizes import DataSizes, check_names
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
 from xlgrid.training.encoders import configuration
 from xlgrid.training.recipe import Training
 
-# Tokens per example, by kind of task. Those of ruletaker and lot are the means of 300 generated examples over nine languages,
-# in pieces of XLM-R's vocabulary cut to 21,000; the others are guesses. Kinds that are not here have OTHER.
-TOKENS = {"ruletaker": 140, "lot": 50, "xnli": 60, "wikiann": 30, "udpos": 30, "mlm": 60}
-TOKENS |= {"xquad": 200, "copa": 50, "siqa": 110}
-OTHER = 128
 # A quarter of what an A100 can do in bf16, 312 TFLOP/s.
 TFLOPS = 78.0
 # Milliseconds of a step beside that; a batch of evaluation, which goes forward only, has a third of them.
@@ -75,7 +70,7 @@ class Assumed:
 
     Attributes:
         examples: sizes of data, which count instead of the study's: see `DataSizes.given`.
-        tokens: task, or kind of task -> tokens per example, which count instead of the study's and of `TOKENS`.
+        tokens: task, or kind of task -> tokens per example, which count instead of the study's and of `Task.tokens`.
         training, evaluation: the TFLOP/s that a GPU sustains.
         step_ms: milliseconds of a step of training whatever its size.
     """
@@ -108,7 +103,7 @@ class Estimate:
             unknown_codes = [code for code in codes if None in self.sizes.of(name, code)]
             # One option is enough where no language has a known size.
             keys = [name] if len(unknown_codes) == len(codes) else [f"{name}:{code}" for code in unknown_codes]
-            splits = "TRAIN,DEV" if self.study.tasks[name].is_text else "TRAIN,DEV,TEST"
+            splits = ",".join(self.study.tasks[name].splits).upper()
             asked += [(key, f"--examples {key}={splits}") for key in keys]
         if asked:
             names, options = zip(*asked, strict=True)
@@ -149,17 +144,17 @@ class Estimate:
 
     def _data(self, run: Run) -> list[tuple[str, Target]]:
         """The tasks and languages of the data on which a run trains; none if it is imported."""
-        if self.plan.is_imported(run):
+        if self.study.methods[run.method].imported:
             return []
         name, entry = self.study.entry(run.task, "train")
-        # A mix has as many examples as one of its parts, and of texts all rows of all parts.
-        return [(name, part) for part in run.source.parts[: None if entry.is_text else 1]]
+        # Other mixes have as many examples as one of their parts.
+        return [(name, part) for part in run.source.parts[: None if entry.task.head.mixes_all_rows else 1]]
 
     def run(self, run: Run) -> Cost:
         """The cost of a training, with its evaluations on the dev set."""
         counted = self.count(run)
         stored = 4 * counted.stored / 1e9
-        on_text = int(self.study.tasks[run.task].is_text)
+        on_text = int(self.study.tasks[run.task].from_text)
         data = self._data(run)
         if not data:
             return Cost(1, on_text, gigabytes=stored)
@@ -215,7 +210,7 @@ class Estimate:
         """Tokens per example of a task, those of all its choices together."""
         entry = self.study.tasks[name]
         assumed = self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind)
-        tokens = assumed or entry.tokens or TOKENS.get(entry.kind, OTHER)
+        tokens = assumed or entry.tokens or entry.task.tokens
         return min(tokens, entry.max_length * max(1, len(entry.task.choices)))
 
     def count(self, run: Run) -> Count:
@@ -224,7 +219,7 @@ class Estimate:
         place = run.encoder, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = self.study.methods[run.method]
-            config = configuration(self.study.encoders[run.encoder], f"results/{run.study}/encoders/{run.encoder}")
+            config = configuration(self.study.encoders[run.encoder], Encoder(run.study, run.encoder).folder)
             self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options)
         return self._counts[place]
 

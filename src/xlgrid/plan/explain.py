@@ -1,20 +1,23 @@
-"""Why a study does not make a file: which part of the path is unknown, what is near it, and what exists."""
+"""The reason why a study does not make a file: the part of the path that is unknown, the nearest name, and all that exist."""
 
 import difflib
-from operator import itemgetter, ne
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from operator import ne
+from typing import TYPE_CHECKING, get_args
 
 from xlgrid.base.names import unknown
 from xlgrid.data.sources import SPLITS
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import Target
 from xlgrid.plan.products import (
-    CLAIMS_FILES,
     Claims,
+    Comparison,
     Contrast,
     Data,
     Exhibit,
     Meanings,
     Product,
+    Report,
+    Summary,
     Text,
     Tokens,
     product_of,
@@ -32,7 +35,7 @@ _BENCHMARKS = "benchmarks"
 def explain(plan: "Plan", path: str) -> str | None:
     """Why the study does not make the file; None if it does."""
     product = product_of(path)
-    if product is None or (isinstance(product, Exhibit) and not _is_file_of_exhibit(plan, path, product)):
+    if product is None or (isinstance(product, Exhibit | Comparison) and path not in _exhibit_files(plan)):
         return None if path.split("/")[2:3] == [_BENCHMARKS] else _nothing_makes(plan, path)
     if problem := lacking(plan, product):
         return f"{path}: {problem}"
@@ -51,8 +54,6 @@ def lacking(plan: "Plan", product: Product) -> str | None:
             return (
                 None if study.claims else f"study {study.name} has no claims: its file would list them under `claims`"
             )
-    texts = [name for name, entry in study.tasks.items() if entry.is_text]
-    data = [name for name in study.tasks if name not in texts]
     known: dict[str, list[str]] = {
         "encoder": [*study.encoders],
         "exhibit": [*study.exhibits],
@@ -60,11 +61,12 @@ def lacking(plan: "Plan", product: Product) -> str | None:
     }
     match product:
         case Meanings():
-            known["task"] = [name for name in data if study.tasks[name].data is None]
+            known["task"] = [name for name, entry in study.tasks.items() if entry.is_generated]
         case Data():
-            known |= {"task": data, "split": [*SPLITS]}
+            known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
         case Tokens():
-            known |= {"task": [*study.tasks], "split": [*SPLITS[:2]] if product.task in texts else [*SPLITS]}
+            entry = study.tasks.get(product.task)
+            known |= {"task": [*study.tasks], "split": [*(entry.splits if entry else ())]}
     for axis, value in vars(product).items():
         # Data and tokens may be in a pair of languages; text never is.
         values = Target(value).languages if axis == "language" and not isinstance(product, Text) else [value]
@@ -78,51 +80,41 @@ def _no_result(plan: "Plan", result: Run | Cell | Contrast) -> str:
     """Why the study has no such run, cell or contrast."""
     study = plan.study
     # Runs on text, and those of a first task, have no cells.
-    there: list[Run] | list[Cell] = plan.runs if isinstance(result, Run) else plan.cells
+    planned: list[Run] | list[Cell] = plan.runs if isinstance(result, Run) else plan.cells
     defined = definitions(study)
     for field, value in result._asdict().items():
         axis = "target" if field == "other" else field
-        values = dict.fromkeys(str(getattr(each, axis)) for each in there)
+        values = dict.fromkeys(str(getattr(each, axis)) for each in planned)
         if str(value) not in values:
             return unknown_or_unused(axis, str(value), values, defined.get(axis, ()))
-    text = f"each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
-    # The source en of a method that has runs for each target is near en@qu, more than another method is.
-    beside = [(sum(map(_differ, each, result)), each) for each in there if sum(map(ne, each, result)) == 1]
-    if beside and not isinstance(result, Contrast):
-        nearest = min(beside, key=itemgetter(0))[1]
-        text += f"; the nearest is {nearest.folder if isinstance(nearest, Run) else nearest.path}"
-    return text
+    problem = f"each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
+    if isinstance(result, Contrast):
+        return problem
+    near = _nearest(result.path, (each.path for each in planned if sum(map(ne, each, result)) == 1))
+    return f"{problem}; the nearest is {near}" if near else problem
 
 
-def _differ(first: object, second: object) -> bool:
-    if isinstance(first, Source) and isinstance(second, Source):
-        return first.data != second.data
-    return first != second
-
-
-def _is_file_of_exhibit(plan: "Plan", path: str, exhibit: Exhibit) -> bool:
-    drawn = plan.study.exhibits.get(exhibit.exhibit)
-    return drawn is not None and path in (exhibit.file(suffix) for suffix in drawn.suffixes)
+def _exhibit_files(plan: "Plan") -> list[str]:
+    exhibits = {Exhibit(plan.study.name, name): exhibit for name, exhibit in plan.study.exhibits.items()}
+    return [product.file(suffix) for product, exhibit in exhibits.items() for suffix in exhibit.suffixes]
 
 
 def _nothing_makes(plan: "Plan", path: str) -> str:
+    """The message for a path that no kind of product has."""
     study = plan.study
-    pages = [*(CLAIMS_FILES if study.claims else ()), "summary.csv", "report.html"]
-    match path.split("/"):
-        case [_, _, "runs", task, encoder, method, source, seed, _] if (
-            run := product_of(f"results/{study.name}/runs/{task}/{encoder}/{method}/{source}/{seed}/run.json")
-        ) in plan.results:
-            assert isinstance(run, Run)
-            return f"{path} is a file that no run has: ask for {run.folder}/run.json"
-        case [_, _, _]:
-            files = [f"results/{study.name}/{page}" for page in pages]
-        case _:
-            exhibits = {Exhibit(study.name, name): drawn for name, drawn in study.exhibits.items()}
-            files = [exhibit.file(suffix) for exhibit, drawn in exhibits.items() for suffix in drawn.suffixes]
-            files += [cell.path for cell in plan.cells] if "/cells/" in path else []
-            if "/attention/" in path:
-                files += [each.path for drawn in study.exhibits.values() for each in drawn.contrasts(plan.cells)]
-    near = difflib.get_close_matches(path, files, n=1, cutoff=0.6)
-    hint = f" The nearest file is {near[0]}." if near else ""
-    kinds = ["cells/", "runs/", "attention/", "data/", "text/", "encoders/", "tokens/", "exhibits/", *pages]
-    return f"nothing makes {path}.{hint} Study {study.name} makes, under results/{study.name}/: {', '.join(kinds)}"
+    root = f"{Report(study.name).folder}/"
+    pages: list[Product] = [*([Claims(study.name)] if study.claims else []), Summary(study.name), Report(study.name)]
+    results: list[Product] = [*plan.runs, *plan.cells]
+    results += [contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(plan.cells)]
+    page_files, result_files = ([each.file(name) for each in kind for name in each.files] for kind in (pages, results))
+    # A path with another number of folders is not near, and comparing hundreds of thousands of paths takes minutes.
+    files = [*page_files, *_exhibit_files(plan), *result_files]
+    near = _nearest(path.removeprefix(root), (f.removeprefix(root) for f in files if f.count("/") == path.count("/")))
+    hint = f" The nearest file is {root}{near}." if near else ""
+    folders = dict.fromkeys(parts[2] for kind in get_args(Product) if len(parts := kind.template.split("/")) > 3)
+    there = [*(f"{folder}/" for folder in folders), *(file.removeprefix(root) for file in page_files)]
+    return f"nothing makes {path}.{hint} Study {study.name} makes, under {root}: {', '.join(there)}"
+
+
+def _nearest(path: str, paths: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(path, list(paths), n=1)), None)

@@ -53,16 +53,18 @@ def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
 def starting_runs(study: "Study", user: Run | Cell) -> list[Run]:
     """The runs whose weights a run begins with, in the order in which they are loaded: those on text, and that of a first
     task. For a cell, the runs on text that its run began with, and those of its target."""
+    first = first_stage(study.tasks[user.task].start, user) if isinstance(user, Run) else []
+    return [*text_runs(study, user), *first]
+
+
+def text_runs(study: "Study", user: Run | Cell) -> list[Run]:
+    """The runs on text among `starting_runs`."""
     start = study.methods[user.method].start
+    texts = started_from(start, user)
     if isinstance(user, Cell):
-        texts = [*started_from(start, user.run), *started_from(start, user)]
-    else:
-        texts = started_from(start, user)
+        texts = [*started_from(start, user.run), *texts]
     # A run on text that itself began with another stores what it changed, and no more.
-    chain = [each for run in texts for each in (*starting_runs(study, run), run)]
-    if isinstance(user, Run):
-        chain += first_stage(study.tasks[user.task].start, user)
-    return list(dict.fromkeys(chain))
+    return list(dict.fromkeys(each for run in texts for each in (*text_runs(study, run), run)))
 
 
 def started_from(start: "Start | None", user: Run | Cell) -> list[Run]:
@@ -106,7 +108,3 @@ class Plan:
     def results(self) -> frozenset[Run | Cell]:
         """All runs and cells."""
         return frozenset([*self.cells, *self.runs])
-
-    def is_imported(self, run: Run) -> bool:
-        """Whether a run is read from adapters that others have trained."""
-        return self.study.tasks[run.task].is_text and self.study.methods[run.method].imported is not None

@@ -4,16 +4,16 @@ The rules ask it for their inputs, and `xlgrid status` for the jobs on which a c
 """
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.data.encoders import encoder_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods.madx import adapterhub
-from xlgrid.plan.grid import first_stage, started_from, starting_runs
+from xlgrid.methods import METHODS
+from xlgrid.plan.grid import first_stage, started_from, text_runs
 from xlgrid.plan.products import (
     Claims,
+    Comparison,
     Contrast,
     Data,
     Encoder,
@@ -24,8 +24,6 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
-    delta,
-    main_file,
     product_of,
 )
 from xlgrid.results.claims import terms
@@ -33,7 +31,6 @@ from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
     from xlgrid.plan.grid import Plan
-    from xlgrid.study.schema import ImportedAdapters
 
 # The inputs of a rule by name: one file, or several.
 Inputs = dict[str, str | list[str]]
@@ -49,7 +46,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
     match product:
         case Cell():
             return {
-                "delta": delta(product.run),
+                "delta": product.run.delta,
                 "encoder": Encoder(study.name, product.encoder).path,
                 "tokens": test_tokens(product).path,
                 **_text_runs(plan, text_run=product),
@@ -59,7 +56,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
         case Contrast():
             encoder = Encoder(study.name, product.encoder)
             return {
-                "delta": delta(product.run),
+                "delta": product.run.delta,
                 "encoder": encoder.path,
                 "tokenizer": encoder.tokenizer,
                 "tokens": [test_tokens(cell).path for cell in product.cells],
@@ -80,17 +77,22 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 return {"texts": [Text(study.name, code).path for code in entry.mini.languages]}
             return {"files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
+            data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]
+            if study.tasks[product.task].from_text:
+                data = [Text(study.name, code) for code in Target(product.language).languages]
             tokenizer = Encoder(study.name, product.encoder).tokenizer
-            if study.tasks[product.task].is_text:
-                texts = [Text(study.name, code).path for code in Target(product.language).languages]
-                return {"texts": texts, "tokenizer": tokenizer}
-            data = Data(study.name, product.task, product.language, product.split)
-            return {"data": data.path, "tokenizer": tokenizer}
-        case Exhibit():
+            return {"data": [each.path for each in data], "tokenizer": tokenizer}
+        case Exhibit() | Comparison():
             exhibit = study.exhibit(product.exhibit)
+            # The published numbers beside an exhibit are in its comparison only.
+            reads_published = isinstance(product, Comparison) or not exhibit.is_compared
             results = [cell.path for cell in exhibit.cells(plan.cells)]
             results += [contrast.path for contrast in exhibit.contrasts(plan.cells)]
-            return {"results": results, "published": exhibit.references}
+            return {
+                "results": results,
+                "encoders": [encoder.path for encoder in exhibit.encoders_read(study)],
+                "published": exhibit.references if reads_published else [],
+            }
         case Claims():
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
@@ -100,6 +102,9 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
                 # The other cells are inputs of exhibits.
                 "cells": [cell.path for cell in plan.cells if cell not in shown_cells],
                 "exhibits": [Exhibit(study.name, name).path for name in study.exhibits],
+                "comparisons": [
+                    Comparison(study.name, name).path for name, e in study.exhibits.items() if e.is_compared
+                ],
                 "claims": [Claims(study.name).path] if study.claims else [],
             }
         case Report():
@@ -119,15 +124,17 @@ def source_tokens(plan: "Plan", run: Run, split: str) -> list[Tokens]:
 
 def _of_run(plan: "Plan", run: Run) -> Inputs:
     encoder = Encoder(run.study, run.encoder).path
-    if plan.is_imported(run):
-        adapters = plan.study.methods[run.method].imported
-        assert adapters
-        return {"encoder": encoder, "adapter": adapter_files(adapters, run.source, run.encoder)}
+    entry = plan.study.methods[run.method]
+    if entry.imported:
+        adapter_format = METHODS[entry.base].adapter_format
+        assert adapter_format
+        place = entry.imported.place(run.source, run.encoder)
+        return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}
     return {
         "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
         "dev": [tokens.path for tokens in source_tokens(plan, run, "dev")],
         "encoder": encoder,
-        "first": [delta(earlier) for earlier in first_stage(plan.study.tasks[run.task].start, run)],
+        "first": [earlier.delta for earlier in first_stage(plan.study.tasks[run.task].start, run)],
         **_text_runs(plan, start=run),
     }
 
@@ -137,27 +144,15 @@ def _text_runs(plan: "Plan", **users: Run | Cell) -> Inputs:
     of a cell, began."""
     starts = {name: started_from(plan.study.methods[user.method].start, user) for name, user in users.items()}
     named = {run for runs in starts.values() for run in runs}
-    earlier = dict.fromkeys(run for user in users.values() for run in starting_runs(plan.study, user))
-    texts = {name: [delta(run) for run in runs] for name, runs in starts.items()}
-    return {
-        **texts,
-        "earlier": [delta(run) for run in earlier if run not in named and plan.study.tasks[run.task].is_text],
-    }
-
-
-def adapter_files(adapters: "ImportedAdapters", language: str, encoder: str) -> list[str]:
-    """The files of imported adapters in a folder: none if they come from the Hub."""
-    if adapters.hub:
-        return []
-    folder = Path(adapters.place(language, encoder))
-    # An adapter has its weights in one of these files.
-    weights = [name for name in adapterhub.WEIGHTS if (folder / name).is_file()] or [adapterhub.WEIGHTS[0]]
-    return [str(folder / name) for name in (adapterhub.CONFIG, *weights)]
+    earlier = dict.fromkeys(run for user in users.values() for run in text_runs(plan.study, user) if run not in named)
+    texts = {name: [run.delta for run in runs] for name, runs in starts.items()}
+    return {**texts, "earlier": [run.delta for run in earlier]}
 
 
 def rests_on(plan: "Plan", product: Product) -> list[Product]:
     """The product and everything from which it is made, each after what it is made from, and one for each job."""
-    product = _of_job(plan, product)
+    if isinstance(product, Data) and _makes_all_splits(plan, product):
+        product = replace(product, split="test")
     if product not in plan.chains:
         chain: dict[Product, None] = {}
         for files in inputs(plan, product).values():
@@ -168,20 +163,14 @@ def rests_on(plan: "Plan", product: Product) -> list[Product]:
     return plan.chains[product]
 
 
-def _of_job(plan: "Plan", product: Product) -> Product:
-    """The product that stands for all products of one job."""
-    if isinstance(product, Data) and plan.study.tasks[product.task].data is None:
-        return replace(product, split="test")
-    return product
+def _makes_all_splits(plan: "Plan", product: Product) -> bool:
+    """Whether one job makes all splits of the data."""
+    return isinstance(product, Data) and plan.study.tasks[product.task].is_generated
 
 
 def log(plan: "Plan", product: Product) -> str:
-    """The log of the job that makes a product."""
-    results = f"results/{plan.study.name}/"
-    path = main_file(product).removeprefix(results)
-    several_files = isinstance(product, Run | Encoder)
-    several_splits = (isinstance(product, Data) and plan.study.tasks[product.task].data is None) or (
-        isinstance(product, Tokens) and plan.study.tasks[product.task].is_text
-    )
-    place = path.rpartition("/" if several_files or several_splits else ".")[0]
-    return f"{results}logs/{place}.log"
+    """The log of the job that makes a product: its path below logs/, or its folder's if the job makes several files there."""
+    makes_folder = product.template.endswith("/{file}") or _makes_all_splits(plan, product)
+    stem = product.folder if makes_folder else product.path.rpartition(".")[0]
+    results = Report(product.study).folder
+    return stem.replace(results, f"{results}/logs", 1) + ".log"

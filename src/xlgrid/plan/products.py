@@ -1,177 +1,107 @@
-"""The files that a study makes, by what tells one from another; the fields are the wildcards of the rule that makes it.
+"""Everything that a study makes: the kinds of products, each with its fields and the template of its path.
 
-Runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.plan.needs` says from what each is made.
+Encoders, runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.plan.needs` says from what each product is made.
 """
 
 from dataclasses import dataclass
+from typing import get_args
 
-from xlgrid.results import identity
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.exhibits.exhibit import COMPARISON, FIGURE, TABLE
+from xlgrid.results.identity import Cell, Contrast, Encoder, Run, Templated
 
 
 @dataclass(frozen=True)
-class Meanings:
+class Meanings(Templated):
     """The meanings of a generated task, which every language expresses."""
 
+    template = "results/{study}/data/{task}/meanings.parquet"
     study: str
     task: str
 
-    @property
-    def path(self) -> str:
-        return f"results/{self.study}/data/{self.task}/meanings.parquet"
-
 
 @dataclass(frozen=True)
-class Data:
+class Data(Templated):
     """One split of a task's data in a language or pair."""
 
+    template = "results/{study}/data/{task}/{language}/{split}.parquet"
     study: str
     task: str
     language: str
     split: str
 
-    @property
-    def path(self) -> str:
-        return f"results/{self.study}/data/{self.task}/{self.language}/{self.split}.parquet"
-
 
 @dataclass(frozen=True)
-class Text:
+class Text(Templated):
     """The text of a language."""
 
+    template = "results/{study}/text/{language}.parquet"
     study: str
     language: str
 
-    @property
-    def path(self) -> str:
-        return f"results/{self.study}/text/{self.language}.parquet"
-
 
 @dataclass(frozen=True)
-class Encoder:
-    """An encoder with its tokenizer."""
-
-    study: str
-    encoder: str
-
-    @property
-    def folder(self) -> str:
-        return f"results/{self.study}/encoders/{self.encoder}"
-
-    @property
-    def path(self) -> str:
-        return f"{self.folder}/model.safetensors"
-
-    @property
-    def tokenizer(self) -> str:
-        return f"{self.folder}/tokenizer.json"
-
-
-@dataclass(frozen=True)
-class Tokens:
+class Tokens(Templated):
     """One split of a task's data in a language or pair, as the tokens of an encoder."""
 
+    template = "results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow"
     study: str
     task: str
     encoder: str
     language: str
     split: str
 
-    @property
-    def path(self) -> str:
-        return f"results/{self.study}/tokens/{self.task}/{self.encoder}/{self.language}/{self.split}.arrow"
-
 
 @dataclass(frozen=True)
-class Exhibit:
+class Exhibit(Templated):
     """A table or figure."""
 
+    template = "results/{study}/exhibits/{exhibit}{file}"
+    files = tuple(dict.fromkeys((*TABLE, *FIGURE)))
     study: str
     exhibit: str
 
-    def file(self, suffix: str) -> str:
-        """One of its files, such as that of the suffix `.csv`."""
-        return f"results/{self.study}/exhibits/{self.exhibit}{suffix}"
 
-    @property
-    def path(self) -> str:
-        return self.file(".csv")
+@dataclass(frozen=True)
+class Comparison(Templated):
+    """The comparison of an exhibit with published numbers."""
+
+    template = "results/{study}/exhibits/{exhibit}{file}"
+    files = COMPARISON
+    study: str
+    exhibit: str
 
 
 @dataclass(frozen=True)
-class Claims:
+class Claims(Templated):
     """The verdicts of a study's claims."""
 
+    template = "results/{study}/claims{file}"
+    files = (".html", ".md", ".csv", ".svg")
     study: str
-
-    @property
-    def path(self) -> str:
-        return f"results/{self.study}/claims.html"
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Templated):
     """The scores of all cells, which the command that runs the notebook of the report writes."""
 
+    template = "results/{study}/summary.csv"
     study: str
-
-    @property
-    def path(self) -> str:
-        return f"results/{self.study}/summary.csv"
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Templated):
     """The report as a page."""
 
+    template = "results/{study}/report.html"
     study: str
 
-    @property
-    def path(self) -> str:
-        return f"results/{self.study}/report.html"
 
-
-Product = Meanings | Data | Text | Encoder | Tokens | Run | Cell | Contrast | Exhibit | Claims | Summary | Report
-
-ENCODER_FILES = ("config.json", "model.safetensors", "tokenizer.json")
-RUN_FILES = ("delta.safetensors", "run.json", "curve.jsonl")
-CLAIMS_FILES = tuple(f"claims.{suffix}" for suffix in ("html", "md", "csv", "svg"))
-
-
-def delta(run: Run) -> str:
-    """The weights that a run has changed."""
-    return f"{run.folder}/{RUN_FILES[0]}"
-
-
-def main_file(product: Product) -> str:
-    """The file whose presence says that a product is made."""
-    return f"{product.folder}/run.json" if isinstance(product, Run) else product.path
+# A comparison is named as its exhibit with more behind, so it comes first.
+Product = (
+    Meanings | Data | Text | Encoder | Tokens | Run | Cell | Contrast | Comparison | Exhibit | Claims | Summary | Report
+)
 
 
 def product_of(path: str) -> Product | None:
-    """The product, of whatever study, that a file belongs to; None if it cannot belong to any."""
-    match path.split("/"):
-        case ["results", study, "data", task, "meanings.parquet"]:
-            return Meanings(study, task)
-        case ["results", study, "data", task, language, file] if file.endswith(".parquet"):
-            return Data(study, task, language, file.removesuffix(".parquet"))
-        case ["results", study, "text", file] if file.endswith(".parquet"):
-            return Text(study, file.removesuffix(".parquet"))
-        case ["results", study, "encoders", encoder, file] if file in ENCODER_FILES:
-            return Encoder(study, encoder)
-        case ["results", study, "tokens", task, encoder, language, file] if file.endswith(".arrow"):
-            return Tokens(study, task, encoder, language, file.removesuffix(".arrow"))
-        case ["results", study, "exhibits", file] if "." in file:
-            return Exhibit(study, file.rpartition(".")[0].removesuffix("-published"))
-        case ["results", study, file] if file in CLAIMS_FILES:
-            return Claims(study)
-        case ["results", study, "summary.csv"]:
-            return Summary(study)
-        case ["results", study, "report.html"]:
-            return Report(study)
-        case ["results", _, "runs", *_, file] if file not in RUN_FILES:
-            return None
-    try:
-        return identity.parse(path)
-    except ValueError:
-        return None
+    """The product, of whatever study, to which a file belongs; None if the file belongs to none."""
+    return next((product for kind in get_args(Product) if (product := kind.parse(path))), None)

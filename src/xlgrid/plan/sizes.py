@@ -1,6 +1,5 @@
 """The sizes of a study's data: from its settings where data are generated, counted where files are there, or as it says."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +9,8 @@ from xlgrid.base.names import unknown
 from xlgrid.data import generated
 from xlgrid.data.formats import count_rows
 from xlgrid.data.sources import SPLITS, local_files
-from xlgrid.data.tokenize_text import DEV_EVERY
 from xlgrid.languages.sources import Target
+from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Sizes, Study
@@ -45,10 +44,10 @@ class DataSizes:
         check_names(self.study, "examples", self.given)
         for name, numbers in self.given.items():
             entries = [entry for key, entry in self.study.tasks.items() if name.partition(":")[0] in (key, entry.kind)]
-            wanted = 2 if entries[0].is_text else 3
-            if len(numbers) != wanted:
-                splits = ",".join(split.upper() for split in SPLITS[:wanted])
-                raise ValueError(f"--examples {name} takes {wanted} numbers, {splits}, got {len(numbers)}")
+            splits = entries[0].splits
+            if len(numbers) != len(splits):
+                wanted = ",".join(splits).upper()
+                raise ValueError(f"--examples {name} takes {len(splits)} numbers, {wanted}, got {len(numbers)}")
 
     def of(self, name: str, code: str) -> Splits:
         """The sizes of a task's data in a language or pair."""
@@ -63,7 +62,7 @@ class DataSizes:
                 return Splits(*(*self.given[key], 0)[:3])
         stated: Sizes | None = entry.examples_of.get(code, entry.examples)
         train, dev, test = (stated.train, stated.dev, stated.test) if stated else (None, None, None)
-        if entry.is_text:
+        if entry.from_text:
             return self._of_text(name, code) or Splits(train, dev, 0)
         if entry.data is None:
             options: Any = entry.task.Options(**entry.options)
@@ -84,8 +83,7 @@ class DataSizes:
         smallest = min(number for number in rows if number is not None)
         entry = self.study.tasks[name]
         options: Any = entry.task.Options(**entry.options)
-        dev = min(math.ceil(smallest / DEV_EVERY), options.dev_inputs)
-        return Splits(smallest - dev, dev, 0)
+        return Splits(*mlm.split_sizes(smallest, options.dev_rows), 0)
 
     def _counted(self, name: str, code: str, split: str) -> int | None:
         data = self.study.tasks[name].data

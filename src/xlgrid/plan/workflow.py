@@ -1,4 +1,4 @@
-"""What the rules ask of the plans: which studies a command is about, which files a rule makes, and what it reads."""
+"""The questions of the rules to the plans: the studies of a command, the files that a rule makes, and the inputs of a rule."""
 
 import os
 import re
@@ -71,8 +71,11 @@ def studies_with(plans: Mapping[str, Plan], folder: str, names: Callable[[Plan],
     """A constraint of the wildcard `study`: each study where one of its `names` follows in `folder`.
 
     Which rule makes a file depends on the study: one generates the data of a task that another fetches.
+
+    Args:
+        folder: a regular expression of the folders between the study and the name.
     """
-    after = r"(?:/|(?:-published)?\.[a-z]+$)"
+    after = r"(?:/|\.[a-z]+$)"
     choices = [f"{re.escape(study)}(?=/{folder}/(?:{either(names(plan))}){after})" for study, plan in plans.items()]
     return "|".join(choices)
 
@@ -84,11 +87,9 @@ def product(kind: Any, wildcards: Any, **fixed: str) -> Product:
         wildcards: of the rule, named as the fields of the kind.
         fixed: the fields that are no wildcards of the rule.
     """
-    # Thousands of rules ask this: both kinds of classes name their fields here.
-    values = [fixed[name] if name in fixed else getattr(wildcards, name) for name in kind.__match_args__]
-    # Runs, cells and contrasts are tuples that end with a seed.
-    result: Product = kind(*values[:-1], int(values[-1])) if issubclass(kind, tuple) else kind(*values)
-    return result
+    # Data classes and named tuples name their fields in `__match_args__`.
+    product: Product = kind(*(fixed.get(name) or getattr(wildcards, name) for name in kind.__match_args__))
+    return product
 
 
 def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
@@ -99,5 +100,5 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     """
     plan = plans[wanted.study]
     if problem := lacking(plan, wanted):
-        raise ValueError(f"results/{wanted.study}: {problem}")
+        raise ValueError(f"{wanted.path}: {problem}")
     return inputs(plan, wanted)

@@ -1,4 +1,4 @@
-"""The state of every cell and run of a study: done, under way, or failed, and for what reason."""
+"""The state of every cell and run of a study: done, under way, or failed, with the reason of each failure."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from xlgrid.plan import needs
 from xlgrid.plan.grid import Plan
-from xlgrid.plan.products import main_file
+from xlgrid.plan.products import Report
 from xlgrid.report import ledger
 from xlgrid.results.identity import Cell, Run
 
@@ -28,14 +28,18 @@ class Failure(NamedTuple):
         reason: why it did not.
         log: the job's log.
         cluster: where the executor ran the job; empty if another executor did.
-        damaged: files that must be deleted before the job can succeed.
     """
 
     target: str
     reason: str
     log: str
     cluster: str = ""
-    damaged: tuple[str, ...] = ()
+
+    @property
+    def damaged(self) -> list[str]:
+        """The existing results that the reason tells people to delete before the job can succeed."""
+        paths = re.findall(r"results/[^\s:,;()'\"]+", self.reason) if "delete" in self.reason else []
+        return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
 
 
 class Overview(NamedTuple):
@@ -45,7 +49,7 @@ class Overview(NamedTuple):
         study: the name of the study.
         cells, runs: every planned cell and run -> its state: done, running, training, queued, failed or waiting. A cell that
             has not been submitted has the state of its run.
-        broken: the cells that wait for a job that failed, and that job.
+        broken: each cell that waits for a failed job -> this job.
         flight: (rule, running or queued) -> the number of such jobs in the ledger.
         left: a sentence on the time that is left; empty if it cannot be estimated.
     """
@@ -58,13 +62,13 @@ class Overview(NamedTuple):
     left: str
 
 
-def last_error(text: str) -> str | None:
-    """The last error in a log, or None if there is none."""
+def last_error(text: str) -> str:
+    """The last error in a log; empty if there is none."""
     lines = [line.strip() for line in text.splitlines()]
     errors = [
         line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))
     ]
-    return errors[-1].removeprefix("error: ") if errors else None
+    return errors[-1].removeprefix("error: ") if errors else ""
 
 
 def failed_files(log: str | Path) -> set[str]:
@@ -75,102 +79,90 @@ def failed_files(log: str | Path) -> set[str]:
 
 
 def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overview:
-    """The state of every cell and run of a study; for a cell that does not exist, the first job on its way that failed.
+    """The state of every cell and run of a study, and for each missing cell the first failed job on the way to it.
 
     Args:
         folder: the executor's ledger, see `xlgrid.report.ledger`; it need not exist.
         failed: files whose jobs are known to have failed, with or without a message in their log.
     """
-    root = f"results/{plan.study.name}"
+    root = Report(plan.study.name).folder
     # One listing of each folder: asking for every file is slow on a network file system.
     files = {f"{at}/{name}" for at, _, names in os.walk(root, followlinks=True) for name in names}
-    known = ledger.read(folder, files)
-    verdicts: dict[str, Failure | None] = {}
+    jobs = ledger.read(folder, files)
+    checked: dict[str, Failure | None] = {}
 
-    def verdict(target: str, log: str) -> Failure | None:
-        job = known.get(target)
+    def job_failure(target: str, log: str) -> Failure | None:
+        job = jobs.get(target)
         if job and job.state in ("queued", "running") and target not in failed:
             return None
-        said = None
+        error = ""
         # Snakemake deletes the log of a job that it starts again.
         with suppress(FileNotFoundError):
-            said = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in files else None
+            error = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in files else ""
         if job and job.state == "failed":
             first = job.message.partition("\n")[0].strip()
-            said = last_error(job.message) or said or ""
-            reason = ": ".join(part for part in (job.cause, first, said if said not in first else "") if part)
-            reason = reason or "it failed without a message"
-            return Failure(target, reason, job.log or log, job.cluster, _to_delete(reason))
-        reason = said or ("it ended without a message: was it killed?" if target in failed else "")
-        return Failure(target, reason, log, damaged=_to_delete(reason)) if reason else None
+            error = last_error(job.message) or error
+            reason = ": ".join(part for part in (job.cause, first, error if error not in first else "") if part)
+            return Failure(target, reason or "it failed without a message", job.log or log, job.cluster)
+        if not error and target in failed:
+            error = "it ended without a message: was it killed?"
+        return Failure(target, error, log) if error else None
 
-    def failure(result: Cell | Run) -> Failure | None:
+    def first_failure(result: Cell | Run) -> Failure | None:
         for product in needs.rests_on(plan, result):
-            target = main_file(product)
-            if target in files:
-                continue
-            if target not in verdicts:
-                verdicts[target] = verdict(target, needs.log(plan, product))
-            if verdicts[target]:
-                return verdicts[target]
+            target = product.path
+            if target not in files and target not in checked:
+                checked[target] = job_failure(target, needs.log(plan, product))
+            if failure := checked.get(target):
+                return failure
         return None
 
-    def state(target: str, running: str) -> str:
-        job = known.get(target)
+    def job_state(target: str, running: str) -> str:
+        job = jobs.get(target)
         return {"running": running, "queued": "queued"}.get(job.state if job else "", "waiting")
 
-    trained: dict[Run, str] = {}
+    runs: dict[Run, str] = {}
     for run in plan.runs:
-        result = f"{run.folder}/run.json"
-        trained[run] = "done" if result in files else "failed" if failure(run) else state(result, "training")
-    states: dict[Cell, str] = {}
+        runs[run] = "done" if run.path in files else "failed" if first_failure(run) else job_state(run.path, "training")
+    cells: dict[Cell, str] = {}
     broken: dict[Cell, Failure] = {}
     for cell in plan.cells:
         if (path := cell.path) in files:
-            if problem := _damage(path, *_version(path)):
-                job_log = needs.log(plan, cell)
-                states[cell], broken[cell] = "failed", Failure(path, problem, job_log, damaged=(path,))
-            else:
-                states[cell] = "done"
-        elif cause := failure(cell):
-            states[cell], broken[cell] = "failed", cause
+            stat = os.stat(path)
+            damage = _damage(path, stat.st_mtime_ns, stat.st_size)
+            failure = Failure(path, damage, needs.log(plan, cell)) if damage else None
+            cells[cell] = "done"
         else:
-            states[cell] = state(path, "running")
-            if states[cell] == "waiting" and trained[cell.run] in ("training", "queued"):
-                states[cell] = trained[cell.run]
-    busy = {job for job in known.values() if job.state in ("queued", "running")}
+            failure = first_failure(cell)
+            cells[cell] = job_state(path, "running")
+            if cells[cell] == "waiting" and runs[cell.run] in ("training", "queued"):
+                cells[cell] = runs[cell.run]
+        if failure:
+            cells[cell], broken[cell] = "failed", failure
+    busy = {job for job in jobs.values() if job.state in ("queued", "running")}
     in_flight = [job for job in busy if any(name.startswith(f"{root}/") and name not in files for name in job.outputs)]
     flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in in_flight)
     left = ""
     if flight:
-        cells_done = _mtimes([cell.path for cell, now in states.items() if now == "done"])
-        runs_done = _mtimes([f"{run.folder}/run.json" for run, now in trained.items() if now == "done"])
-        to_come = [sum(now not in ("done", "failed") for now in results.values()) for results in (states, trained)]
-        left = time_left(time.time(), cells_done, to_come[0], runs_done, to_come[1])
-    return Overview(plan.study.name, states, trained, broken, flight, left)
+        cells_done, runs_done = (
+            _mtimes([result.path for result, state in states.items() if state == "done"]) for states in (cells, runs)
+        )
+        cells_left, runs_left = (
+            sum(state not in ("done", "failed") for state in states.values()) for states in (cells, runs)
+        )
+        left = time_left(time.time(), cells_done, cells_left, runs_done, runs_left)
+    return Overview(plan.study.name, cells, runs, broken, flight, left)
 
 
-def _version(path: str) -> tuple[int, int]:
-    """Numbers that change when a file does."""
-    stat = os.stat(path)
-    return stat.st_mtime_ns, stat.st_size
-
-
-# A file is read again only after it has changed.
+# A file is read again only after a change of its time or size.
 @cache
 def _damage(path: str, modified: int, size: int) -> str:
-    """What is wrong with the file of a cell; empty if nothing is."""
+    """The damage of the file of a cell; empty if the file is intact."""
     try:
         cell = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
-        return f"{path} is damaged ({error})"
-    return "" if isinstance(cell, dict) and "scores" in cell else f"{path} is damaged (it has no `scores`)"
-
-
-def _to_delete(reason: str) -> tuple[str, ...]:
-    """The results that an error message tells people to delete."""
-    paths = re.findall(r"results/[^\s:,;()'\"]+", reason) if "delete" in reason else []
-    return tuple(path for path in dict.fromkeys(paths) if os.path.exists(path))
+        return f"{path} is damaged ({error}): delete it"
+    return "" if isinstance(cell, dict) and "scores" in cell else f"{path} is damaged (it has no `scores`): delete it"
 
 
 def _mtimes(paths: list[str]) -> list[float]:
@@ -182,14 +174,14 @@ def _mtimes(paths: list[str]) -> list[float]:
 
 
 def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: list[float], runs_left: int) -> str:
-    """How much time is left at the rate of late: "about 2 h 10 min left for the whole study at the rate of the last
-    15 min".
+    """A sentence: "about 2 h 10 min left for the whole study at the rate of the last 15 min"; empty without a recent rate.
 
     Cells come in bursts after their run and runs take longer, so the later of the two ends counts.
 
     Args:
-        now: seconds, as the times at which cells and runs were done.
-        cells_left, runs_left: how many are still to come.
+        now: the time in seconds, on the clock of `cells_done` and `runs_done`.
+        cells_done, runs_done: the times at which cells and runs were done.
+        cells_left, runs_left: the numbers of cells and runs to come.
     """
     cell, run = _rate(now, cells_done), _rate(now, runs_done)
     if not cells_left or not (cell or (run and runs_left)):
@@ -201,14 +193,14 @@ def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: l
 
 
 def _rate(now: float, done: list[float]) -> tuple[float, float] | None:
-    """How many a second of late, and over how many seconds; None if too few were done to tell."""
+    """Results per second in the shortest window with enough of them, and the window's seconds; None without such a window."""
     for window in WINDOWS:
         recent = [moment for moment in done if moment > now - window]
         if len(recent) >= 5:
             before = max((moment for moment in done if moment <= now - window), default=0.0)
             if now - before < 2 * window:
                 return len(recent) / window, window
-            # Work began within the window, and the first one only marks when.
+            # Work began within the window, and the first result marks its beginning.
             span = max(now - min(recent), 1.0)
             return (len(recent) - 1) / span, span
     return None

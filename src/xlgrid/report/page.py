@@ -1,4 +1,4 @@
-"""The parts of a study's report: functions that the cells of `notebooks/report.ipynb` call, each returning HTML that needs no network.
+"""The parts of a study's report: the functions that `notebooks/report.ipynb` calls. Each returns HTML that needs no network.
 
 Data frames are those of the exhibits. Cells have one row per *planned* cell: `task`, `encoder`, `method`, `source`, `target`,
 `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` (of evaluation), and in some studies `snapshot` (the step
@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 from xlgrid.exhibits import plots
 from xlgrid.languages.sources import Source
+from xlgrid.plan import products
 from xlgrid.report import figures
 from xlgrid.report.figures import ENTRY, having
 from xlgrid.results import units
@@ -56,12 +57,11 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """The study and its results; `folder` is `results/{study}`."""
+    """The study and its results."""
 
     name: str
     title: str
     description: str
-    folder: Path
     exhibits: Mapping[str, Any]
     languages: Mapping[str, Any]
     cells: pd.DataFrame
@@ -77,33 +77,30 @@ def load(study_name: str) -> Report:
     from xlgrid.results import records
 
     plan = load_plan(study_name)
-    study, folder = plan.study, Path("results") / plan.study.name
+    study = plan.study
     cells = ((cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in plan.cells)
     return Report(
         name=study.name,
         title=study.title,
         description=study.description,
-        folder=folder,
         exhibits=study.exhibits,
         languages=study.languages_used(),
         cells=records.read_cells(cells, study.metrics),
         curves=records.read_curves(run.folder for run in plan.runs),
-        runs=read_runs(run.folder for run in plan.runs),
-        preparation=read_preparation(folder),
+        runs=read_runs(run.path for run in plan.runs),
+        preparation=read_preparation(products.Report(study.name).folder),
         claims=study.claims,
     )
 
 
-def read_runs(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
-    """The contents of the `run.json` of each run that has one, with the entries of its recipe.
+def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
+    """The contents of each `run.json` that exists, with the entries of its recipe.
 
     Raises:
         ValueError: a file is not JSON; the message names it.
     """
     records = []
-    for path in (Path(folder) / "run.json" for folder in folders):
-        if not path.exists():
-            continue
+    for path in filter(Path.exists, map(Path, paths)):
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             records.append({**record.get("recipe", {}), **record})
@@ -113,7 +110,7 @@ def read_runs(folders: Iterable[str | Path]) -> list[dict[str, Any]]:
 
 
 def read_preparation(folder: str | Path) -> pd.DataFrame:
-    """Columns `stage` and `seconds` of every job before training, from what Snakemake measured in `folder/benchmarks`."""
+    """Columns `stage` and `seconds`: every job before training, as Snakemake measured it in the `benchmarks` of a study's folder."""
     jobs = [
         {"stage": stage, "seconds": float(pd.read_csv(path, sep="\t")["s"].sum())}
         for stage in STAGES
@@ -125,7 +122,7 @@ def read_preparation(folder: str | Path) -> pd.DataFrame:
 def overview(study: Report) -> Html:
     """Titles, description, and boxes: how many cells and runs are done of those planned, and what the study varies."""
     cells = study.cells
-    # A cell with several metrics is one cell; runs of one source, each for one target, are several.
+    # A cell with several metrics is one cell; a source may have several runs, each for one target.
     each = cells.drop_duplicates(having(cells, [*RUN, "target"], "run", "snapshot"))
     runs = each.assign(done=each["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
     done = int(each["score"].notna().sum())
@@ -174,49 +171,42 @@ def coverage(cells: pd.DataFrame) -> Html:
     return Html("\n".join(tables))
 
 
-def exhibits(planned: Mapping[str, Any], folder: str | Path) -> Html:
-    """The rendered exhibits in the order of the study, embedded, with links to their files.
-
-    Args:
-        planned: name -> exhibit of the study.
-        folder: `results/{study}`; the files are in its `exhibits/`, and links are relative to it.
-    """
-    parts = [_exhibit(name, exhibit, Path(folder) / "exhibits") for name, exhibit in planned.items()]
+def exhibits(study: Report) -> Html:
+    """The rendered exhibits in the order of the study, embedded, with links to their files."""
+    parts = [_exhibit(products.Exhibit(study.name, name), exhibit) for name, exhibit in study.exhibits.items()]
     return Html("\n".join(parts) or _PARTS.missing("This study asks for no exhibits."))
 
 
-def _exhibit(name: str, exhibit: Any, folder: Path) -> str:
-    table = folder / f"{name}.html"
-    caption, comparison = exhibit.caption, ""
-    pictures = [path for path in (folder / f"{name}.svg", folder / f"{name}.png") if path.exists()]
-    if table.exists():
+def _exhibit(product: products.Exhibit, exhibit: Any) -> str:
+    files = {suffix: path for suffix in exhibit.suffixes if (path := Path(product.file(suffix))).exists()}
+    pictures = [files[suffix] for suffix in (".svg", ".png") if suffix in files]
+    caption = exhibit.caption
+    if ".html" in files:
         # The table has the caption itself.
-        body, caption = Markup('<div class="wide">{}</div>').format(Markup(table.read_text(encoding="utf-8"))), ""
+        body, caption = _wide(files[".html"]), ""
     elif pictures:
         body = _image(pictures[0].read_bytes(), pictures[0].suffix, exhibit.title)
     else:
-        body = _PARTS.missing("Not made yet. To make it:", f"snakemake {folder / name}.csv")
-    stems = [name]
-    # Files of a comparison that the study no longer asks for may still be there.
-    if exhibit.is_compared:
-        stems.append(f"{name}-published")
-        if (path := folder / f"{name}-published.html").exists():
-            comparison = Markup(path.read_text(encoding="utf-8"))
-    paths = [path for stem in stems for path in sorted(folder.glob(f"{stem}.*")) if path.stem == stem]
-    files = [(f"exhibits/{path.name}", path.name.removeprefix(name)[1:]) for path in paths]
-    return str(_PARTS.exhibit(name, exhibit.title, body, caption, comparison, files))
+        body = _PARTS.missing("Not made yet. To make it:", f"snakemake {product.path}")
+    comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
+    links = [(f"{path.parent.name}/{path.name}", suffix[1:]) for suffix, path in files.items()]
+    return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, links))
 
 
-def claims(planned: Mapping[str, Any], folder: str | Path) -> Html | None:
-    """The verdicts of a study's claims, as `xlgrid.exhibits.claims` left them in `folder`; nothing for a study without any."""
-    if not planned:
+def claims(study: Report) -> Html | None:
+    """The verdicts of a study's claims; nothing for a study without claims."""
+    if not study.claims:
         return None
-    table, picture = (Path(folder) / f"claims{suffix}" for suffix in (".html", ".svg"))
+    product = products.Claims(study.name)
+    table, picture = Path(product.file(".html")), Path(product.file(".svg"))
     if not (table.exists() and picture.exists()):
-        return Html(_PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake {table}"), []))
-    body = Markup('<div class="wide">{}</div>').format(Markup(table.read_text(encoding="utf-8")))
-    body += _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")
-    return Html(_PARTS.claims(body, [(f"claims.{kind}", kind) for kind in ("csv", "html", "md", "svg")]))
+        return Html(_PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake {product.path}"), []))
+    body = _wide(table) + _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")
+    return Html(_PARTS.claims(body, [(f"claims{suffix}", suffix[1:]) for suffix in product.files]))
+
+
+def _wide(table: Path) -> Markup:
+    return Markup('<div class="wide">{}</div>').format(Markup(table.read_text(encoding="utf-8")))
 
 
 def spread(cells: pd.DataFrame) -> Html:
@@ -232,7 +222,7 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame) -> Html:
     """Small multiples of the score on the source's dev set during training.
 
     Args:
-        cells: those of the same runs, whose metrics the curves have.
+        cells: the cells of the same runs, which say what metrics the curves have.
     """
     if curves.empty:
         return Html(_PARTS.missing("No run has written a learning curve yet."))

@@ -1,4 +1,4 @@
-"""A study at a glance: source x target matrices in the terminal, live if asked."""
+"""The state of a study in the terminal: source x target matrices, totals and failures, once or again and again."""
 
 import time
 from collections import Counter, defaultdict
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
 from xlgrid.plan.grid import Plan
+from xlgrid.plan.products import Report
 from xlgrid.report.overview import Failure, Overview, look
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 # The cluster of a failed job -> the options of Snakemake with which to run it there again.
 OPTIONS = {"slurm": "--profile slurm", "local": "--profile laptop"}
-# State of a cell or run -> mark and colour. A box of a matrix has those of the first that any of its seeds is in.
+# State of a cell or run -> mark and colour. An entry of a matrix shows the first of these states that one of its seeds has.
 STATES = {
     "failed": ("✗", "red"),
     "running": ("▶", "yellow"),
@@ -29,19 +30,21 @@ STATES = {
 }
 
 
-def matrices(seen: Overview, width: int) -> Iterator["Table | Text"]:
-    """Title and table of each task, encoder and method: how many seeds of each source and target are done. The columns of a
-    matrix that is wider than `width` go on in another table: codes and counts are never cut."""
+def matrices(overview: Overview, width: int) -> Iterator["Table | Text"]:
+    """The title and table of each task, encoder and method: the seeds done of those planned, for each source and target.
+
+    A matrix that is wider than `width` continues in another table, so that codes and counts are never cut.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     groups: dict[tuple[str, str, str], dict[tuple[str, str], list[str]]] = defaultdict(lambda: defaultdict(list))
-    for cell, state in seen.cells.items():
+    for cell, state in overview.cells.items():
         groups[cell.task, cell.encoder, cell.method][cell.source.data, cell.target].append(state)
-    for names, boxes in groups.items():
-        sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*boxes, strict=True))
-        shown = {place: _box(states) for place, states in boxes.items()}
+    for names, entries in groups.items():
+        sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*entries, strict=True))
+        shown = {place: _entry(states) for place, states in entries.items()}
         counts = max(len(text) for text, _ in shown.values())
         first = max(map(len, ["source", *sources])) + 2
         tables: list[list[str]] = [[]]
@@ -60,23 +63,23 @@ def matrices(seen: Overview, width: int) -> Iterator["Table | Text"]:
                 table.add_column(target, no_wrap=True, min_width=counts)
             for source in sources:
                 row = [shown.get((source, target), ("", "")) for target in columns]
-                table.add_row(source, *(Text(*one) for one in row))
+                table.add_row(source, *(Text(*entry) for entry in row))
             yield table
             yield Text()
 
 
-def _box(states: list[str]) -> tuple[str, str]:
+def _entry(states: list[str]) -> tuple[str, str]:
     done = states.count("done")
     mark, style = STATES[next(state for state in STATES if state in states)]
     return f"{done}/{len(states)} {mark}".strip(), "" if done and style == "dim" else style
 
 
-def totals(seen: Overview) -> "Text":
-    """What the marks mean with how many cells and runs are in each state, the jobs in flight, and the time left."""
+def totals(overview: Overview) -> "Text":
+    """The number of cells and runs in each state with its mark, the jobs in flight, and the time left."""
     from rich.text import Text
 
     lines = []
-    for kind, states in (("cells", seen.cells), ("runs", seen.runs)):
+    for kind, states in (("cells", overview.cells), ("runs", overview.runs)):
         count = Counter(states.values())
         line = Text(f"{count['done']:,} of {len(states):,} {kind} ").append("done", STATES["done"][1])
         for state, (mark, style) in STATES.items():
@@ -84,25 +87,25 @@ def totals(seen: Overview) -> "Text":
                 continue
             words = f"{state} {mark}".strip()
             if state == "failed" and kind == "cells":
-                jobs = len(set(seen.broken.values()))
+                jobs = len(set(overview.broken.values()))
                 words = f"wait for {jobs:,} failed {'job' if jobs == 1 else 'jobs'} (✗)"
             line.append(f", {count[state]:,} ").append(words, style)
         lines.append(line)
-    if seen.flight:
-        flight = seen.flight
+    if overview.flight:
+        flight = overview.flight
         parts = [
             f"{rule} {', '.join(f'{flight[rule, of]:,} {of}' for of in ('running', 'queued') if flight[rule, of])}"
             for rule in sorted({rule for rule, _ in flight})
         ]
         lines.append(Text(f"in flight: {'; '.join(parts)}"))
-    if seen.left:
-        lines.append(Text(seen.left))
+    if overview.left:
+        lines.append(Text(overview.left))
     return Text("\n").join(lines)
 
 
-def failures(seen: Overview, together: bool) -> list[str]:
-    """What is to know of each failed job; `together`, one text for those of a kind that failed for the same reason."""
-    waiting = Counter(seen.broken.values())
+def failures(overview: Overview, together: bool) -> list[str]:
+    """A text for each failed job; `together`, one text for all jobs of a kind that failed for the same reason."""
+    waiting = Counter(overview.broken.values())
     groups: dict[tuple[str, ...], list[Failure]] = defaultdict(list)
     for failure in waiting:
         kind = failure.target.split("/")[2]
@@ -113,7 +116,7 @@ def failures(seen: Overview, together: bool) -> list[str]:
         more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
         texts.append(
             f"{first.target}{more} ({number:,} cells wait for {'them' if more else 'it'})\n  reason: {first.reason}\n"
-            f"  log: {first.log}\n  again: {_again(seen.study, group)}"
+            f"  log: {first.log}\n  again: {_again(overview.study, group)}"
         )
     return texts
 
@@ -123,21 +126,21 @@ def _again(study: str, group: list[Failure]) -> str:
     damaged = dict.fromkeys(path for failure in group for path in failure.damaged)
     delete = f"rm -r {' '.join(damaged)} && " if damaged else ""
     # A report needs everything, and its name is shorter than those of very many files.
-    targets = [failure.target for failure in group] if len(group) <= 10 else [f"results/{study}/report.html"]
+    targets = [failure.target for failure in group] if len(group) <= 10 else [Report(study).path]
     options = OPTIONS.get(group[0].cluster, "--cores all --rerun-incomplete")
     return f"{delete}snakemake {options} -- {' '.join(targets)}"
 
 
-def show(seen: Overview, report: Path | None = None) -> None:
-    """Print the matrices, the totals and the failures; write each failure to `report` too, if given."""
+def show(overview: Overview, report: Path | None = None) -> None:
+    """Print the matrices, the totals and the failures, and write each failure to the file `report`, if there is one."""
     terminal = console()
-    for part in matrices(seen, terminal.width):
+    for part in matrices(overview, terminal.width):
         terminal.print(part)
-    terminal.print(totals(seen), soft_wrap=True)
-    for text in failures(seen, together=True):
+    terminal.print(totals(overview), soft_wrap=True)
+    for text in failures(overview, together=True):
         terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
     if report:
-        write_text(report, "\n\n".join(failures(seen, together=False)) + "\n")
+        write_text(report, "\n\n".join(failures(overview, together=False)) + "\n")
 
 
 def watch(plan: Plan, folder: str | Path, seconds: float) -> None:
@@ -151,23 +154,22 @@ def watch(plan: Plan, folder: str | Path, seconds: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    terminal, seen = console(), None
+    terminal, overview = console(), look(plan, folder)
     with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False, screen=True) as live:
-        while not seen or set(seen.cells.values()) != {"done"}:
-            if seen:
-                time.sleep(seconds)
-            seen = look(plan, folder)
-            # What does not fit the terminal is cut at its bottom, and the order of these is that of how much they say.
-            head = Text(
-                f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C", style="dim"
-            )
-            broken = [
+        while True:
+            title = f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C"
+            reasons = [
                 Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
-                for text in failures(seen, together=True)[:5]
+                for text in failures(overview, together=True)[:5]
             ]
-            live.update(Group(head, totals(seen), *broken, *matrices(seen, terminal.width)), refresh=True)
-    if seen:
-        show(seen)
+            parts = [Text(title, style="dim"), totals(overview), *reasons, *matrices(overview, terminal.width)]
+            # The terminal cuts off the bottom, so the parts with the most information come first.
+            live.update(Group(*parts), refresh=True)
+            if set(overview.cells.values()) == {"done"}:
+                break
+            time.sleep(seconds)
+            overview = look(plan, folder)
+    show(overview)
 
 
 def console() -> "Console":

@@ -1,13 +1,74 @@
-"""The identity of a run, a cell and a contrast: the values that tell it from all others, and its path.
-
-Only identity stands in a path, so that a path says what the file holds, and `parse` reads the identity back.
-"""
+"""The identity of an encoder, a run, a cell and a contrast: the values that tell one from all others, and the path with them."""
 
 import re
-from contextlib import suppress
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self
 
 from xlgrid.languages.sources import Source, Target
+
+# A field of a template, or what differs between several files.
+_FIELD = re.compile(r"{(\w+)}")
+
+
+class Templated:
+    """The files that one rule makes together. The fields of a subclass are the wildcards of the rule.
+
+    Attributes:
+        template: the path of the files, with each field in braces; `{file}` is the part in which several files differ.
+        files: the values of `{file}`. The first file exists if and only if the product is complete.
+    """
+
+    __slots__ = ()
+    template: ClassVar[str]
+    files: ClassVar[tuple[str, ...]] = ("",)
+    _format: ClassVar[str]
+    _pattern: ClassVar[re.Pattern[str]]
+
+    def __init_subclass__(cls) -> None:
+        # Studies have hundreds of thousands of cells, so a path is formatted without a dictionary of the fields.
+        cls._format = _FIELD.sub(r"{0.\1}", cls.template).replace("{0.file}", "{1}")
+        patterns = {"seed": "(?P<seed>0|[1-9][0-9]*)", "file": f"(?:{'|'.join(map(re.escape, cls.files))})"}
+        pieces = enumerate(_FIELD.split(cls.template))
+        # Every second piece is a field.
+        regular = (patterns.get(text, f"(?P<{text}>[^/]+?)") if i % 2 else re.escape(text) for i, text in pieces)
+        cls._pattern = re.compile("".join(regular))
+
+    def file(self, name: str) -> str:
+        """The path of the file for which `{file}` is this name."""
+        return self._format.format(self, name)
+
+    @property
+    def path(self) -> str:
+        """The path of the first file."""
+        return self._format.format(self, self.files[0])
+
+    @property
+    def folder(self) -> str:
+        """The folder of the files."""
+        return self.path.rpartition("/")[0]
+
+    @classmethod
+    def parse(cls, path: str) -> Self | None:
+        """The product to which a file belongs; None if this kind of product has no such file."""
+        match = cls._pattern.fullmatch(path)
+        try:
+            return cls(**match.groupdict()) if match else None
+        except ValueError:  # one of the languages cannot be a language, pair or mix
+            return None
+
+
+@dataclass(frozen=True)
+class Encoder(Templated):
+    """An encoder with its tokenizer."""
+
+    template = "results/{study}/encoders/{encoder}/{file}"
+    files = ("model.safetensors", "config.json", "tokenizer.json")
+    study: str
+    encoder: str
+
+    @property
+    def tokenizer(self) -> str:
+        return self.file("tokenizer.json")
 
 
 class _RunAxes(NamedTuple):
@@ -40,34 +101,40 @@ class _ContrastAxes(NamedTuple):
     seed: int
 
 
-class Run(_RunAxes):
+class Run(Templated, _RunAxes):
     """One training. The source is a language, a pair, a mix, or one of these for a target (`en@qu`).
 
     Raises:
-        ValueError: the source cannot be parsed.
+        ValueError: the source cannot be parsed, or the seed is no number.
     """
 
     __slots__ = ()
+    template = "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{file}"
+    files = ("run.json", "delta.safetensors", "curve.jsonl")
 
-    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int) -> "Run":
-        return super().__new__(cls, study, task, encoder, method, Source(source), seed)
+    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, seed: int | str) -> "Run":
+        return super().__new__(cls, study, task, encoder, method, Source(source), int(seed))
 
     @property
-    def folder(self) -> str:
-        return f"results/{self.study}/runs/{self.task}/{self.encoder}/{self.method}/{self.source}/seed{self.seed}"
+    def delta(self) -> str:
+        """The weights that the run has changed."""
+        return self.file("delta.safetensors")
 
 
-class Cell(_CellAxes):
+class Cell(Templated, _CellAxes):
     """One evaluation: a run on a target. The target is a language or a pair, or one of these as of a step (`qu@1000`).
 
     Raises:
-        ValueError: the source or the target cannot be parsed.
+        ValueError: the source or the target cannot be parsed, or the seed is no number.
     """
 
     __slots__ = ()
+    template = "results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json"
 
-    def __new__(cls, study: str, task: str, encoder: str, method: str, source: str, target: str, seed: int) -> "Cell":
-        return super().__new__(cls, study, task, encoder, method, Source(source), Target(target), seed)
+    def __new__(
+        cls, study: str, task: str, encoder: str, method: str, source: str, target: str, seed: int | str
+    ) -> "Cell":
+        return super().__new__(cls, study, task, encoder, method, Source(source), Target(target), int(seed))
 
     @property
     def run(self) -> Run:
@@ -81,26 +148,22 @@ class Cell(_CellAxes):
             return self
         return self._replace(source=self.source.data, target=self.target.data)
 
-    @property
-    def path(self) -> str:
-        middle = f"{self.task}/{self.encoder}/{self.method}/{self.source}/{self.target}"
-        return f"results/{self.study}/cells/{middle}/seed{self.seed}.json"
 
-
-class Contrast(_ContrastAxes):
+class Contrast(Templated, _ContrastAxes):
     """The comparison of a run's attention on two targets.
 
     Raises:
-        ValueError: the source or a target cannot be parsed.
+        ValueError: the source or a target cannot be parsed, or the seed is no number.
     """
 
     __slots__ = ()
+    template = "results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json"
 
     def __new__(
-        cls, study: str, task: str, encoder: str, method: str, source: str, target: str, other: str, seed: int
+        cls, study: str, task: str, encoder: str, method: str, source: str, target: str, other: str, seed: int | str
     ) -> "Contrast":
         targets = Target(target), Target(other)
-        return super().__new__(cls, study, task, encoder, method, Source(source), *targets, seed)
+        return super().__new__(cls, study, task, encoder, method, Source(source), *targets, int(seed))
 
     @property
     def cells(self) -> tuple[Cell, Cell]:
@@ -111,48 +174,3 @@ class Contrast(_ContrastAxes):
     @property
     def run(self) -> Run:
         return self.cells[0].run
-
-    @property
-    def path(self) -> str:
-        middle = f"{self.task}/{self.encoder}/{self.method}/{self.source}/{self.target}/{self.other}"
-        return f"results/{self.study}/attention/{middle}/seed{self.seed}.json"
-
-
-def parse(path: str) -> Run | Cell | Contrast:
-    """The run, cell or contrast that a path names.
-
-    Args:
-        path: the file of a cell or contrast, the folder of a run, or any file in that folder.
-
-    Raises:
-        ValueError: the path is none of these.
-    """
-    path = path.rstrip("/")
-    pieces = path.split("/")
-    if pieces[0] == "results":
-        is_json = path.endswith(".json")
-        with suppress(ValueError):  # one of the languages cannot be a language, pair or mix
-            match pieces[1:]:
-                case [study, "cells", task, encoder, method, source, target, file] if is_json:
-                    return Cell(study, task, encoder, method, source, target, _seed(file.removesuffix(".json")))
-                case [study, "attention", task, encoder, method, source, target, other, file] if is_json:
-                    seed = _seed(file.removesuffix(".json"))
-                    return Contrast(study, task, encoder, method, source, target, other, seed)
-                case [study, "runs", task, encoder, method, source, folder, *files] if len(files) < 2:
-                    return Run(study, task, encoder, method, source, _seed(folder))
-    raise ValueError(
-        f"{path} is no run and no cell: expected results/STUDY/cells/TASK/ENCODER/METHOD/SOURCE/TARGET/seedN.json, "
-        "results/STUDY/attention/TASK/ENCODER/METHOD/SOURCE/TARGET/OTHER/seedN.json "
-        "or results/STUDY/runs/TASK/ENCODER/METHOD/SOURCE/seedN/"
-    )
-
-
-def _seed(name: str) -> int:
-    """The number in `seed7`.
-
-    Raises:
-        ValueError: the name is not written so.
-    """
-    if not re.fullmatch(r"seed(0|[1-9][0-9]*)", name):
-        raise ValueError(f"{name} is no seed: expected for instance seed7")
-    return int(name.removeprefix("seed"))

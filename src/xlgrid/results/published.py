@@ -56,15 +56,23 @@ def read(path: str | Path) -> pd.DataFrame:
 
 
 def contradictions(path: str | Path) -> pd.DataFrame:
-    """A paper's `contradictions.csv`; without rows where there is no such file.
-
-    Raises:
-        ValueError: a column is missing.
-    """
+    """A paper's `contradictions.csv`; without rows where there is no such file."""
     return _read(Path(path), "note") if Path(path).exists() else pd.DataFrame(columns=["exhibit", *KEY, "note"])
 
 
 def _read(path: Path, last: str) -> pd.DataFrame:
+    table = read_csv(path, ["exhibit", *KEY, last])
+    mix = table["source"].str.extract(r"^mix\((.*)\)$")[0]
+    return table.assign(source=mix.str.replace(",", "+").fillna(table["source"]))
+
+
+def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """A file of published numbers, as text.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it lacks a column.
+    """
     try:
         # Languages are called no and nan.
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
@@ -72,12 +80,9 @@ def _read(path: Path, last: str) -> pd.DataFrame:
         others = sorted(f"{other.parent.name}/{other.stem}" for other in path.parent.parent.glob("*/*.csv"))
         name = f"{path.parent.name}/{path.stem}"
         raise FileNotFoundError(f"no published numbers in {path}: {unknown('file', name, others)}") from error
-    if missing := [name for name in ("exhibit", *KEY, last) if name not in table]:
-        raise ValueError(
-            f"{path} has no column {', '.join(missing)}: see src/xlgrid/results/published.py for what it should have"
-        )
-    mix = table["source"].str.extract(r"^mix\((.*)\)$")[0]
-    return table.assign(source=mix.str.replace(",", "+").fillna(table["source"]))
+    if missing := [name for name in columns if name not in table]:
+        raise ValueError(f"{path} has no column {', '.join(missing)}: it should have {', '.join(columns)}")
+    return table
 
 
 def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, published: Published) -> pd.DataFrame:

@@ -84,8 +84,8 @@ def read_cells(
 
     Returns:
         `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step that the target is
-        spoken as of, NaN for the end. `score` in percent; `n` examples; `seconds` of evaluation. All three are NaN where the file is missing, and
-        `metric` is then as given or as in the task's other cells ("" if it has none).
+        spoken as of, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` of evaluation. All three are
+        NaN where the file is missing, and `metric` is then as given or as in the task's other cells ("" if it has none).
 
     Raises:
         ValueError: a cell is truncated, is not the one expected at its path, or lacks a metric that is asked for.
@@ -130,7 +130,8 @@ def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
 
 
 def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
-    """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (percent, on dev), run.
+    """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (on the dev set, in the
+    unit of the run's metric), run.
 
     Folders without a finished run are left out. Where there are runs for one target each (source en@qu), a column `target`
     says which ("" for others), and `source` is what they train on.

@@ -1,20 +1,19 @@
 """Mistakes in the data of a study: languages without data, settings of training that no run has, sizes that do not fit."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, lacking
 from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
+from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
-
-_DIALS: tuple[Literal["overlap", "loans", "distance"], ...] = ("overlap", "loans", "distance")
 
 
 def spoken(study: "Study") -> Iterator[str]:
@@ -107,9 +106,9 @@ def sizes(study: "Study") -> Iterator[str]:
         return
     for name, entry in study.tasks.items():
         options = entry.task.Options(**entry.options)
-        for dial in _DIALS if "overlap" in type(options).model_fields else ():
-            of_text = study.text.dials.get(dial, type(options).model_fields[dial].default)
-            if entry.data is None and getattr(options, dial) != of_text:
+        for dial in Dials.model_fields if isinstance(options, Dials) and entry.data is None else ():
+            of_text = getattr(study.text.dials, dial)
+            if getattr(options, dial) != of_text:
                 yield (
                     f"tasks.{name}: its languages have {dial} {getattr(options, dial)}, those of the text {of_text}: "
                     "set the same in text.dials, or encoders read another language of the same code"

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 def methods(study: "Study") -> Iterator[str]:
     """Methods have options that exist, and starts that name tasks, methods and languages of the study."""
-    texts = [name for name, entry in study.tasks.items() if entry.is_text]
+    texts = [name for name, entry in study.tasks.items() if entry.from_text]
     for name, entry in study.methods.items():
         try:
             method = registry.make(entry.base, entry.options)
         except ValueError as error:
             yield f"methods.{name}: {error}"
         else:
-            if entry.imported and not method.is_importable:
+            if entry.imported and (method.adapter_format is None or method.trains_head):
+                formats = [(base, readable.adapter_format) for base, readable in registry.METHODS.items()]
+                settings = [f"`base: {base}` and `options: {known.TEXT_OPTIONS}`" for base, known in formats if known]
                 yield (
-                    f"methods.{name}.imported: what can be read are language adapters: set `base: madx` and `options: "
-                    "{tune: language}`, or leave it out"
+                    f"methods.{name}.imported: what can be read are language adapters: set {' or '.join(settings)}, or leave "
+                    "it out"
                 )
         if entry.start:
             place = f"methods.{name}.start"

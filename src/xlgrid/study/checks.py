@@ -76,7 +76,7 @@ def _names(study: "Study") -> Iterator[str]:
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
         for key in grid.task:
-            if key in study.tasks and study.tasks[key].is_text:
+            if key in study.tasks and study.tasks[key].from_text:
                 yield (
                     f"grids.{name}.task: {key} is of kind {study.tasks[key].kind}, whose runs are on text and have no test "
                     "set: leave it out; methods name it in their `start`"

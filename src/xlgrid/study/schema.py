@@ -19,7 +19,7 @@ from pydantic import (
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict, plainly
-from xlgrid.data.sources import DataSource
+from xlgrid.data.sources import SPLITS, DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
@@ -28,7 +28,7 @@ from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
 from xlgrid.tasks import Columns, Task, task
-from xlgrid.training.mini import MiniEncoder
+from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe, Start, Training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -94,37 +94,28 @@ class TaskEntry(Columns):
 
     @model_validator(mode="after")
     def _has_data(self) -> Self:
-        if not (self.data or self.task.generator or self.is_text):
+        if self.from_text and self.task.target:
             raise ValueError(f"data of kind {self.kind} cannot be generated: say in `data` where they come from")
         return self
 
     @model_validator(mode="after")
     def _options_exist(self) -> Self:
         try:
-            self.task.Options(**self.options)
+            self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
         except ValidationError as error:
             raise ValueError(f"options: {plainly(error)}") from None
         return self
 
     @model_validator(mode="after")
-    def _probes_are_generated(self) -> Self:
-        if self.data and self.options.get("probe", "none") != "none":
-            raise ValueError(
-                f"options: only generated statements can have the probe {self.options['probe']}, and these come from "
-                "`data`: leave out `data`, or take data whose statements have been changed and set `probe: none`"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _labels_exist(self) -> Self:
-        if self.data and not self.is_text:
+        if self.data:
             self.data.check_labels(self.task)
         return self
 
     @model_validator(mode="after")
     def _text_is_text(self) -> Self:
-        wrong = [name for name in ("data", "start", "trained_on") if getattr(self, name)] if self.is_text else []
-        if wrong:
+        wrong = [name for name in ("data", "start", "trained_on") if getattr(self, name)]
+        if wrong and not self.task.target:
             raise ValueError(
                 f"a task of kind {self.kind} takes the texts of the study, as `text` says, and begins with nothing: leave "
                 f"out {' and '.join(f'`{name}`' for name in wrong)}"
@@ -132,25 +123,19 @@ class TaskEntry(Columns):
         return self
 
     @property
-    def is_text(self) -> bool:
-        """Whether the data are the texts of the study, and a run masks and predicts their tokens."""
-        return self.task.head.is_text
+    def is_generated(self) -> bool:
+        """Whether the data are generated."""
+        return self.data is None and self.task.generator is not None
 
+    @property
+    def from_text(self) -> bool:
+        """Whether the data are the texts of the study."""
+        return self.data is None and self.task.generator is None
 
-class EncoderEntry(Strict):
-    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, or a tiny encoder pre-trained here."""
-
-    hub: str | None = Field(None, description="owner/name")
-    revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
-    path: str | None = None
-    mini: MiniEncoder | None = None
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        origins = [name for name in ("hub", "path", "mini") if getattr(self, name) is not None]
-        if len(origins) != 1:
-            raise ValueError(f"an encoder has exactly one of hub, path and mini, got {' and '.join(origins) or 'none'}")
-        return self
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits of the data; text has no test set."""
+        return SPLITS[:2] if self.from_text else SPLITS
 
 
 class ImportedAdapters(Strict):

@@ -33,6 +33,9 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from pydantic import Field
+
+from xlgrid.base.settings import Strict
 from xlgrid.synthetic import world
 from xlgrid.synthetic.scripts import SCRIPTS, VOWELS, Phonology, fold
 from xlgrid.synthetic.world import Fact, Phrase
@@ -412,30 +415,29 @@ def is_artificial(code: str) -> bool:
 
 
 def artificial(code: str, overlap: float = 0.8, loans: float = 0.1, distance: float = 1.0) -> ArtificialLanguage:
-    """The language of a code; the same object for the same arguments. The dials are described above.
+    """The language of a code; the same object for the same arguments. The dials, shares from 0 to 1, are described above.
 
     Raises:
-        ValueError: no such code, or a dial outside 0..1.
+        ValueError: no such code.
     """
     if not is_artificial(code):
         raise ValueError(
             f"{code!r} is not the code of an artificial language: expected q, a family letter a-t and a member number "
             f"1-9999 without leading zeros, such as qa1 or qt12"
         )
-    for dial, value in (("overlap", overlap), ("loans", loans), ("distance", distance)):
-        if not 0 <= value <= 1:
-            raise ValueError(f"{dial}={value!r} for {code}: expected a share from 0 to 1")
     return _made(code, float(overlap), float(loans), float(distance))
 
 
 _made = cache(ArtificialLanguage)
 
 
-def lexical_overlap(a: ArtificialLanguage, b: ArtificialLanguage) -> float:
-    """Share of roots, 0..1, that two languages have from the same source; names and function words do not count."""
-    return sum(a.origins[root] == b.origins[root] for root in CONTENT) / len(CONTENT)
+class Dials(Strict):
+    """How much the artificial languages differ."""
 
+    overlap: float = Field(default=0.8, ge=0, le=1)
+    loans: float = Field(default=0.1, ge=0, le=1)
+    distance: float = Field(default=1.0, ge=0, le=1)
 
-def typological_distance(a: ArtificialLanguage, b: ArtificialLanguage) -> float:
-    """Share of the features of GRAMMAR, 0..1, that have different values in two languages."""
-    return sum(a.grammar[feature] != b.grammar[feature] for feature in GRAMMAR) / len(GRAMMAR)
+    def language(self, code: str) -> ArtificialLanguage:
+        """The language of a code, see `artificial`."""
+        return artificial(code, self.overlap, self.loans, self.distance)

@@ -79,21 +79,6 @@ def named(theory: Theory) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name is not None and name != VARIABLE))
 
 
-def answer(theory: Theory, question: Literal, entities: Collection[str]) -> tuple[bool, int]:
-    """Whether a ground `question` of either polarity holds under the closed-world assumption, and at what depth.
-
-    The depth of a negative question is that of its positive form, see `Solution`. Arguments and errors are those of
-    `solve`.
-    """
-    if question.subject == VARIABLE:
-        raise ValueError(f"a question is about one entity, got {describe(question)}: name its subject")
-    solution = solve(theory, entities)
-    literal = question._replace(positive=True)
-    if literal in solution.proved:
-        return question.positive, solution.proved[literal]
-    return not question.positive, solution.failed.get(literal, 0)
-
-
 def solve(theory: Theory, entities: Collection[str]) -> Solution:
     """Prove or fail every literal that combines an entity with a predicate (and object) that `theory` mentions.
 

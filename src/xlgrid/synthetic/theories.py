@@ -11,19 +11,17 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count, islice
 from random import Random
 from typing import Any, NamedTuple
 
-from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, Theory, named, read_theory, solve
+from pydantic import Field, PositiveInt
 
-MAX_DEPTH = 5
+from xlgrid.synthetic.logic import VARIABLE, Literal, Rule, Theory, named, read_theory, solve
+from xlgrid.synthetic.sizes import ATTEMPTS, Sizes
 
 # Predicate and object of a literal.
 _Signature = tuple[str, str | None]
-# Draws after which the options are taken to allow no further theory; options that allow one need far fewer.
-_ATTEMPTS = 2000
 
 
 class Example(NamedTuple):
@@ -39,98 +37,46 @@ class Example(NamedTuple):
     depth: int
 
 
-@dataclass(frozen=True)
-class TheoryOptions:
-    """Size and content of generated theories. Words are concept ids; a (least, most) pair is inclusive. Defaults follow RuleTaker.
+class Options(Sizes):
+    """Size and content of generated theories. Defaults follow RuleTaker."""
 
-    Raises:
-        ValueError: a value is out of its range; the message names the field.
-    """
+    LEAST_FACTS = 2
 
-    persons: tuple[str, ...] = ("anne", "bob", "charlie", "dave", "erin", "fiona", "gary", "harry")
-    """Entities of attribute theories."""
-    animals: tuple[str, ...] = (
-        "cat", "dog", "bear", "cow", "mouse", "rabbit", "lion", "tiger", "squirrel", "bald_eagle",
-    )  # fmt: skip
-    """Entities of relation theories."""
-    attributes: tuple[str, ...] = (
-        "big", "kind", "young", "strong", "green", "red", "round", "cold",
-        "smart", "blue", "quiet", "white", "brave", "nice", "rough", "furry",
-    )  # fmt: skip
-    """Attributes of both kinds of theory."""
-    relations: tuple[str, ...] = ("chase", "see", "like", "visit", "eat", "know", "find", "bite")
-    """Relations of relation theories, which use up to three each."""
-    facts: tuple[int, int] = (4, 8)
-    """Facts per theory, at least 2."""
-    rules: tuple[int, int] = (3, 8)
-    """Rules per theory; a theory never has fewer than the maximum depth. (0, 0) leaves facts only."""
-    conditions: int = 3
-    """Most conditions per rule, 1 to 3."""
-    entities: int = 4
-    """Most entities per theory, at least 2, and at least 3 if there are relation theories."""
-    relational: float = 0.5
-    """Share of relation theories (animals, attributes and relations); the others have persons and attributes only."""
-    negated_rules: bool = True
-    """Whether half of the theories have rules with negative conditions; otherwise none does."""
-    negated_questions: float = 0.5
-    """Share of negative questions, whatever their label and depth."""
-    unmentioned: float = 0.0
-    """Share of the failing literals at depth 0 whose attribute the theory does not mention ("random" questions of Clark
-    et al. 2020). The others differ from one that holds in nothing but the entity, and no single word gives them away."""
-    questions_per_theory: int = 4
-    """Consecutive examples that share a theory, at least 1. Cut splits at multiples of it and no theory is in two."""
-
-    def __post_init__(self) -> None:
-        for field in ("persons", "animals", "attributes", "relations"):
-            words = getattr(self, field)
-            if isinstance(words, str) or not all(isinstance(w, str) and w and w != VARIABLE for w in words):
-                raise ValueError(f"{field} must be a tuple of concept ids, got {words!r}")
-            if len(set(words)) < len(words):
-                raise ValueError(f"{field} repeats {', '.join(sorted({w for w in words if words.count(w) > 1}))}")
-        both = set(self.attributes) & set(self.relations)
-        if both:
-            raise ValueError(f"{', '.join(sorted(both))} cannot be both an attribute and a relation")
-        for field, least in (("facts", 2), ("rules", 0)):
-            low, high = getattr(self, field)
-            if not least <= low <= high:
-                raise ValueError(f"{field} must be (least, most) with {least} <= least <= most, got {(low, high)}")
-        if not 1 <= self.conditions <= 3:
-            raise ValueError(f"conditions must be 1, 2 or 3, got {self.conditions}")
-        for field in ("relational", "negated_questions", "unmentioned"):
-            if not 0 <= getattr(self, field) <= 1:
-                raise ValueError(f"{field} is a share between 0 and 1, got {getattr(self, field)}")
-        if self.entities < 2 + (self.relational > 0):
-            needed = "3, because relational > 0" if self.relational > 0 else "2"
-            raise ValueError(f"entities must be at least {needed}, got {self.entities}")
-        if self.questions_per_theory < 1:
-            raise ValueError(f"questions_per_theory must be at least 1, got {self.questions_per_theory}")
+    n: PositiveInt = Field(100_000, description="examples in all three splits")
+    facts: tuple[int, int] = Field((4, 8), description="per theory, at least 2")
+    rules: tuple[int, int] = Field(
+        (3, 8), description="per theory, which never has fewer than max_depth; (0, 0) leaves facts only"
+    )
+    conditions: int = Field(3, ge=1, le=3, description="most conditions per rule")
+    negated_rules: bool = Field(
+        True, description="half of the theories have rules with negative conditions; otherwise none does"
+    )
+    negated_questions: float = Field(
+        0.5, ge=0, le=1, description="share of negative questions, whatever their label and depth"
+    )
+    unmentioned: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="share of the failing literals at depth 0 whose attribute the theory does not mention ('random' questions "
+        "of Clark et al. 2020); the others differ from one that holds in nothing but the entity",
+    )
+    questions_per_theory: PositiveInt = Field(4, description="consecutive examples that share a theory")
 
 
-def examples(n: int, max_depth: int, seed: int, options: TheoryOptions | None = None) -> Iterator[Example]:
-    """The first `n` examples of an endless sequence that `max_depth`, `seed` and `options` determine.
+def examples(n: int, options: Options) -> Iterator[Example]:
+    """The first `n` examples of an endless sequence, which the other `options` determine.
 
     Depths 0 to `max_depth` are equally frequent, and so are both labels at each depth; every run of 2 (max_depth + 1)
     examples, counted from the first, has each combination once. Negative questions have their share of every such
     combination. Theory k is that of examples k * questions_per_theory to (k + 1) * questions_per_theory - 1, which are
-    distinct questions where it is large enough. No two theories have the same facts and rules. Theories have rules even if `max_depth` is 0, as distractors.
-
-    Args:
-        n: number of examples, at least 1.
-        max_depth: the greatest depth of a question, 0 to 5.
-        seed: any integer.
-        options: size and content of theories; None for the defaults.
+    distinct questions where it is large enough. No two theories have the same facts and rules. Theories have rules even if
+    `max_depth` is 0, as distractors.
 
     Raises:
-        ValueError: an argument is out of range, or the options have too few concepts or rules for `max_depth`; while
-            iterating, if they leave no room for theories that can supply the questions.
+        ValueError: while iterating, if the options leave no room for theories that can supply the questions.
     """
-    options = options or TheoryOptions()
-    if n < 1:
-        raise ValueError(f"n must be at least 1, got {n}")
-    if not 0 <= max_depth <= MAX_DEPTH:
-        raise ValueError(f"max_depth must be between 0 and {MAX_DEPTH}, got {max_depth}")
-    check_room(max_depth, options)
-    return islice(_sequence(max_depth, Random(f"theories {seed}"), options), n)
+    return islice(_sequence(Random(f"theories {options.seed}"), options), n)
 
 
 def to_json(example: Example) -> str:
@@ -148,16 +94,9 @@ def to_json(example: Example) -> str:
 
 
 def from_json(text: str) -> Example:
-    """The example that `to_json` wrote.
-
-    Raises:
-        ValueError: `text` is not an example.
-    """
-    try:
-        fields = json.loads(text)
-        return Example(read_theory(fields), Literal(*fields["question"]), fields["label"], fields["depth"])
-    except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"not an example in JSON, which to_json writes: {text[:80]!r} ({error})") from error
+    """The example that `to_json` wrote."""
+    fields = json.loads(text)
+    return Example(read_theory(fields), Literal(*fields["question"]), fields["label"], fields["depth"])
 
 
 def _pack(literal: Literal) -> list[Any]:
@@ -167,31 +106,13 @@ def _pack(literal: Literal) -> list[Any]:
     return list(literal[:2] if literal.object is None else literal[:3])
 
 
-def check_room(max_depth: int, options: TheoryOptions) -> None:
-    """Raise ValueError if the options have too few concepts or rules for questions of depth `max_depth`."""
-    if options.rules[1] < max_depth:
-        raise ValueError(f"max_depth {max_depth} takes at least {max_depth} rules, but rules is {options.rules}")
-    # Where the chain starts, where its decoy starts, and what each of its rules concludes.
-    needed = max(max_depth, 1) + 2
-    kinds = [("attribute", options.relational < 1, "persons", 2, len(options.attributes), "attributes")]
-    predicates = len(options.attributes) + len(options.relations)
-    kinds.append(("relation", options.relational > 0, "animals", 3, predicates, "attributes and relations together"))
-    for kind, wanted, field, least, available, what in kinds:
-        if wanted and len(getattr(options, field)) < least:
-            raise ValueError(f"{kind} theories take at least {least} {field}, got {len(getattr(options, field))}")
-        if wanted and available < needed:
-            raise ValueError(f"{kind} theories of depth {max_depth} take at least {needed} {what}, got {available}")
-    if options.relational > 0 and not options.relations:
-        raise ValueError("relation theories take at least 1 of relations, got none; or set relational to 0")
-
-
-def _sequence(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[Example]:
-    wanted = _wanted(max_depth, rng, options)
+def _sequence(rng: Random, options: Options) -> Iterator[Example]:
+    wanted = _wanted(rng, options)
     known: set[frozenset[tuple[Any, ...]]] = set()
     while True:
         demands = list(islice(wanted, options.questions_per_theory))
-        for _ in range(_ATTEMPTS):
-            theory = _theory(max_depth, rng, options)
+        for _ in range(ATTEMPTS):
+            theory = _theory(rng, options)
             # No theory is drawn twice, so that no test question is about a theory of the training set.
             if theory and (statements := frozenset([*theory.facts, *theory.rules])) in known:
                 continue
@@ -200,7 +121,7 @@ def _sequence(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[E
                 break
         else:
             raise ValueError(
-                f"no further theory with questions of depth {max_depth} found in {_ATTEMPTS} attempts after {len(known)} with facts "
+                f"no further theory with questions of depth {options.max_depth} found in {ATTEMPTS} attempts after {len(known)} with facts "
                 f"{options.facts}, rules {options.rules} and up to {options.entities} entities: "
                 "allow more concepts or entities, or fewer facts or rules"
             )
@@ -208,9 +129,9 @@ def _sequence(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[E
             yield Example(theory, question, label, depth)
 
 
-def _wanted(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[tuple[int, bool, bool]]:
+def _wanted(rng: Random, options: Options) -> Iterator[tuple[int, bool, bool]]:
     """Depth, label and polarity of one question after the other, without end."""
-    kinds = [(depth, label) for depth in range(max_depth + 1) for label in (False, True)]
+    kinds = [(depth, label) for depth in range(options.max_depth + 1) for label in (False, True)]
     # A random start of each kind's own sequence of polarities, so that kinds do not all turn negative together.
     starts = {kind: rng.random() for kind in kinds}
     share = options.negated_questions
@@ -222,7 +143,7 @@ def _wanted(max_depth: int, rng: Random, options: TheoryOptions) -> Iterator[tup
 
 
 def _questions(
-    theory: Theory, demands: list[tuple[int, bool, bool]], rng: Random, options: TheoryOptions
+    theory: Theory, demands: list[tuple[int, bool, bool]], rng: Random, options: Options
 ) -> list[Literal] | None:
     """A question for each demand, or None if the theory lacks one."""
     solution = solve(theory, named(theory))
@@ -254,7 +175,7 @@ def _questions(
     }
     mentioned = {literal.predicate for rule in theory.rules for literal in (*rule.conditions, rule.conclusion)}
     mentioned |= {fact.predicate for fact in theory.facts}
-    elsewhere = [Literal(a, name) for a in options.attributes if a not in mentioned for name in sorted(subjects)]
+    elsewhere = [Literal(a, name) for a in options.words.attributes if a not in mentioned for name in sorted(subjects)]
     questions: list[Literal] = []
     for depth, label, positive in demands:
         holds = label == positive
@@ -269,16 +190,16 @@ def _questions(
     return questions
 
 
-def _theory(max_depth: int, rng: Random, options: TheoryOptions) -> Theory | None:
-    """A random theory with a chain of `max_depth` rules; None if the draw cannot be completed."""
+def _theory(rng: Random, options: Options) -> Theory | None:
+    """A random theory with a chain of max_depth rules; None if the draw cannot be completed."""
     relational = rng.random() < options.relational
     negated = options.negated_rules and rng.random() < 0.5
     n_facts = rng.randint(*options.facts)
-    n_rules = rng.randint(max(options.rules[0], max_depth), options.rules[1])
-    words = options.animals if relational else options.persons
+    n_rules = rng.randint(max(options.rules[0], options.max_depth), options.rules[1])
+    words = options.words.animals if relational else options.words.persons
     most = min(options.entities, len(words))
     names = rng.sample(words, rng.randint(min(3, most), most))
-    length = min(max(max_depth, 1), n_rules)
+    length = min(max(options.max_depth, 1), n_rules)
 
     pool = _signatures(length + rng.randint(4, 6), names, relational, rng, options)
     start, decoy, *chain = pool[: length + 2]
@@ -350,12 +271,12 @@ def _grounded(rule: Rule, names: list[str], rng: Random) -> Rule:
     return Rule(tuple(conditions), conclusion)
 
 
-def _signatures(n: int, names: list[str], relational: bool, rng: Random, options: TheoryOptions) -> list[_Signature]:
+def _signatures(n: int, names: list[str], relational: bool, rng: Random, options: Options) -> list[_Signature]:
     """Up to `n` signatures; those that would relate one of the first two names to itself come last."""
-    attributes: list[_Signature] = [(attribute, None) for attribute in options.attributes]
+    attributes: list[_Signature] = [(attribute, None) for attribute in options.words.attributes]
     if not relational:
         return rng.sample(attributes, min(n, len(attributes)))
-    relations = rng.sample(options.relations, min(3, len(options.relations)))
+    relations = rng.sample(options.words.relations, min(3, options.relations))
     safe: list[_Signature] = [(relation, name) for relation in relations for name in names[2:]]
     unsafe: list[_Signature] = [(relation, name) for relation in relations for name in names[:2]]
     n_unsafe = max(1, n - len(safe) - len(attributes))

@@ -6,7 +6,7 @@ for each language, and super_glue has English training data: `data: {hub: cambri
 `cause` or `effect` follows the premise, in English in every language, as in AdapterHub's notebook on COPA.
 """
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xlgrid.synthetic import causality
@@ -18,11 +18,7 @@ __all__ = ["CHOICES", "COLUMNS", "LABELS", "Options", "examples", "from_json", "
 LABELS = ("0", "1")
 CHOICES = ("choice1", "choice2")
 COLUMNS = ("premise", *CHOICES, "question", "label")
-
-
-def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
-    """Distinct questions for splits of the given sizes, those of the training split first."""
-    return causality.examples(options, sizes, len(CHOICES))
+examples = partial(causality.examples, choices=len(CHOICES))
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:

@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, ValidationInfo, model_validator
 
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.languages.sources import Target
 from xlgrid.synthetic import logic, natural
 from xlgrid.synthetic.logic import IS_A
 from xlgrid.tasks.ruletaker import speaks
+from xlgrid.tasks.wikiann import group
 
 __all__ = ["COLUMNS", "LABELS", "Example", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
@@ -73,6 +74,15 @@ class Options(Strict):
     )
 
     @model_validator(mode="after")
+    def _probes_are_generated(self, info: ValidationInfo) -> Self:
+        if self.probe != "none" and info.context and info.context["fetched"]:
+            raise ValueError(
+                f"only generated statements can have the probe {self.probe}, and these come from `data`: leave out `data`, or "
+                "take data whose statements have been changed and set `probe: none`"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _fits(self) -> Self:
         if not 0 <= self.distractors[0] <= self.distractors[1] <= 4:
             raise ValueError(f"distractors must be (least, most) with 0 <= least <= most <= 4, got {self.distractors}")
@@ -85,11 +95,6 @@ class Example(NamedTuple):
     context: tuple[logic.Literal, ...]
     statement: logic.Literal
     label: bool
-
-
-def group(options: Options) -> int:
-    """How many consecutive examples share a split: each one is independent."""
-    return 1
 
 
 def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
@@ -230,13 +235,6 @@ def to_json(example: Example) -> str:
 
 
 def from_json(text: str) -> Example:
-    """The example that `to_json` wrote.
-
-    Raises:
-        ValueError: `text` is not an example.
-    """
-    try:
-        context, statement, label = json.loads(text)
-        return Example(tuple(logic.Literal(*fact) for fact in context), logic.Literal(*statement), label)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"not an example in JSON, which to_json writes: {text[:80]!r} ({error})") from error
+    """The example that `to_json` wrote."""
+    context, statement, label = json.loads(text)
+    return Example(tuple(logic.Literal(*fact) for fact in context), logic.Literal(*statement), label)

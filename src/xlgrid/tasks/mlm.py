@@ -3,14 +3,27 @@
 A pair has both of its texts in each input: translation language modelling (Conneau and Lample 2019, section 3.3).
 """
 
+import math
 from typing import Literal
 
 from pydantic import Field, PositiveInt
 
 from xlgrid.base.settings import Strict
 
-# Without a bound, the dev set of a Wikipedia would have a hundred thousand inputs.
-DEV_INPUTS = 10_000
+# One row of a text in so many is for the dev set. Without a bound, that of a Wikipedia would have a hundred thousand rows.
+DEV_EVERY = 50
+DEV_ROWS = 10_000
+
+
+def is_for_dev(row: int, dev_rows: int) -> bool:
+    """Whether a row of a text, by its number, is for the dev set, which has at most `dev_rows`; else it is for training."""
+    return row % DEV_EVERY == 0 and row < DEV_EVERY * dev_rows
+
+
+def split_sizes(rows: int, dev_rows: int) -> tuple[int, int]:
+    """The number of rows of a text that are for training and for the dev set."""
+    dev = min(math.ceil(rows / DEV_EVERY), dev_rows)
+    return rows - dev, dev
 
 
 class Options(Strict):
@@ -21,7 +34,6 @@ class Options(Strict):
         description="rows of more than `max_length` tokens lose their end, or become several inputs, without a loss; "
         "those of a pair are cut",
     )
-    dev_inputs: PositiveInt = Field(
-        DEV_INPUTS,
-        description="most inputs to choose checkpoints with; rows that would be for them and do not fit are trained on",
+    dev_rows: PositiveInt = Field(
+        DEV_ROWS, description="most rows to choose checkpoints with: every 50th row, the others are trained on"
     )

@@ -4,7 +4,7 @@ The miniature is generated in artificial languages. Columns are those of the Hub
 `data: {hub: lighteval/siqa, splits: {test: validation}}`.
 """
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from xlgrid.synthetic import causality
@@ -16,11 +16,7 @@ __all__ = ["CHOICES", "COLUMNS", "LABELS", "Options", "examples", "from_json", "
 LABELS = ("1", "2", "3")
 CHOICES = ("answerA", "answerB", "answerC")
 COLUMNS = ("context", "question", *CHOICES, "label")
-
-
-def examples(options: Options, sizes: Sequence[int]) -> list[Example]:
-    """Distinct questions for splits of the given sizes, those of the training split first."""
-    return causality.examples(options, sizes, len(CHOICES))
+examples = partial(causality.examples, choices=len(CHOICES))
 
 
 def row(example: Example, language: str, options: Options) -> dict[str, Any]:

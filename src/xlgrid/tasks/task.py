@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from pydantic import BeforeValidator, Field
 
 from xlgrid.base.settings import Strict
-from xlgrid.heads.head import Head, written
+from xlgrid.heads.head import Head, TaskColumns, written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ class NoOptions(Strict):
 
 
 class Generator(Protocol):
-    """The functions of a file in `xlgrid.tasks` that generates the data of a task without downloads.
+    """A file in `xlgrid.tasks` that generates the data of a task without downloads.
 
     A *meaning* is an example independent of any language. Each language expresses the same meanings, so generated data
     are parallel.
@@ -52,49 +52,34 @@ class Generator(Protocol):
         examples: (options, sizes of train, dev and test) -> the meanings, those of the training split first.
         group: options -> how many consecutive meanings have to share a split.
         row: (meaning, language or pair, options) -> a row with `COLUMNS`.
-        to_json, from_json: write a meaning as one line, and read it.
+        to_json, from_json: write a meaning as one line, and read it. A damaged line is a ValueError, TypeError or KeyError.
         speaks: code -> whether `row` knows a language.
     """
 
-    @property
-    def COLUMNS(self) -> tuple[str, ...]: ...
-    @property
-    def examples(self) -> Callable[..., list[Any]]: ...
-    @property
-    def group(self) -> Callable[[Any], int]: ...
-    @property
-    def row(self) -> Callable[[Any, str, Any], dict[str, Any]]: ...
-    @property
-    def to_json(self) -> Callable[[Any], str]: ...
-    @property
-    def from_json(self) -> Callable[[str], Any]: ...
-    @property
-    def speaks(self) -> Callable[[str], bool]: ...
+    COLUMNS: tuple[str, ...]
+    examples: Callable[..., list[Any]]
+    group: Callable[[Any], int]
+    row: Callable[[Any, str, Any], dict[str, Any]]
+    to_json: Callable[[Any], str]
+    from_json: Callable[[str], Any]
+    speaks: Callable[[str], bool]
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(TaskColumns):
     """One task: a head, and the columns and labels of its data.
 
     Attributes:
-        name: the kind that a study names.
         head: see `xlgrid.heads`, where each head describes what its columns contain.
-        inputs: the columns that the encoder reads, `choices` at their end.
-        target: the column with the label or answer; "" for text.
-        labels: the names of the labels, in the order of their numbers.
-        choices: the columns of the choices.
         Options: the schema of the task's `options`.
-        generator: makes the data of tasks that can be generated; None for others, which need `data` in the study.
+        generator: makes the data of tasks that can be generated; None for others, which need `data` or a text in the study.
+        tokens: of an example, for estimates of cost, unless the study says it.
     """
 
-    name: str
     head: Head
-    inputs: tuple[str, ...]
-    target: str
-    labels: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
     Options: type[Strict] = NoOptions
     generator: Generator | None = None
+    tokens: int = 128
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -116,6 +101,6 @@ class Task:
         """Whether its data can be generated in a language."""
         return self.generator is not None and self.generator.speaks(code)
 
-    def check(self, table: "pa.Table", where: str) -> None:
+    def check(self, table: "pa.Table", where: str, first_row: int = 0) -> None:
         """Check columns and labels of a table that was read from `where`; see `Head.check`."""
-        self.head.check(table, self, where)
+        self.head.check(table, self, where, first_row)

@@ -1,9 +1,9 @@
 """Universal parts of speech (de Marneffe et al. 2021; as in XTREME, Hu et al. 2020); the miniature is in artificial languages."""
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from xlgrid.synthetic.artificial import UPOS, artificial
+from xlgrid.synthetic.artificial import UPOS
 from xlgrid.synthetic.world import Fact
 from xlgrid.tasks.wikiann import Options, draw, from_json, group, speaks, to_json
 
@@ -11,11 +11,7 @@ __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "ro
 
 LABELS = UPOS
 COLUMNS = ("tokens", "pos_tags")
-
-
-def examples(options: Options, sizes: Sequence[int]) -> list[Fact]:
-    """Distinct facts for splits of the given sizes, those of the training split first."""
-    return draw(options, sizes, named=False)
+examples = partial(draw, named=False)
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
@@ -24,5 +20,5 @@ def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language.
     """
-    tokens = artificial(language, options.overlap, options.loans, options.distance).realise(fact)
+    tokens = options.language(language).realise(fact)
     return {"tokens": [token.form for token in tokens], "pos_tags": [LABELS.index(token.upos) for token in tokens]}

@@ -1,13 +1,14 @@
 """WikiANN: named entities (Pan et al. 2017; splits of Rahimi et al. 2019); the miniature is in artificial languages."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from pydantic import Field, PositiveInt
 
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.synthetic import world
-from xlgrid.synthetic.artificial import NER, Token, artificial, is_artificial
+from xlgrid.synthetic.artificial import NER, Dials, Token, is_artificial
 from xlgrid.synthetic.world import Fact, from_json, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "draw", "examples", "from_json", "group", "row", "speaks", "to_json"]
@@ -18,7 +19,7 @@ COLUMNS = ("tokens", "ner_tags", "langs", "spans")
 _TRAIN_SHARE = 0.8
 
 
-class Options(Strict):
+class Options(Dials):
     """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="sentences in all three splits")
@@ -26,9 +27,6 @@ class Options(Strict):
     held_out_entities: bool = Field(
         False, description="dev and test mention only entities that training never mentions"
     )
-    overlap: float = Field(0.8, ge=0, le=1)
-    loans: float = Field(0.1, ge=0, le=1)
-    distance: float = Field(1.0, ge=0, le=1)
 
 
 def speaks(code: str) -> bool:
@@ -36,14 +34,9 @@ def speaks(code: str) -> bool:
     return is_artificial(code)
 
 
-def group(options: Options) -> int:
+def group(options: Strict) -> int:
     """How many consecutive examples share a split: each one is independent."""
     return 1
-
-
-def examples(options: Options, sizes: Sequence[int]) -> list[Fact]:
-    """Distinct facts for splits of the given sizes, those of the training split first; each mentions a named entity."""
-    return draw(options, sizes, named=True)
 
 
 def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
@@ -56,6 +49,9 @@ def draw(options: Options, sizes: Sequence[int], named: bool) -> list[Fact]:
         return _distinct(sum(sizes), options.seed, (0.0, 1.0), named, set())
     train = _distinct(sizes[0], options.seed, (0.0, _TRAIN_SHARE), named, set())
     return train + _distinct(sum(sizes[1:]), options.seed, (_TRAIN_SHARE, 1.0), named, set(train))
+
+
+examples = partial(draw, named=True)
 
 
 def _distinct(n: int, seed: int, entities: tuple[float, float], named: bool, known: set[Fact]) -> list[Fact]:
@@ -76,7 +72,7 @@ def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:
     Raises:
         ValueError: `language` is no artificial language.
     """
-    tokens = artificial(language, options.overlap, options.loans, options.distance).realise(fact)
+    tokens = options.language(language).realise(fact)
     return {
         "tokens": [token.form for token in tokens],
         "ner_tags": [LABELS.index(token.ner) for token in tokens],

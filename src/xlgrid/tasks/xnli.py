@@ -13,15 +13,11 @@ from typing import Any
 from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, premises
 from xlgrid.synthetic.premises import LABELS, Example, Options, from_json, to_json
+from xlgrid.tasks.ruletaker import speaks
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 COLUMNS = ("premise", "hypothesis", "label")
-
-
-def speaks(code: str) -> bool:
-    """Whether the miniature is generated in a language: in every one that has a lexicon."""
-    return code in natural.natural_codes()
 
 
 def group(options: Options) -> int:

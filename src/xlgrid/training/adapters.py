@@ -1,17 +1,18 @@
-"""Adapters in the format of AdapterHub as runs: adapters that others have trained become runs on text, and runs are exported."""
+"""Adapters that others have trained become runs on text, and runs are exported, in the format that a method has for them."""
 
 import json
 import re
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from xlgrid.data import lock as locks
-from xlgrid.heads import HEADS
-from xlgrid.methods import make
-from xlgrid.methods.madx import MadX, adapterhub
+from xlgrid.methods import METHODS, make
+from xlgrid.methods.method import AdapterFormat
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import shapes
+from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import fingerprint, write_results
 
@@ -29,34 +30,35 @@ def import_adapter(
     Args:
         recipe: the recipe of the run.
         encoder: the folder of the encoder that the adapter is for.
-        place: a folder in AdapterHub's layout; with `lock`, a repository on the Hub, owner/name.
+        place: the adapter's folder; with `lock`, a repository on the Hub, owner/name.
         folder: the run's folder.
         revision: the revision of the repository.
         lock: the file that has the commit of the revision.
 
     Raises:
         FileNotFoundError: there is no such folder, or a file is missing.
-        ValueError: the Hub cannot be reached or does not know the repository, or the weights are damaged or do not fit.
+        ValueError: the method has no adapters, the Hub cannot be reached or does not know the repository, or the weights are
+            damaged or do not fit.
     """
     began = time.monotonic()
     import torch
     from transformers import AutoConfig
 
-    adapter, origin = fetch(place, revision, lock)
-    files = (adapterhub.CONFIG, *adapterhub.WEIGHTS)
+    adapter_format = format_of(recipe.base)
+    adapter, origin = fetch(place, adapter_format.FILES, revision, lock)
     method = make(recipe.base, recipe.options)
-    if not isinstance(method, MadX):
-        raise ValueError(f"adapters go into methods of base madx, got {recipe.base}: name one in the recipe")
     if not (Path(encoder) / "config.json").is_file():
         raise FileNotFoundError(f"{encoder} has no config.json: make or fetch the encoder again")
-    model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), HEADS["mlm"])
+    model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), TASKS[recipe.kind].head)
     method.install(model)
-    tensors = adapterhub.read(adapter, model, method)
+    tensors = adapter_format.read(adapter, model, method)
     details = {
         "encoder": str(encoder),
         "start": None,
         "first": None,
-        "inputs": fingerprint([Path(encoder) / "model.safetensors", *(adapter / name for name in files)]),
+        "inputs": fingerprint(
+            [Path(encoder) / "model.safetensors", *(adapter / name for name in adapter_format.FILES)]
+        ),
         "imported": origin,
         "labels": [],
         "metric": "accuracy",
@@ -76,13 +78,14 @@ def import_adapter(
 
 
 def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, safetensors: bool = False) -> None:
-    """Write the adapter that a run has trained, under the name of its source or task, in the format of AdapterHub.
+    """Write the adapter that a run has trained to a folder in the method's format: that of a run on text under the name of its
+    source, that of another run under the name of its task.
 
     Args:
         run: the run's folder.
         encoder: the folder of the run's encoder, whose config.json is read.
         folder: the folder to write.
-        safetensors: see `xlgrid.methods.madx.adapterhub.write`.
+        safetensors: whether the weights are written as safetensors.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -90,9 +93,7 @@ def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, saf
         OSError: `folder` cannot be written.
     """
     recipe = Recipe.model_validate(deltas.read_run(run)["recipe"])
-    method = make(recipe.base, recipe.options)
-    if not isinstance(method, MadX):
-        raise ValueError(f"{run} is of method {recipe.base}, which has no adapters: name a run of base madx")
+    adapter_format = format_of(recipe.base)
     path = Path(encoder) / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist: name the folder of the run's encoder with --encoder")
@@ -101,12 +102,27 @@ def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, saf
     if origin.is_file():
         config["_name_or_path"] = json.loads(origin.read_text(encoding="utf-8")).get("hub")
     tensors, _, _ = deltas.read_delta(Path(run) / deltas.DELTA)
-    name = recipe.source if method.tune == "language" else recipe.task
-    adapterhub.write(folder, tensors, config, method, re.sub(r"[^\w-]", "-", name), safetensors)
+    method = make(recipe.base, recipe.options)
+    name = re.sub(r"[^\w-]", "-", recipe.task if method.trains_head else recipe.source)
+    adapter_format.write(folder, tensors, config, method, name, safetensors)
 
 
-def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple[Path, dict[str, Any]]:
-    """The folder of an adapter and its origin. With `lock`, the adapter is fetched from the Hub at the locked commit.
+def format_of(base: str) -> AdapterFormat:
+    """The format in which adapters of a method are read and written.
+
+    Raises:
+        ValueError: the method has no adapters.
+    """
+    if (adapter_format := METHODS[base].adapter_format) is None:
+        bases = [name for name, method in METHODS.items() if method.adapter_format]
+        raise ValueError(f"the run is of method {base}, which has no adapters: name one of base {' or '.join(bases)}")
+    return adapter_format
+
+
+def fetch(
+    place: str, names: Sequence[str], revision: str = "main", lock: Path | None = None
+) -> tuple[Path, dict[str, Any]]:
+    """The folder of an adapter and its origin. With `lock`, the files of these names are fetched from the Hub at the locked commit.
 
     Raises:
         FileNotFoundError: there is no such folder.
@@ -120,9 +136,7 @@ def fetch(place: str, revision: str = "main", lock: Path | None = None) -> tuple
 
     commit = locks.commit(lock, "model", place, revision)
     try:
-        folder = Path(
-            snapshot_download(place, revision=commit, allow_patterns=[adapterhub.CONFIG, *adapterhub.WEIGHTS])
-        )
+        folder = Path(snapshot_download(place, revision=commit, allow_patterns=list(names)))
     except Exception as error:  # The Hub and the network raise errors of many types, which do not name the adapter.
         raise ValueError(f"cannot fetch {place} at {commit[:7]}: {type(error).__name__}: {error}") from error
     return folder, {"hub": place, "revision": revision, "commit": commit}

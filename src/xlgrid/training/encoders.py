@@ -1,28 +1,36 @@
-"""The configuration of a study's encoder, whether or not the encoder is there."""
+"""A study's encoder: where it comes from, and its configuration, whether or not the encoder is there."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Self
 
+from pydantic import Field, model_validator
+
+from xlgrid.base.settings import Strict
 from xlgrid.models.parameters import HUB
-from xlgrid.training import mini
+from xlgrid.training.mini import MiniEncoder, mini_configuration
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 
-class Origin(Protocol):
-    """Where an encoder comes from, as in a study: the Hub, a folder, or pre-training here."""
+class EncoderEntry(Strict):
+    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, or a tiny encoder pre-trained here."""
 
-    @property
-    def hub(self) -> str | None: ...
-    @property
-    def path(self) -> str | None: ...
-    @property
-    def mini(self) -> mini.MiniEncoder | None: ...
+    hub: str | None = Field(None, description="owner/name")
+    revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
+    path: str | None = None
+    mini: MiniEncoder | None = None
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        origins = [name for name in ("hub", "path", "mini") if getattr(self, name) is not None]
+        if len(origins) != 1:
+            raise ValueError(f"an encoder has exactly one of hub, path and mini, got {' and '.join(origins) or 'none'}")
+        return self
 
 
-def configuration(origin: Origin, folder: str | Path) -> "PreTrainedConfig":
-    """The configuration of an encoder: the file in `folder` or in the folder of its origin; else what the origin says.
+def configuration(origin: EncoderEntry, folder: str | Path) -> "PreTrainedConfig":
+    """The configuration of an encoder: of one in `HUB` as written there, of others from their files, else as the origin says.
 
     The vocabulary of a mini encoder that is not made has as many entries as its specification allows.
 
@@ -35,13 +43,13 @@ def configuration(origin: Origin, folder: str | Path) -> "PreTrainedConfig":
     """
     from transformers import AutoConfig
 
+    if origin.hub in HUB:
+        return AutoConfig.for_model(**HUB[origin.hub])
     for place in (Path(folder), *([Path(origin.path)] if origin.path else [])):
         if (place / "config.json").is_file():
             return AutoConfig.from_pretrained(place, local_files_only=True)
     if origin.mini:
-        return mini.configuration(origin.mini, origin.mini.vocab)
-    if origin.hub in HUB:
-        return AutoConfig.for_model(**HUB[origin.hub])
+        return mini_configuration(origin.mini, origin.mini.vocab)
     raise ValueError(
         f"the size of the encoder {origin.hub or origin.path} is not known before the encoder is there: make it with "
         f"`snakemake --cores 1 {folder}/model.safetensors`"

@@ -1,8 +1,7 @@
 """Tiny encoders: BERT's or XLM-R's architecture, pre-trained from scratch in minutes by MLM, TLM on bitext, and NSP."""
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from xlgrid.data.formats import read_text
 from xlgrid.data.vocabulary import Kind, specials, tokenizer_config, train_tokenizer
 from xlgrid.heads.mlm import MASKED, language_head
 from xlgrid.training.schedule import POOL
+from xlgrid.training.state import say
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,17 +50,15 @@ def make_mini(
     spec: MiniEncoder,
     texts: Mapping[str, str | Path],
     folder: str | Path,
-    progress: Callable[[str], None] | None = None,
 ) -> None:
     """Train a tokenizer and an encoder on texts, as `xlgrid.data.text` writes them; write them to `folder`.
 
-    The same specification, texts and number of threads give the same encoder.
+    Lines about the training go to stderr. The same specification, texts and number of threads give the same encoder.
 
     Args:
         spec: sizes and training.
         texts: a parquet file with the columns `id` and `text` for each of the languages.
         folder: appears when everything is done.
-        progress: takes lines about the training; they go to stderr unless given.
 
     Raises:
         FileNotFoundError: a text does not exist.
@@ -68,7 +66,6 @@ def make_mini(
     """
     import torch
 
-    say = progress or (lambda line: print(line, file=sys.stderr, flush=True))
     known = {language for pair in spec.bitext for language in pair} | set(spec.languages)
     missing = [language for language in sorted(known) if language not in texts]
     if missing:
@@ -82,7 +79,7 @@ def make_mini(
     with torch.random.fork_rng():
         torch.manual_seed(spec.seed)
         model = _new_model(spec, tokenizer.get_vocab_size())
-    _pretrain(model, tokenizer, spec, corpus, say)
+    _pretrain(model, tokenizer, spec, corpus)
     with whole_folder(folder) as aside:
         model.save_pretrained(aside)
         tokenizer.save(str(aside / "tokenizer.json"))
@@ -90,7 +87,7 @@ def make_mini(
         write_json(aside / "encoder.json", {"source": "mini", "spec": spec.model_dump(mode="json")})
 
 
-def configuration(spec: MiniEncoder, vocab: int) -> "PreTrainedConfig":
+def mini_configuration(spec: MiniEncoder, vocab: int) -> "PreTrainedConfig":
     """The configuration of an encoder with a vocabulary of `vocab` entries."""
     from transformers import BertConfig, XLMRobertaConfig
 
@@ -115,7 +112,7 @@ def _new_model(spec: MiniEncoder, vocab: int) -> "PreTrainedModel":
     from transformers import BertForMaskedLM, XLMRobertaForMaskedLM
 
     model_type: Any = BertForMaskedLM if spec.kind == "bert" else XLMRobertaForMaskedLM
-    return model_type(configuration(spec, vocab))
+    return model_type(mini_configuration(spec, vocab))
 
 
 def _pretrain(
@@ -123,7 +120,6 @@ def _pretrain(
     tokenizer: "Tokenizer",
     spec: MiniEncoder,
     corpus: dict[str, dict[int, str]],
-    say: Callable[[str], None],
 ) -> None:
     """MLM, and NSP if asked for, on single texts, TLM on pairs of them with the same id."""
     import numpy as np

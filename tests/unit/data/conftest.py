@@ -16,7 +16,7 @@ def world(request, tmp_path_factory):
     texts = {language: folder / f"{language}.parquet" for language in ("en", "qa1")}
     for language, path in texts.items():
         make_text(language, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind=request.param, languages=("en", "qa1"), **TINY), texts, folder / "encoder", print)
+    make_mini(MiniEncoder(kind=request.param, languages=("en", "qa1"), **TINY), texts, folder / "encoder")
     for kind, language in (("ruletaker", "en"), ("wikiann", "qa1")):
         make_meanings(kind, {"n": 40}, folder / f"{kind}.parquet")
         make_data(kind, {"n": 40}, language, folder / f"{kind}.parquet", folder / kind)

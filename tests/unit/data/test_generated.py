@@ -1,5 +1,7 @@
 """Generated data: sizes of splits, parallel rows, errors."""
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.data.formats import read_table
@@ -57,3 +59,11 @@ def test_a_misspelt_option_names_the_nearest(tmp_path):
 def test_a_task_that_is_not_generated_is_refused(tmp_path):
     with pytest.raises(ValueError, match="data of mlm cannot be generated: say in the study's `data`"):
         make_meanings("mlm", {}, tmp_path / "m.parquet")
+
+
+@pytest.mark.parametrize("kind", ["ruletaker", "lot", "xnli", "wikiann", "xquad", "copa"])
+@pytest.mark.parametrize("meaning", ["", "{}", "[]", "[1, 2]", '{"facts": [[]], "rules": [], "question": ["a", "b"]}'])
+def test_a_damaged_meaning_is_refused_and_its_file_named(kind, meaning, tmp_path):
+    pq.write_table(pa.table({"split": [*SPLITS], "meaning": [meaning] * 3}), tmp_path / "m.parquet")
+    with pytest.raises(ValueError, match=r"m\.parquet, train: a meaning is damaged .* make the file again"):
+        make_data(kind, {}, "qa1" if kind in ("wikiann", "xquad", "copa") else "en", tmp_path / "m.parquet", tmp_path)

@@ -1,21 +1,27 @@
-"""Data of tasks as tokens."""
+"""Data of tasks as tokens; texts as tokens: rows cut or split, pairs side by side, and a dev set apart."""
 
+import itertools
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from xlgrid.data import batches
+from xlgrid.data import tokenize as module
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
+from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.heads import HEADS
 
 
 def tokens(world, kind, max_length=512):
     out = world / f"{kind}-{max_length}.arrow"
-    tokenize(world / kind / "train.parquet", world / "encoder", kind, max_length, out)
+    tokenize([world / kind / "train.parquet"], world / "encoder", kind, max_length, out)
     table = pa.ipc.open_file(pa.memory_map(str(out))).read_all()
     return table, json.loads(table.schema.metadata[b"xlgrid"])
 
@@ -29,7 +35,7 @@ def tokenizer(world):
 def test_the_context_is_cut_off_where_its_length_says(world):
     found, meta = tokens(world, "ruletaker")
     reader, data = tokenizer(world), read_table(world / "ruletaker" / "train.parquet").to_pylist()
-    assert meta["truncated"] == 0 and meta["pad_id"] == reader.pad_token_id
+    assert meta["pad_id"] == reader.pad_token_id
     for row, said in zip(found.to_pylist(), data, strict=True):
         ids, n = row["input_ids"], row["context_length"]
         assert ids == reader(said["context"], said["question"])["input_ids"]
@@ -37,10 +43,11 @@ def test_the_context_is_cut_off_where_its_length_says(world):
         assert meta["labels"][row["label"]] == said["label"] and row["depth"] == said["depth"]
 
 
-def test_long_inputs_lose_the_end_of_the_context(world):
-    found, meta = tokens(world, "ruletaker", 40)
+def test_long_inputs_lose_the_end_of_the_context(world, capsys):
+    found, _ = tokens(world, "ruletaker", 40)
     whole, _ = tokens(world, "ruletaker")
-    assert meta["truncated"] == sum(len(ids) > 40 for ids in whole["input_ids"].to_pylist()) > 0
+    long = sum(len(ids) > 40 for ids in whole["input_ids"].to_pylist())
+    assert long and f"{long} of {len(found)} inputs were cut to 40 tokens; raise max_length" in capsys.readouterr().err
     for cut, full in zip(found.to_pylist(), whole.to_pylist(), strict=True):
         assert len(cut["input_ids"]) == min(40, len(full["input_ids"]))
         question = full["input_ids"][full["context_length"] :]
@@ -48,7 +55,7 @@ def test_long_inputs_lose_the_end_of_the_context(world):
 
 
 def test_more_tokens_than_the_encoder_takes_are_an_error(world):
-    with pytest.raises(ValueError, match="max_length 513 is more than the 512 tokens"):
+    with pytest.raises(ValueError, match=r"max_length 513 does not fit: .* to 512 tokens"):
         tokens(world, "ruletaker", 513)
 
 
@@ -60,7 +67,7 @@ def test_no_room_for_the_question_is_an_error(world):
 def test_the_first_piece_of_each_word_has_its_label(world):
     found, meta = tokens(world, "wikiann")
     data = read_table(world / "wikiann" / "train.parquet").to_pylist()
-    assert meta["lost_words"] == 0 and meta["head"] == "token"
+    assert meta["head"] == "token"
     for row, said in zip(found.to_pylist(), data, strict=True):
         assert [label for label in row["labels"] if label != -100] == said["ner_tags"]
         assert len(row["labels"]) == len(row["input_ids"]) == row["context_length"]
@@ -68,12 +75,13 @@ def test_the_first_piece_of_each_word_has_its_label(world):
 
 
 def test_a_long_sentence_becomes_windows_with_each_word_once(world, capsys):
-    found, meta = tokens(world, "wikiann", 8)
+    found, _ = tokens(world, "wikiann", 8)
     data = read_table(world / "wikiann" / "train.parquet").to_pylist()
     whole, _ = tokens(world, "wikiann")
     long = sum(len(ids) > 8 for ids in whole["input_ids"].to_pylist())
-    assert meta["truncated"] == long > 0 and meta["lost_words"] == 0 and len(found) > len(data)
-    assert f"{long} of {len(data)} examples were split into windows of 8 tokens" in capsys.readouterr().err
+    assert long and len(found) > len(data)
+    report = capsys.readouterr().err
+    assert f"{long} of {len(data)} examples were split into windows of 8 tokens" in report and "words" not in report
     words = [[] for _ in data]
     for row in found.to_pylist():
         assert len(row["input_ids"]) == len(row["labels"]) == row["context_length"] <= 8
@@ -81,13 +89,38 @@ def test_a_long_sentence_becomes_windows_with_each_word_once(world, capsys):
     assert words == [row["ner_tags"] for row in data]
 
 
-def test_a_file_without_windows_has_no_column_for_them(world):
-    assert tokens(world, "wikiann")[0].column_names == ["input_ids", "context_length", "labels"]
+def test_a_file_is_read_in_parts_whose_rows_keep_their_numbers(world, tmp_path, monkeypatch):
+    whole, _ = tokens(world, "wikiann", 8)
+    monkeypatch.setattr(module, "BATCH", 7)
+    parts, _ = tokens(world, "wikiann", 8)
+    assert parts.equals(whole) and len(parts["example"].chunks) > len(whole["example"].chunks)
+    table = read_table(world / "wikiann" / "train.parquet")
+    wrong = [[9] * len(tags) if row == 20 else tags for row, tags in enumerate(table["ner_tags"].to_pylist())]
+    at = table.column_names.index("ner_tags")
+    pq.write_table(table.set_column(at, "ner_tags", pa.array(wrong)), tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match=r"d\.parquet, row 20, column 'ner_tags': the label 9"):
+        tokenize([tmp_path / "d.parquet"], world / "encoder", "wikiann", 64, tmp_path / "t.arrow")
+
+
+def test_files_of_other_types_are_read_and_empty_ones_refused(world, tmp_path):
+    table = read_table(world / "ruletaker" / "train.parquet")
+    (tmp_path / "d.jsonl").write_text("\n".join(json.dumps(row) for row in table.to_pylist()))
+    tokenize([tmp_path / "d.jsonl"], world / "encoder", "ruletaker", 512, tmp_path / "t.arrow")
+    assert pa.ipc.open_file(tmp_path / "t.arrow").read_all().equals(tokens(world, "ruletaker")[0])
+    pq.write_table(table.slice(0, 0), tmp_path / "d.parquet")
+    with pytest.raises(ValueError, match=r"d\.parquet has no rows"):
+        tokenize([tmp_path / "d.parquet"], world / "encoder", "ruletaker", 512, tmp_path / "t.arrow")
+
+
+def test_two_files_are_for_texts_alone(world):
+    data = world / "ruletaker" / "train.parquet"
+    with pytest.raises(ValueError, match=r"a task of kind ruletaker takes one file, got .* and .*: only texts"):
+        tokenize([data, data], world / "encoder", "ruletaker", 512, world / "t.arrow")
 
 
 def test_words_without_a_token_are_reported(world, tmp_path, capsys):
     pq.write_table(pa.table({"tokens": [["Bob", "", "runs"]], "ner_tags": [[1, 0, 0]]}), tmp_path / "d.parquet")
-    tokenize(tmp_path / "d.parquet", world / "encoder", "wikiann", 64, tmp_path / "t.arrow")
+    tokenize([tmp_path / "d.parquet"], world / "encoder", "wikiann", 64, tmp_path / "t.arrow")
     assert HEADS["token"].counts(batches.read(tmp_path / "t.arrow", "qa1")) == {"words": 2}
     assert "d.parquet: 1 words have no token, and are not scored" in capsys.readouterr().err
 
@@ -114,15 +147,150 @@ def test_types_are_those_that_training_reads(world):
 def test_data_of_another_task_are_an_error(world, tmp_path):
     pq.write_table(pa.table({"words": [["a"]]}), tmp_path / "d.parquet")
     with pytest.raises(ValueError, match="no column 'tokens'"):
-        tokenize(tmp_path / "d.parquet", world / "encoder", "udpos", 16, tmp_path / "out.arrow")
+        tokenize([tmp_path / "d.parquet"], world / "encoder", "udpos", 16, tmp_path / "out.arrow")
 
 
 def test_one_separator_is_one_on_every_encoder_and_nothing_else_changes(world):
     out = world / "one.arrow"
-    tokenize(world / "ruletaker" / "train.parquet", world / "encoder", "ruletaker", 512, out, one_separator=True)
+    tokenize([world / "ruletaker" / "train.parquet"], world / "encoder", "ruletaker", 512, out, one_separator=True)
     one, usual, sep = batches.read(out), tokens(world, "ruletaker")[0].to_pylist(), tokenizer(world).sep_token_id
     for i, row in enumerate(usual):
         ids, at = row["input_ids"], row["context_length"]
         found = one.values[one.offsets[i] : one.offsets[i + 1]].tolist()
         assert found.count(sep) == 2 and one.contexts[i] == at
         assert found == ids[:at] + [token for token in ids[at:-1] if token != sep] + [sep]
+
+
+def numbered(path, lines):
+    """A file of text as `make_text` writes it."""
+    pq.write_table(pa.table({"id": pa.array(range(len(lines)), pa.int32()), "text": lines}), path)
+    return path
+
+
+def of_text(world, lines, **settings):
+    """The inputs of train and dev, of a text of `lines`."""
+    path = numbered(world / "lines.parquet", lines)
+    found = splits(world, [path], **settings)
+    return [[one.values[a:b].tolist() for a, b in itertools.pairwise(one.offsets)] for one in found]
+
+
+def splits(world, texts, code="en", max_length=512, **settings):
+    """The tokens of train and dev of a text, or of parallel texts."""
+    out = world / "text.arrow"
+    for split in ("train", "dev"):
+        tokenize(texts, world / "encoder", "mlm", max_length, out, split=split, **settings)
+        yield batches.read(out, code)
+
+
+def inside(reader, row):
+    """An input's tokens without the special ones, which are where they should be."""
+    taken = reader.num_special_tokens_to_add() // 2
+    empty = reader("")["input_ids"]
+    assert row[:taken] == empty[:taken] and row[-taken:] == empty[-taken:]
+    return row[taken:-taken]
+
+
+WORDS = st.lists(st.sampled_from(["Bob", "is", "not", "xyzzy", "Ébène", "木", "\n", "."]), max_size=30).map(" ".join)
+
+
+def test_parallel_texts_stand_side_by_side_and_every_50th_is_for_dev(world):
+    texts = [world / "en.parquet", world / "fr.parquet"]
+    make_text("fr", texts[1], TextSettings(sentences=60))
+    reader, (train, dev) = tokenizer(world), splits(world, texts, "en-fr")
+    assert (len(train), len(dev)) == (58, 2), "ids that both texts have, every 50th for dev"
+    first, second = (read_table(path)["text"].to_pylist()[1].replace("\n", " ") for path in texts)
+    expected = reader(first, second)["input_ids"]
+    assert train.values[: train.offsets[1]].tolist() == expected
+    assert expected[train.contexts[0] - 1] == reader.sep_token_id
+    assert train.vocabulary.mask_id == reader.mask_token_id and train.vocabulary.size == len(reader)
+
+
+def test_one_text_is_one_segment(world):
+    train, _ = splits(world, [world / "qa1.parquet"], "qa1")
+    assert (
+        train.contexts.tolist() == train.lengths.tolist() and not train.segments(np.arange(len(train))).switched.any()
+    )
+
+
+def test_texts_without_a_common_id_are_refused(world):
+    path = world / "other.parquet"
+    table = read_table(world / "en.parquet")
+    pq.write_table(table.set_column(0, "id", pa.array(range(1000, 1000 + len(table)))), path)
+    with pytest.raises(ValueError, match="0 ids in common"):
+        [*splits(world, [world / "en.parquet", path])]
+
+
+def test_parallel_texts_have_one_separator_where_asked_for(world):
+    texts = [world / "en.parquet", world / "fr.parquet"]
+    make_text("fr", texts[1], TextSettings(sentences=60))
+    found = []
+    for one in (False, True):
+        found.append(next(splits(world, texts, "en-fr", one_separator=one)))
+    usual, once = found
+    reader = tokenizer(world)
+    extra = reader.num_special_tokens_to_add(pair=True) - 3
+    assert once.contexts.tolist() == usual.contexts.tolist()
+    for i, at in enumerate(once.contexts):
+        ids, full = (one.values[one.offsets[i] : one.offsets[i + 1]].tolist() for one in (once, usual))
+        assert ids.count(reader.sep_token_id) == 2 and ids == full[:at] + full[at + extra :]
+
+
+def test_rows_of_text_are_cut_one_by_one(world, capsys):
+    lines = read_table(world / "en.parquet")["text"].to_pylist() * 25
+    reader = tokenizer(world)
+    expected = [reader(text.replace("\n", " "), truncation=True, max_length=16)["input_ids"] for text in lines]
+    train, dev = of_text(world, lines, max_length=16)
+    assert train == [row for i, row in enumerate(expected) if i % 50] and dev == expected[::50]
+    cut = sum(len(reader(text.replace("\n", " "))["input_ids"]) > 16 for i, text in enumerate(lines) if i % 50)
+    report = capsys.readouterr().err
+    assert f"lines.parquet: {cut:,} of 2,450 inputs were cut to 16 tokens; `documents: split`" in report
+
+
+@given(st.lists(WORDS, min_size=2, max_size=8), st.integers(5, 9))
+@settings(max_examples=30)
+def test_split_documents_lose_nothing(world, documents, max_length):
+    reader = tokenizer(world)
+    ids = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in documents]
+    assume(ids[0] and any(ids[1:]))
+    found = of_text(world, documents, documents="split", max_length=max_length)
+    for rows, wanted in zip(found, (ids[1:], ids[:1]), strict=True):
+        assert all(len(row) <= max_length for row in rows)
+        room = max_length - reader.num_special_tokens_to_add()
+        pieces = [ids[start : start + room] for ids in wanted for start in range(0, len(ids), room)]
+        assert [inside(reader, row) for row in rows] == pieces
+
+
+def test_documents_of_dev_are_not_in_train(world):
+    names = list(dict.fromkeys(read_table(world / "en.parquet")["text"].to_pylist()))[:60]
+    documents = [f"{name} " * 9 for name in names]
+    reader, found = tokenizer(world), of_text(world, documents, documents="split", max_length=20)
+    for rows, chosen in zip(found, (documents[1:50] + documents[51:], [documents[0], documents[50]]), strict=True):
+        expected = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in chosen]
+        chained = itertools.chain.from_iterable
+        assert [*chained(inside(reader, row) for row in rows)] == [*chained(expected)]
+
+
+def test_rows_beyond_those_of_dev_are_trained_on(world, monkeypatch):
+    reader = tokenizer(world)
+    lines = [f"Bob is kind {i} ." for i in range(200)]
+    monkeypatch.setattr(module, "BATCH", 30)
+    found = of_text(world, lines, dev_rows=2)
+    for rows, numbers in zip(found, ([i for i in range(200) if i not in (0, 50)], [0, 50]), strict=True):
+        assert rows == [reader(lines[i])["input_ids"] for i in numbers]
+
+
+@pytest.mark.parametrize("length", [2, 513])
+def test_a_length_that_no_input_of_text_can_have_is_an_error(world, length):
+    with pytest.raises(ValueError, match=rf"max_length {length} does not fit: .* 3 to 512 tokens"):
+        of_text(world, ["a", "b"], max_length=length)
+
+
+def test_a_text_of_one_row_is_refused(world):
+    with pytest.raises(ValueError, match="has 1 rows, and none with text for train: a text takes two"):
+        of_text(world, ["a"])
+
+
+def test_a_pair_of_long_documents_is_cut(world):
+    path = numbered(world / "pair.parquet", ["Bob is kind . " * 40] * 60)
+    train, dev = splits(world, [path, path], "en-fr", documents="split", max_length=30)
+    assert (len(train), len(dev)) == (58, 2) and set(train.lengths.tolist()) == {30}

@@ -22,12 +22,12 @@ def write(
         "input_ids": pa.array(ids, pa.list_(pa.int32())),
         "context_length": pa.array(contexts or [max(1, len(row) // 2) for row in ids], pa.int32()),
     }
-    about = {"task": "t", "labels": ["a", "b", "c"], "head": head, "pad_id": 0, "max_length": 32}
-    if head == "mlm":
-        about |= {"mask_id": 4, "special_ids": [0, 2, 4], "vocabulary": 50}
-    elif head == "token":
+    about = {"labels": ["a", "b", "c"], "head": head, "pad_id": 0}
+    about |= {"mask_id": 4, "special_ids": [0, 2, 4], "vocabulary": 50}
+    if head == "token":
         columns["labels"] = pa.array([[-100, *[t % 3 for t in row[1:]]] for row in ids], pa.list_(pa.int64()))
-    else:
+        columns["example"] = pa.array(range(len(ids)), pa.int32())
+    elif head != "mlm":
         columns["label"] = pa.array([row[0] % 2 for row in ids], pa.int64())
     if depths is not None:
         columns["depth"] = pa.array(depths, pa.int32())

@@ -48,14 +48,14 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder", print)
+    make_mini(MiniEncoder(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder")
     for kind in KINDS:
         make_meanings(kind, OPTIONS, folder / f"{kind}.parquet")
         for code in CODES:
             make_data(kind, OPTIONS, code, folder / f"{kind}.parquet", folder / kind / code)
             for split in ("train", "dev"):
                 data, out = folder / kind / code / f"{split}.parquet", folder / f"{kind}-{code}-{split}.arrow"
-                tokenize(data, folder / "encoder", kind, LENGTHS[kind], out, stride=STRIDE)
+                tokenize([data], folder / "encoder", kind, LENGTHS[kind], out, stride=STRIDE)
     return folder
 
 
@@ -173,7 +173,7 @@ def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
     reader = tokenizer(world)
     for kind in ("xquad", "copa"):
         source = world / kind / "qa1" / "dev.parquet"
-        tokenize(source, world / "encoder", kind, LENGTH, tmp_path / "t.arrow", True, STRIDE)
+        tokenize([source], world / "encoder", kind, LENGTH, tmp_path / "t.arrow", True, STRIDE)
         found = batches.read(tmp_path / "t.arrow")
         for start, end, context in zip(found.offsets[:-1], found.offsets[1:], found.contexts, strict=True):
             ids = found.values[start:end].tolist()
@@ -189,12 +189,12 @@ def test_no_room_for_a_context_names_the_stride(world: Path, tmp_path: Path) -> 
     with pytest.raises(
         ValueError, match=r"max_length 40 leaves \d+ tokens .*windows share 64.*lower the task's stride"
     ):
-        tokenize(world / "xquad" / "qa1" / "dev.parquet", world / "encoder", "xquad", 40, tmp_path / "t", stride=64)
+        tokenize([world / "xquad" / "qa1" / "dev.parquet"], world / "encoder", "xquad", 40, tmp_path / "t", stride=64)
 
 
 def test_no_room_for_a_premise_names_the_choices(world: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"max_length 6 leaves no room .*choice1 and choice2"):
-        tokenize(world / "copa" / "qa1" / "dev.parquet", world / "encoder", "copa", 6, tmp_path / "t")
+        tokenize([world / "copa" / "qa1" / "dev.parquet"], world / "encoder", "copa", 6, tmp_path / "t")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -314,5 +314,5 @@ def test_attention_is_not_compared_over_several_inputs(world: Path, kind: str) -
 def test_numbers_are_labels_of_choices_as_they_are(tmp_path: Path, world: Path) -> None:
     rows = [row | {"label": int(row["label"])} for row in data(world, "siqa")]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet")
-    tokenize(tmp_path / "t.parquet", world / "encoder", "siqa", LENGTHS["siqa"], tmp_path / "t.arrow")
+    tokenize([tmp_path / "t.parquet"], world / "encoder", "siqa", LENGTHS["siqa"], tmp_path / "t.arrow")
     assert np.array_equal(labels(batches.read(tmp_path / "t.arrow")), labels(tokens(world, "siqa")))

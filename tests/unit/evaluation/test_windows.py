@@ -41,13 +41,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder", print)
+    make_mini(MiniEncoder(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
     for kind, code in itertools.product(KINDS, CODES):
         make_meanings(kind, {"n": 40}, folder / "meanings.parquet")
         make_data(kind, {"n": 40}, code, folder / "meanings.parquet", folder / kind / code)
         for name, length in (("short", LENGTH), ("whole", 512)):
             data, out = folder / kind / code / "train.parquet", folder / f"{kind}-{code}-{name}.arrow"
-            tokenize(data, folder / "encoder", kind, length, out)
+            tokenize([data], folder / "encoder", kind, length, out)
     return folder
 
 

@@ -26,7 +26,10 @@ def draw(
     """The files of the exhibit, suffix -> contents; no other file is written."""
     exhibit = EXHIBIT.validate_python({"title": "Some scores"} | spec)
     study = SimpleNamespace(belongs=belongs, languages_used=lambda: languages or {})
-    exhibit.draw(name, study, cells, folder, runs)
+    rendering = exhibit.of_scores(study, cells, runs)
+    exhibit.write(name, folder, rendering)
+    if exhibit.is_compared:
+        exhibit.write_comparison(name, folder, rendering)
     files = {path.name.removeprefix(name): path.read_bytes() for path in sorted(Path(folder).iterdir())}
     assert sorted(files) == sorted(exhibit.suffixes)
     return files

@@ -16,7 +16,7 @@ from xlgrid.report import figures
 from xlgrid.results import stats, units, verdicts
 from xlgrid.results.claims import Claim, Selection
 
-LOSS = metrics.Metric("perplexity", "", False, "i", lambda outcome: (outcome, 1), scale=1)
+LOSS = metrics.Metric("perplexity", "i", lambda outcome: (outcome, 1), "", False, 1)
 IDENTITY = ["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n"]
 # Far beyond 100; madx is better by 40 everywhere.
 SCORES = {("en", "fr"): 300.0, ("de", "fr"): 250.0, ("en", "ru"): 500.0, ("de", "ru"): 580.0}
@@ -48,7 +48,7 @@ def colours(spec: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch)
     drawn: list[Any] = []
     monkeypatch.setattr(plots, "save", lambda ax, *_: drawn.append(ax))
     exhibit = EXHIBIT.validate_python({"kind": "heatmap", "title": "t"} | spec)
-    exhibit.draw("x", SimpleNamespace(languages_used=dict), cells(), folder)
+    exhibit.write("x", folder, exhibit.of_scores(SimpleNamespace(languages_used=dict), cells()))
     [ax] = drawn
     return ax.collections[0], ax.child_axes[0].get_ylabel()
 

@@ -13,7 +13,6 @@ from drawing import draw as render_files
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from xlgrid.exhibits import plots
@@ -192,13 +191,6 @@ def test_long_labels_stand_upright_rather_than_overlap() -> None:
     ax = draw(grid(["en"], ["en", "en+en-fr", "en+en-de", "en+en-ru"]))
     FigureCanvasAgg(ax.get_figure(root=True)).draw()  # type: ignore[arg-type]
     assert not overlaps([label.get_window_extent() for label in ax.get_xticklabels()])
-
-
-def test_a_heatmap_draws_into_given_axes() -> None:
-    given = Figure(figsize=(6, 3)).add_subplot(1, 2, 2)
-    entries = stats.entries(grid(["en"], ["en"]), ["source"], "target")
-    one = by_family(["en"], LANGUAGES)
-    assert heatmap(entries, rows=one, columns=one, ax=given) is given
 
 
 HEATMAP = {"kind": "heatmap", "title": "Transfer", "method": "madx"}

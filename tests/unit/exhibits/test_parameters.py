@@ -79,8 +79,8 @@ def test_published_numbers_stand_beside_ours_by_the_paper_s_names() -> None:
     ("names", "paper", "said"),
     [
         ({}, PAPER, "no number for any entry of the exhibit"),
-        ({}, "model,method\n", "should have the columns model, method, added_params_millions"),
-        ({}, PAPER.replace("0.5", "half"), "should have the columns"),
+        ({}, "model,method\n", "has no column added_params_millions, percent_of_model: it should have model, method"),
+        ({}, PAPER.replace("0.5", "half"), "'half', where a number should be"),
     ],
 )
 def test_published_numbers_that_do_not_fit_are_refused(names: dict[str, object], paper: str, said: str) -> None:

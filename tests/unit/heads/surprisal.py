@@ -12,10 +12,10 @@ from xlgrid.heads.sequence import SequenceHead
 
 SURPRISAL = Metric(
     "surprisal",
-    "",
-    False,
     "tests: the mean negative log-probability of the right label, in nats",
     lambda outcome: (outcome[0], outcome[1]),
+    unit="",
+    higher_is_better=False,
     scale=1,
 )
 

@@ -45,7 +45,7 @@ def test_both_metrics_of_answers_are_means_over_questions() -> None:
 
 
 def test_a_metric_says_which_of_two_scores_is_better() -> None:
-    perplexity = Metric("perplexity", "", False, "here", lambda outcome: tuple(outcome), scale=1)
+    perplexity = Metric("perplexity", "here", lambda outcome: tuple(outcome), "", False, 1)
     assert perplexity.better(2.0, 3.0) and not perplexity.better(3.0, 2.0) and not perplexity.better(2.0, 2.0)
     accuracy = metrics.metric("accuracy")
     assert accuracy.better(3.0, 2.0) and not accuracy.better(2.0, 3.0) and not accuracy.better(2.0, 2.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from xlgrid.heads import HEADS, span
 from xlgrid.heads.span import NO_ANSWER, Answer, Window
-from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.tokens import Tokens, Vocabulary
 
 TEXT = "Ada met Bob in Rome."
 FIRST = np.array([-1, -1, -1, 0, 4, 8, 12, 15, 19, -1], np.int32)
@@ -111,6 +111,7 @@ def test_the_best_window_answers_its_question() -> None:
         contexts=np.zeros(3, np.int64),
         languages=("en",),
         language_of=np.zeros((3, 2), np.int16),
+        vocabulary=Vocabulary(4, 1, (0,)),
         columns={"example": np.array([0, 0, 1]), "answers": answers},
     )
     found = HEADS["span"].outcomes(tokens, [Answer(1.0, "Bob"), Answer(2.0, "Ada"), Answer(0.0, "old Rome")])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plan_fixture import COSTED as STUDY
 
-from xlgrid.heads.tokens import Tokens
+from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.languages.sources import Source
 from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, length
 from xlgrid.plan.grid import Plan
@@ -137,6 +137,7 @@ def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curricul
         contexts=np.full(n, 5),
         languages=("en",),
         language_of=np.zeros((n, 2), np.int16),
+        vocabulary=Vocabulary(5, 1, (0,)),
     )
     steps = length(given, n, 5, {})[0]
     try:

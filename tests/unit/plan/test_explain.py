@@ -64,7 +64,7 @@ def test_claims_are_among_what_exists_where_a_study_has_any() -> None:
         ("cells/copa/mini/mlm-trg/en@fx/fr/seed1.json", "did you mean 'en@fr'"),
         ("cells/copa/mini/mlm-trg/en/fr/seed1.json", "nearest is .*/mlm-trg/en@fr/fr/seed1.json"),
         ("cells/siqa/mini/both/en/fr@30/seed1.json", "did you mean 'fr@"),
-        ("runs/mlm/mini/mlm/fr/seed1/step10.safetensors", "ask for .*/mlm/mini/mlm/fr/seed1/run.json"),
+        ("runs/mlm/mini/mlm/fr/seed1/step10.safetensors", "nearest file is .*/mlm/mini/mlm/fr/seed1/delta.safetensors"),
         ("runs/mlm/mini/mlm/de/seed1/run.json", "unknown source 'de'"),
         ("runs/siqa/mini/mlm-trg/en/seed1/run.json", "nearest is .*/siqa/mini/"),
     ],

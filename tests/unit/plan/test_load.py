@@ -7,6 +7,7 @@ from plan_fixture import COSTED, begun, small
 
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan, load_study, study_path
+from xlgrid.plan.needs import inputs
 
 
 def test_a_study_has_a_name_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,5 +38,7 @@ def test_a_run_on_text_is_imported_where_its_method_says_so() -> None:
     study = begun()
     imported = study.methods["mlm"].model_validate({"base": "madx", "imported": {"path": "x/{language}"}})
     plan = Plan(study.model_copy(update={"methods": study.methods | {"mlm": imported}}))
-    assert {run.task for run in plan.runs if plan.is_imported(run)} == {"mlm"}
-    assert not any(Plan(study).is_imported(run) for run in Plan(study).runs)
+    inputs_of_runs = {run: {*inputs(plan, run)} for run in plan.runs}
+    assert {run.task for run, names in inputs_of_runs.items() if "adapter" in names} == {"mlm"}
+    assert all(("adapter" in names) != ("train" in names) for names in inputs_of_runs.values())
+    assert not any("adapter" in inputs(Plan(study), run) for run in Plan(study).runs)

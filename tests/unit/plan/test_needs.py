@@ -1,18 +1,22 @@
 """What each product is made from: the rules' inputs, and the jobs on which a cell rests."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from plan_fixture import EARLY, begun
 
+from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import Data, Encoder, Product, Report, Summary, Text, Tokens, main_file, product_of
+from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, product_of
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import EncoderEntry, ImportedAdapters, MethodEntry
+from xlgrid.study.schema import ImportedAdapters, MethodEntry
+from xlgrid.training.encoders import EncoderEntry
 
+RULES = Path(__file__).parents[3] / "rules"
 STUDY = """\
 title: Tiny
 languages: [qa1, qa2, qb1]
@@ -38,7 +42,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
 
 
 def test_a_cell_rests_on_the_splits_that_are_fetched_for_it_and_its_run_on_those_of_another_task(plan: Plan) -> None:
-    products = {main_file(product): product for product in needs.rests_on(plan, CELL)}
+    products = {product.path: product for product in needs.rests_on(plan, CELL)}
     data = {name.removeprefix("results/tiny/data/") for name in products if "/data/" in name}
     assert data == {"siqa/meanings.parquet", "siqa/qa1/test.parquet", "own/qb1/test.parquet"}
     tokens = {name.removeprefix("results/tiny/tokens/") for name in products if "/tokens/" in name}
@@ -48,30 +52,42 @@ def test_a_cell_rests_on_the_splits_that_are_fetched_for_it_and_its_run_on_those
 def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
     for whole in (plan, Plan(begun(early=EARLY))):
         for cell in whole.cells:
-            order = [main_file(product) for product in needs.rests_on(whole, cell)]
+            order = [product.path for product in needs.rests_on(whole, cell)]
             assert len(set(order)) == len(order) and order[-1] == cell.path
             for product in needs.rests_on(whole, cell):
                 for files in needs.inputs(whole, product).values():
                     earlier = [product_of(file) for file in ([files] if isinstance(files, str) else files)]
-                    made = {main_file(needs._of_job(whole, each)) for each in earlier if each}
-                    assert made <= set(order[: order.index(main_file(product))]), product
+                    made = {needs.rests_on(whole, each)[-1].path for each in earlier if each}
+                    assert made <= set(order[: order.index(product.path)]), product
 
 
-@pytest.mark.parametrize(
-    ("product", "log"),
-    [
-        (CELL, "cells/own/tiny/full-ft/qa1/qb1/seed1.log"),
-        (CELL.run, "runs/own/tiny/full-ft/qa1/seed1.log"),
-        (Data("tiny", "siqa", "qa1", "train"), "data/siqa/qa1.log"),
-        (Data("tiny", "own", "qa1", "train"), "data/own/qa1/train.log"),
-        (Tokens("tiny", "own", "tiny", "qa1", "test"), "tokens/own/tiny/qa1/test.log"),
-        (Encoder("tiny", "tiny"), "encoders/tiny.log"),
-        (Text("tiny", "qa1"), "text/qa1.log"),
-        (Report("tiny"), "report.log"),
-    ],
-)
-def test_a_log_is_where_the_rule_writes_it(plan: Plan, product: Product, log: str) -> None:
-    assert needs.log(plan, product) == f"results/tiny/logs/{log}"
+def rules() -> Iterator[tuple[str, str, str]]:
+    """Name, first output and log of each rule that states both."""
+    text = "".join(path.read_text() for path in sorted(RULES.glob("*.smk")))
+    [layout] = re.findall(r'LAYOUT = \[\s*"(.*?)"', text)
+    for rule in re.split(r"^(?:use )?rule ", text.replace("LAYOUT,", f'"{layout}"'), flags=re.MULTILINE)[1:]:
+        output = re.search(r'output:.*?"(results/.*?)"(?:, "(.*?)")?', rule, re.DOTALL)
+        log = re.search(r'log:.*?"(results/[^"]*\.log)"', rule, re.DOTALL)
+        if output and log:
+            yield (
+                rule.partition(":")[0],
+                "".join(filter(None, output.groups())).replace("{{", "{").replace("}}", "}"),
+                log[1],
+            )
+
+
+@pytest.mark.parametrize(("rule", "output", "log"), [*rules()])
+def test_a_log_is_where_the_rule_writes_it(plan: Plan, rule: str, output: str, log: str) -> None:
+    values = {"study": "tiny", "task": "siqa" if rule in ("meanings", "data") else "own", "encoder": "tiny"}
+    values |= {"method": "full-ft", "source": "qa1", "target": "qb1", "other": "qa2", "seed": "1"}
+    values |= {"language": "qa1", "split": "test", "exhibit": "scores"}
+    product = product_of(output.format(**values))
+    assert product and needs.log(plan, product) == log.format(**values)
+
+
+def test_every_rule_of_a_product_states_a_log() -> None:
+    text = "".join(path.read_text() for path in RULES.glob("*.smk"))
+    assert {name for name, _, _ in rules()} == {*re.findall(r"^rule (\w+):", text, re.MULTILINE)}
 
 
 def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
@@ -84,6 +100,14 @@ def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": [*required, "encoder/vocab.txt"]}
 
 
+def test_a_count_of_parameters_reads_the_encoders_whose_sizes_are_not_known_without_them(plan: Plan) -> None:
+    encoders = plan.study.encoders | {"base": EncoderEntry(hub="FacebookAI/xlm-roberta-base")}
+    sizes = Parameters(title="Sizes", encoders=("tiny", "mine", "base"), methods=("full-ft",))
+    changed = Plan(plan.study.model_copy(update={"encoders": encoders, "exhibits": {"sizes": sizes}}))
+    files = [f"results/tiny/encoders/{name}/model.safetensors" for name in ("tiny", "mine")]
+    assert needs.inputs(changed, Exhibit("tiny", "sizes"))["encoders"] == files
+
+
 def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: Plan) -> None:
     pair = Data("tiny", "own", "qa1-qb1", "dev")
     assert needs.inputs(plan, pair) == {"files": ["x/qa1/dev.jsonl", "x/qb1/dev.jsonl"]}
@@ -94,11 +118,11 @@ def test_a_pair_is_read_from_its_own_file_or_from_those_of_its_languages(plan: P
 
 def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     study = begun()
-    read = study.methods["mlm"].model_copy(update={"imported": ImportedAdapters(path="{language}")})
+    read = study.methods["mlm"].model_copy(update={"base": "madx", "imported": ImportedAdapters(path="{language}")})
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
     plan = Plan(study.model_copy(update=changed))
-    files = [main_file(product) for product in needs.rests_on(plan, run)]
+    files = [product.path for product in needs.rests_on(plan, run)]
     assert files == ["results/begun/encoders/mini/model.safetensors", f"{run.folder}/run.json"]
     assert needs.inputs(plan, run)["adapter"] == ["fr/adapter_config.json", "fr/adapter.safetensors"]
 

@@ -5,10 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xlgrid.plan.products import (
-    CLAIMS_FILES,
-    ENCODER_FILES,
-    RUN_FILES,
     Claims,
+    Comparison,
     Data,
     Encoder,
     Exhibit,
@@ -18,7 +16,6 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
-    main_file,
     product_of,
 )
 from xlgrid.results.identity import Cell, Contrast, Run
@@ -35,6 +32,7 @@ products = (
     | st.builds(Encoder, names, names)
     | st.builds(Tokens, names, names, names, codes, splits)
     | st.builds(Exhibit, names, exhibits)
+    | st.builds(Comparison, names, exhibits)
     | st.builds(Claims, names)
     | st.builds(Summary, names)
     | st.builds(Report, names)
@@ -45,24 +43,27 @@ products = (
 
 
 @given(products)
-def test_a_product_comes_back_from_its_file(product: Product) -> None:
-    assert product_of(main_file(product)) == product
+def test_a_product_comes_back_from_each_of_its_files(product: Product) -> None:
+    files = [product.file(name) for name in product.files]
+    assert len({*files}) == len(files)
+    assert {product_of(file) for file in files} == {product}
 
 
-def test_all_files_of_a_product_are_its() -> None:
-    run = Run("s", "t", "e", "m", "en", 1)
-    assert {product_of(f"{run.folder}/{file}") for file in RUN_FILES} == {run}
-    assert {product_of(f"results/s/encoders/e/{file}") for file in ENCODER_FILES} == {Encoder("s", "e")}
-    assert {product_of(f"results/s/{file}") for file in CLAIMS_FILES} == {Claims("s")}
-    assert {product_of(f"results/s/exhibits/x{end}") for end in (".csv", ".png", "-published.md")} == {
-        Exhibit("s", "x")
-    }
+def test_files_have_the_paths_that_the_documentation_names() -> None:
+    run, encoder, exhibit = Run("s", "t", "e", "m", "en", 1), Encoder("s", "e"), Exhibit("s", "x")
+    assert (run.path, run.delta) == (f"{run.folder}/run.json", "results/s/runs/t/e/m/en/seed1/delta.safetensors")
+    assert (encoder.folder, encoder.tokenizer) == ("results/s/encoders/e", "results/s/encoders/e/tokenizer.json")
+    assert (exhibit.path, exhibit.folder) == ("results/s/exhibits/x.csv", "results/s/exhibits")
+    assert product_of("results/s/exhibits/x-published.md") == Comparison("s", "x")
+    assert Cell("s", "t", "e", "m", "en", "fr@5", 1).path == "results/s/cells/t/e/m/en/fr@5/seed1.json"
 
 
 @pytest.mark.parametrize(
     "path",
     [
         "results/s/runs/t/e/m/en/seed1",
+        "results/s/exhibits/x.pdf",
+        "results/s/claims.tex",
         "results/s/runs/t/e/m/en/seed1/step5.safetensors",
         "results/s/encoders/e/vocab.txt",
         "results/s/exhibits/x",

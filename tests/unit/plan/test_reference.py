@@ -80,7 +80,7 @@ def rendered(
     )
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(FOLDER.parents[1])
-        exhibit.draw("t", STUDY, frame, folder)
+        exhibit.write_comparison("t", folder, exhibit.of_scores(STUDY, frame))
         found = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str})
     return found.fillna({"contradiction": ""})
 

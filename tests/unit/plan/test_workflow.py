@@ -96,9 +96,9 @@ def test_a_name_that_begins_another_is_not_taken_for_it() -> None:
     plans = {"small": Plan(small())}
     constraint = workflow.studies_with(plans, "exhibits", lambda plan: ["ner", "a.b"])
     pattern = re.compile(rf"results/(?P<study>{constraint})/exhibits/(?P<exhibit>[^/]+)\.csv")
-    matched = ["ner", "ner-published", "a.b"]
-    assert all(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in matched)
-    assert not any(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in ("ner-full", "nere", "a"))
+    assert all(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in ("ner", "a.b"))
+    others = ("ner-full", "ner-published", "nere", "a")
+    assert not any(pattern.fullmatch(f"results/small/exhibits/{name}.csv") for name in others)
 
 
 def test_no_value_is_matched_by_no_text() -> None:
@@ -119,7 +119,7 @@ def test_the_wildcards_of_a_rule_are_the_fields_of_what_it_makes() -> None:
 def test_inputs_of_what_does_not_exist_are_refused_with_what_is_near() -> None:
     plans = {"small": Plan(small())}
     assert workflow.inputs_of(plans, Text("small", "fr")) == {"files": []}
-    with pytest.raises(ValueError, match=r"results/small: unknown language 'it'"):
+    with pytest.raises(ValueError, match=r"results/small/text/it.parquet: unknown language 'it'"):
         workflow.inputs_of(plans, Text("small", "it"))
-    with pytest.raises(ValueError, match=r"results/small: unknown method 'bitfut', did you mean 'bitfit'"):
+    with pytest.raises(ValueError, match=r"seed1.json: unknown method 'bitfut', did you mean 'bitfit'"):
         workflow.inputs_of(plans, Cell("small", "ner", "mini", "bitfut", "en", "fr", 1))

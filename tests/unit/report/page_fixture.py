@@ -48,11 +48,11 @@ def frame(**scores: list[float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def study_of(cells: pd.DataFrame, folder: Path = Path(), **parts: Any) -> report.Report:
+def study_of(cells: pd.DataFrame, **parts: Any) -> report.Report:
     """A study called demo with these cells."""
     empty: dict[str, Any] = {"exhibits": {}, "curves": pd.DataFrame(), "runs": [], "preparation": pd.DataFrame()}
     texts = ("demo", "A title", "What it is.")
-    return report.Report(*texts, folder=folder, languages=LANGUAGES, cells=cells, **empty | parts)
+    return report.Report(*texts, languages=LANGUAGES, cells=cells, **empty | parts)
 
 
 def run_notebook(study: report.Report, monkeypatch: pytest.MonkeyPatch) -> Any:

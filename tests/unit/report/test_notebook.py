@@ -35,9 +35,9 @@ def test_a_saved_notebook_names_its_study_and_no_folder(tmp_path: Path, monkeypa
 @pytest.fixture
 def html(tmp_path: Path, cells: pd.DataFrame, curves: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> str:
     """The page of a study with an exhibit that is not made yet."""
-    exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="", is_compared=False)}
+    exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="", suffixes=[".csv", ".html"])}
     parts = {"exhibits": exhibits, "curves": curves, "runs": RUNS, "preparation": report.read_preparation(tmp_path)}
-    return notebook.to_html(run_notebook(study_of(cells, tmp_path, **parts), monkeypatch))
+    return notebook.to_html(run_notebook(study_of(cells, **parts), monkeypatch))
 
 
 def test_page_contents_lead_to_every_heading(html: str) -> None:

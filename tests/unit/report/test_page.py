@@ -67,17 +67,20 @@ def test_runs_of_one_source_for_one_target_each_are_several(cells: pd.DataFrame)
     assert "3<small> / 6</small></b>runs" in report.overview(study_of(apart))
 
 
-def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(tmp_path: Path) -> None:
-    folder = tmp_path / "exhibits"
-    folder.mkdir()
+def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(
+    cells: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/demo/exhibits")
+    folder.mkdir(parents=True)
     (folder / "table.html").write_text("<table class='exhibit'>rendered</table>")
     (folder / "table.csv").write_text("")
     (folder / "figure.svg").write_text("<svg/>")
     planned = {
-        name: SimpleNamespace(title=f"The {name}", caption=f"About {name}.", is_compared=False)
-        for name in ("figure", "absent", "table")
+        name: SimpleNamespace(title=f"The {name}", caption=f"About {name}.", suffixes=suffixes)
+        for name, suffixes in (("figure", [".csv", ".svg"]), ("absent", [".csv", ".svg"]), ("table", [".csv", ".html"]))
     }
-    html = report.exhibits(planned, tmp_path)
+    html = report.exhibits(study_of(cells, exhibits=planned))
     assert [html.index(f'<h3 id="exhibit-{name}">The {name}</h3>') for name in planned] == sorted(
         html.index(f'<h3 id="exhibit-{name}">') for name in planned
     )
@@ -139,7 +142,7 @@ def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.D
         lambda none: report.cost(none["cells"], []),
         lambda none: report.preparation(report.read_preparation("nowhere")),
         lambda none: report.environment([]),
-        lambda none: report.exhibits({}, "results/demo"),
+        lambda none: report.exhibits(study_of(none)),
     ],
 )
 def test_a_part_without_results_says_so(part: Callable[[Any], str], cells: pd.DataFrame, curves: pd.DataFrame) -> None:
@@ -151,14 +154,14 @@ def test_a_broken_run_record_is_named(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("{")
     with pytest.raises(ValueError, match=r"seed0/run\.json is not JSON"):
-        report.read_runs([path.parent])
+        report.read_runs([path])
 
 
 def test_run_records_carry_the_identity_of_their_recipe(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "logic" / "seed0" / "run.json"
     path.parent.mkdir(parents=True)
     path.write_text('{"seconds": 3, "recipe": {"method": "full"}}')
-    (record,) = report.read_runs([path.parent, tmp_path / "not" / "yet"])
+    (record,) = report.read_runs([path, tmp_path / "not" / "yet"])
     assert (record["method"], record["seconds"]) == ("full", 3)
 
 
@@ -172,13 +175,18 @@ def test_a_study_without_any_result_still_makes_a_page(tmp_path: Path, monkeypat
     assert f"planned cells without a result: {len(study.cells)}" in html
 
 
-def test_claims_are_a_part_of_the_page_of_a_study_that_has_any(tmp_path: Path) -> None:
-    assert report.claims({}, tmp_path) is None
-    some = {"one": SimpleNamespace()}
-    assert f"snakemake {tmp_path / 'claims.html'}" in str(report.claims(some, tmp_path))
-    (tmp_path / "claims.html").write_text("<table>verdicts</table>")
-    (tmp_path / "claims.svg").write_text("<svg/>")
-    html = str(report.claims(some, tmp_path))
+def test_claims_are_a_part_of_the_page_of_a_study_that_has_any(
+    cells: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/demo")
+    folder.mkdir(parents=True)
+    assert report.claims(study_of(cells)) is None
+    study = study_of(cells, claims={"chance": SimpleNamespace()})
+    assert "snakemake results/demo/claims.html" in str(report.claims(study))
+    (folder / "claims.html").write_text("<table>verdicts</table>")
+    (folder / "claims.svg").write_text("<svg/>")
+    html = str(report.claims(study))
     assert '<h3 id="claims">' in html
     assert "<table>verdicts</table>" in html
     assert 'src="data:image/svg+xml;base64,' in html

@@ -18,7 +18,6 @@ from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
 from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import main_file
 from xlgrid.report import ledger, overview, status
 from xlgrid.results.identity import Cell
 
@@ -145,7 +144,7 @@ def test_watching_looks_again_and_ends_quietly_on_an_interrupt(monkeypatch: pyte
 
 def test_partial_writes_the_ledgers_failures() -> None:
     failed(RESULT, NOW)
-    assert ask("partial", "studies/tiny.yaml").exit_code == 0
+    assert ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial").exit_code == 0
     told = Path("results/tiny/partial/failed.txt").read_text()
     assert told.startswith(f"{RESULT} (3 cells wait for it)\n  reason: out of memory\n  log: a.log\n"), told
 
@@ -157,7 +156,7 @@ def test_partial_judges_the_claims_from_what_exists() -> None:
     for cell in load_plan("tiny").cells:
         if cell.seed == 1:
             write(cell.path, json.dumps({**cell._asdict(), **told}))
-    assert ask("partial", "studies/tiny.yaml").exit_code == 0
+    assert ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial").exit_code == 0
     found = Path("results/tiny/partial/claims.md").read_text()
     assert "+25.0" in found and "not enough runs (1 of 2 seeds, 6 of 12 cells)" in found, found
 
@@ -166,7 +165,7 @@ def test_claims_that_cannot_be_judged_are_told_and_keep_nothing_from_the_rest() 
     write("studies/tiny.yaml", STUDY + CLAIM)
     for cell in load_plan("tiny").cells:
         write(cell.path, "{")
-    done = ask("partial", "studies/tiny.yaml")
+    done = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
     assert (done.exit_code, Path("results/tiny/partial/failed.txt").exists()) == (0, True)
     assert "claims: results/tiny/cells/" in done.output, done.output
 
@@ -179,7 +178,7 @@ def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text()
     write("studies/tiny.yaml", text)
     plan = load_plan("tiny")
     cell = next(cell for cell in plan.cells if (cell.source, cell.target) == ("qa1@qb1", "qb1"))
-    rests = [main_file(product) for product in needs.rests_on(plan, cell)]
+    rests = [product.path for product in needs.rests_on(plan, cell)]
     folders = [
         f"results/tiny/runs/{place}/seed1/run.json" for place in ("mlm/tiny/mlm/qb1", "first/tiny/full-ft/qa1@qb1")
     ]

@@ -89,7 +89,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
             exhibit = foroutan.exhibit(name)
             if not isinstance(exhibit, Table):
                 continue
-            exhibit.draw(name, foroutan, planned, folder)
+            exhibit.write_comparison(name, folder, exhibit.of_scores(foroutan, planned))
             one = pd.read_csv(folder / f"{name}-published.csv")
             found.append(one.assign(file=exhibit.references[0]))
     return pd.concat(found)
@@ -229,7 +229,7 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
     monkeypatch.chdir(STUDIES[0].parents[1])
     planned = pd.DataFrame(cells(code)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
     name = "code-beside-paper"
-    code.exhibit(name).draw(name, code, planned, tmp_path)
+    code.exhibit(name).write_comparison(name, tmp_path, code.exhibit(name).of_scores(code, planned))
     found = pd.read_csv(tmp_path / f"{name}-published.csv").pivot(index="column", columns="method", values="published")
     assert found.shape == (3, 4) and found.notna().all().all()
     for method in ("bitfit", "pair-qcross"):

@@ -19,10 +19,9 @@ from xlgrid.synthetic.artificial import (
     QUESTIONS,
     UPOS,
     ArtificialLanguage,
+    Dials,
     artificial,
     is_artificial,
-    lexical_overlap,
-    typological_distance,
 )
 
 FAMILIES = "abcdefghijklmnopqrst"
@@ -205,6 +204,16 @@ def test_arguments_change_places_between_word_orders() -> None:
 DIALS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 
 
+def lexical_overlap(a: ArtificialLanguage, b: ArtificialLanguage) -> float:
+    """Share of roots that two languages have from the same source."""
+    return sum(a.origins[root] == b.origins[root] for root in CONTENT) / len(CONTENT)
+
+
+def typological_distance(a: ArtificialLanguage, b: ArtificialLanguage) -> float:
+    """Share of the features of GRAMMAR that have different values in two languages."""
+    return sum(a.grammar[feature] != b.grammar[feature] for feature in GRAMMAR) / len(GRAMMAR)
+
+
 def test_overlap_moves_likeness_within_a_family() -> None:
     within = [lexical_overlap(artificial("qa1", overlap=x), artificial("qa2", overlap=x)) for x in DIALS]
     assert within == sorted(set(within)), f"not increasing: {within}"
@@ -226,16 +235,6 @@ def test_distance_moves_grammars_apart() -> None:
     means = [mean(x) for x in DIALS]
     assert means == sorted(set(means)), f"not increasing: {means}"
     assert means[0] == 0
-
-
-@settings(max_examples=40)
-@given(codes, codes, shares, shares)
-def test_measures_are_symmetric_and_bounded(a: str, b: str, overlap: float, loans: float) -> None:
-    first, second = artificial(a, overlap, loans), artificial(b, overlap, loans)
-    for measure, of_itself in ((lexical_overlap, 1), (typological_distance, 0)):
-        assert measure(first, second) == measure(second, first)
-        assert 0 <= measure(first, second) <= 1
-        assert measure(first, first) == of_itself
 
 
 @settings(max_examples=40)
@@ -288,5 +287,5 @@ def test_bad_codes_are_refused(code: str) -> None:
 @pytest.mark.parametrize("dial", ["overlap", "loans", "distance"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_bad_dials_are_refused(dial: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f"{dial}=.*from 0 to 1"):
-        artificial("qa1", **{dial: value})
+    with pytest.raises(ValueError, match=dial):
+        Dials(**{dial: value})

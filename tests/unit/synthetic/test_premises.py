@@ -107,30 +107,12 @@ def test_a_larger_set_begins_alike_and_another_seed_differs():
     assert made(31) != made(31, seed=1)
 
 
-def test_meanings_survive_json_and_damage_is_named():
+def test_meanings_survive_json():
     for example in made(30, max_depth=1):
         assert from_json(to_json(example)) == example
-    with pytest.raises(ValueError, match="not an example in JSON"):
-        from_json('{"facts": []}')
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"max_depth": 4}, "at least 4 rules"),
-        ({"facts": (3, 2)}, "1 <= least <= most"),
-        ({"animals": 2}, "at least 3 of them, got animals 2"),
-        ({"entities": 1, "relational": 0}, "entities 1"),
-        ({"relations": 0}, "at least 1 of relations"),
-        ({"attributes": 3, "max_depth": 2}, "at least 4 attributes"),
-    ],
-)
-def test_sizes_that_do_not_go_together(options, told):
-    with pytest.raises(ValueError, match=told):
-        Options(**options)
 
 
 def test_too_few_words_for_so_many_premises():
-    options = SMALL | {"persons": 2, "attributes": 2, "facts": (1, 2)}
+    options = SMALL | {"persons": 2, "attributes": 3, "facts": (1, 2)}
     with pytest.raises(ValueError, match=r"no further premise .* allow more concepts"):
         made(3000, **options)

@@ -18,16 +18,3 @@ def test_labels_are_balanced_and_config_names_the_depth():
 def test_questions_can_be_interrogative():
     assert all(row["question"].endswith("?") for row in rows(question_form="interrogative"))
     assert all(row["question"].endswith(".") for row in rows())
-
-
-def test_fewer_concepts_are_the_first_ones():
-    theory = Options(persons=3, animals=3, attributes=5, relations=1).theory()
-    assert theory.persons == ("anne", "bob", "charlie")
-    assert (len(theory.animals), len(theory.attributes), len(theory.relations)) == (3, 5, 1)
-
-
-def test_options_reach_the_generator():
-    options = Options(facts=(2, 3), rules=(0, 1), conditions=1, entities=2, relational=0.0, questions_per_theory=5)
-    theory = options.theory()
-    assert (theory.facts, theory.rules, theory.conditions, theory.entities) == ((2, 3), (0, 1), 1, 2)
-    assert (theory.relational, theory.questions_per_theory) == (0.0, 5)

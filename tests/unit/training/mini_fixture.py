@@ -13,5 +13,5 @@ def mini(folder, kind, **more):
         make_text(language, path, TextSettings(sentences=60))
     out = folder / kind
     spec = MiniEncoder(kind=kind, languages=("en", "fr"), bitext=(("en", "fr"),), **(TINY | more))
-    make_mini(spec, texts, out, lambda line: None)
+    make_mini(spec, texts, out)
     return out

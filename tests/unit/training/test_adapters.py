@@ -20,6 +20,7 @@ from xlgrid.training.adapters import fetch, import_adapter
 from xlgrid.training.recipe import Recipe
 
 DATA = Path(__file__).parents[1] / "methods" / "madx" / "adapters" / "bert"
+FILES = ["adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin"]
 OPTIONS = {"tune": "language"}
 RECIPE = Recipe.model_validate(
     {"study": "s", "task": "mlm", "kind": "mlm", "encoder": "e", "method": "adapter", "base": "madx"}
@@ -88,7 +89,7 @@ def test_an_encoder_that_is_not_there_is_named(adapter: Path, tmp_path: Path) ->
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=f"no folder {tmp_path / 'xx'}: check `imported`"):
-        fetch(str(tmp_path / "xx"))
+        fetch(str(tmp_path / "xx"), FILES)
 
 
 def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,12 +101,15 @@ def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     monkeypatch.setattr(lock, "commit", lambda *told: commit)
-    assert fetch("Hub/qu", "v1", tmp_path / "lock") == (tmp_path, {"hub": "Hub/qu", "revision": "v1", "commit": commit})
-    assert asked == [("Hub/qu", commit, ["adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin"])]
+    assert fetch("Hub/qu", FILES, "v1", tmp_path / "lock") == (
+        tmp_path,
+        {"hub": "Hub/qu", "revision": "v1", "commit": commit},
+    )
+    assert asked == [("Hub/qu", commit, FILES)]
 
     def fail(*_: Any, **__: Any) -> str:
         raise OSError("no network")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
     with pytest.raises(ValueError, match="cannot fetch Hub/qu at aaaaaaa: OSError: no network"):
-        fetch("Hub/qu", "v1", tmp_path / "lock")
+        fetch("Hub/qu", FILES, "v1", tmp_path / "lock")

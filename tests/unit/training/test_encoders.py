@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import BertConfig
 
-from xlgrid.study.schema import EncoderEntry
-from xlgrid.training.encoders import configuration
+from xlgrid.training.encoders import EncoderEntry, configuration
 
 MINI = EncoderEntry(mini={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
@@ -23,6 +22,10 @@ def test_an_encoder_in_a_folder_is_as_that_folder_says(tmp_path: Path) -> None:
 
 
 def test_an_encoder_of_the_hub_is_known_or_has_to_be_fetched(tmp_path: Path) -> None:
-    assert configuration(EncoderEntry(hub="FacebookAI/xlm-roberta-base"), tmp_path).vocab_size == 250002
+    known = EncoderEntry(hub="FacebookAI/xlm-roberta-base")
+    assert configuration(known, tmp_path).vocab_size == 250002
     with pytest.raises(ValueError, match=rf"size of the encoder a/b is not known .* {tmp_path}/model\.safetensors"):
         configuration(EncoderEntry(hub="a/b"), tmp_path)
+    BertConfig(vocab_size=77).save_pretrained(tmp_path)
+    assert configuration(EncoderEntry(hub="a/b"), tmp_path).vocab_size == 77
+    assert configuration(known, tmp_path).vocab_size == 250002, "a table would depend on what has been fetched"

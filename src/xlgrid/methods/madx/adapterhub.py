@@ -1,7 +1,7 @@
 """Adapters in the format of AdapterHub: a folder with adapter_config.json and pytorch_adapter.bin or adapter.safetensors.
 
-It is what the `adapters` library and, with other names and less in the config, its predecessor adapter-transformers save
-(https://docs.adapterhub.ml). Neither is needed here.
+The `adapters` library saves this format, and so does its predecessor adapter-transformers, with other names and fewer entries in
+the config (https://docs.adapterhub.ml). Neither has to be installed.
 """
 
 import json
@@ -18,22 +18,25 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 CONFIG = "adapter_config.json"
-# The one that is taken where a folder has several comes first.
+# Where a folder has both files, the first one is read.
 WEIGHTS = ("adapter.safetensors", "pytorch_adapter.bin")
+FILES: tuple[str, ...] = (CONFIG, *WEIGHTS)
+TEXT_OPTIONS = "{tune: language}"
 
-# adapter-transformers had a place for each type of adapter.
+# adapter-transformers kept each type of adapter in a module of its own.
 _LEGACY = {
     **{f"{place}_text_{kind}_adapters": "adapters" for place in ("attention", "layer") for kind in ("task", "lang")},
     "invertible_lang_adapters": "invertible_adapters",
 }
-# What it called gelu, and how it called what is called gelu now; its configs have no `version`.
+# The activations of adapter-transformers, whose configs have no `version`, and their names today.
 _LEGACY_GELU = {"gelu": "gelu_new", "gelu_orig": "gelu"}
 _LAYER = re.compile(r"encoder\.layer\.(\d+)\.output\.adapters\.(.+)\.adapter_(down\.0|up)\.(weight|bias)")
 _INVERTIBLE = re.compile(r"invertible_adapters\.(.+)\.([FG])\.([02])\.(weight|bias)")
 _INNER = {"down.0": "down", "up": "up", "0": "down", "2": "up"}
 
-# What a config must say, or leave out where the library's default is the same: a bottleneck after each feed-forward block,
-# behind the layer's own LayerNorm and before it again, with its residual connection before LayerNorm (`xlgrid.methods.madx.modules`).
+# The entries that a config must have, or may leave out where the library's default is the same. They describe a bottleneck after each
+# feed-forward block, between two passes of the layer's LayerNorm, with its residual connection before the first pass
+# (`xlgrid.methods.madx.modules`).
 _PLACED: dict[str, Any] = {
     "mh_adapter": False,
     "output_adapter": True,
@@ -50,22 +53,27 @@ _PLACED: dict[str, Any] = {
     "phm_layer": False,
     "dropout": 0.0,
 }
-# Those that differ from what the library takes a config without them to mean.
+# The library has other defaults for these entries, so a config must have them.
 _NO_DEFAULT = {"mh_adapter", "output_adapter", "original_ln_before"}
 
 
+def files(folder: str | Path) -> list[str]:
+    """The files of the adapter in a folder: its config, and the one file of weights that is read."""
+    weights = next((name for name in WEIGHTS if (Path(folder) / name).is_file()), WEIGHTS[0])
+    return [str(Path(folder) / name) for name in (CONFIG, weights)]
+
+
 def read(folder: str | Path, model: "PreTrainedModel", method: MadX) -> dict[str, "torch.Tensor"]:
-    """The tensors of an adapter, under the names that they have in a model.
+    """The tensors of an adapter, under the names of the parameters of a model.
 
     Args:
-        folder: as the library saves it; its files are asked for by name, since some repositories hold others beside.
-        model: with `method` installed.
-        method: with `tune: language`, a language adapter is read, with its invertible one if the method has any; with
-            `tune: task`, a task adapter. What the adapter says of itself must be what the method's options say.
+        folder: a folder that the library has written; other files in it are ignored.
+        model: a model with `method` installed.
+        method: with `tune: language`, a language adapter is read, with its invertible adapter if the method has one; with
+            `tune: task`, a task adapter is read. The adapter's config must agree with the method's options.
 
     Returns:
-        One tensor for each parameter of these adapters; those that only the folder has, of a last layer that is left
-        out, are not in it.
+        One tensor for each parameter of these adapters in the model. Tensors of a last layer that the method leaves out are dropped.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -88,9 +96,9 @@ def read(folder: str | Path, model: "PreTrainedModel", method: MadX) -> dict[str
     spare = {name for name in tensors.keys() - wanted.keys() if not method.leaves_out(name, layers)}
     missing = sorted(wanted.keys() - tensors.keys())
     if unknown or spare or missing:
-        what = [f"it has {one!r}, which has no place here" for one in [*sorted(unknown), *sorted(spare)][:1]]
-        what += [f"it lacks {name!r}" for name in missing[:1]]
-        raise ValueError(f"{folder} does not fit the encoder and the method: {' and '.join(what)}")
+        problems = [f"it has {name!r}, which has no place here" for name in [*sorted(unknown), *sorted(spare)][:1]]
+        problems += [f"it lacks {name!r}" for name in missing[:1]]
+        raise ValueError(f"{folder} does not fit the encoder and the method: {' and '.join(problems)}")
     for name, parameter in wanted.items():
         if parameter.shape != tensors[name].shape:
             raise ValueError(
@@ -108,21 +116,20 @@ def write(
     name: str,
     safetensors: bool = False,
 ) -> None:
-    """Write an adapter as the library saves one, which can load it.
+    """Write an adapter to a folder from which the library can load it.
 
     Args:
-        folder: to write to.
-        tensors: of a run's `delta.safetensors`; heads, which the format has elsewhere, are left out.
-        config: of the encoder, as in its config.json.
-        method: that of the run: what it trains is written.
-        name: of the adapter, such as the language; the library takes it for the name to load it as.
-        safetensors: write adapter.safetensors, which the library reads if it is asked to (`use_safetensors=True`),
-            instead of pytorch_adapter.bin, which it always reads.
+        folder: the folder to write.
+        tensors: the tensors of a run's `delta.safetensors`. Heads are left out, since the format keeps them in other files.
+        config: the contents of the encoder's config.json.
+        method: the method of the run, whose language or task adapters are written, as its option `tune` says.
+        name: the name of the adapter, such as the language; the library loads it under this name.
+        safetensors: write adapter.safetensors, which the library reads only with `use_safetensors=True`, instead of
+            pytorch_adapter.bin.
 
     Raises:
-        ValueError: there are no adapters of this kind among the tensors, or the method's options have no counterpart in
-            the library.
-        OSError: the disk is full, read-only or not ours.
+        ValueError: the tensors have no adapter of this kind, or the library has no counterpart of the method's options.
+        OSError: the folder cannot be written.
     """
     import torch
     from safetensors.torch import save
@@ -135,8 +142,8 @@ def write(
             "the format's task adapters follow language adapters as those of `wiring: library` do, under which these would "
             "compute something else: train them so to share them"
         )
-    keys = {_key(one, name): one for one in tensors if adapter_kind(one) == kind}
-    if not keys:
+    parameters = {_key(parameter, name): parameter for parameter in tensors if adapter_kind(parameter) == kind}
+    if not parameters:
         raise ValueError(f"none of the {len(tensors)} tensors is of a {kind} adapter: name a run that trained some")
     if kind == "language" and not method.language:
         raise ValueError(
@@ -154,29 +161,29 @@ def write(
         "leave_out": [layers - 1] if method.leave_out_last else [],
         "init_weights": "bert",
     }
-    told = {
+    described = {
         "config": inner,
         "hidden_size": config["hidden_size"],
         "model_class": {"bert": "BertAdapterModel", "xlm-roberta": "XLMRobertaAdapterModel"}.get(config["model_type"]),
         "model_name": config.get("_name_or_path"),
         "model_type": config["model_type"],
         "name": name,
-        # Of a version whose config this is: without one, gelu would mean something else.
+        # Without a version the library would take gelu for gelu_new.
         "version": "adapters.1.3.0",
     }
     folder = Path(folder)
-    state = {key: tensors[one].detach().cpu().contiguous() for key, one in sorted(keys.items())}
+    state = {key: tensors[parameter].detach().cpu().contiguous() for key, parameter in sorted(parameters.items())}
     with whole(folder / ("adapter.safetensors" if safetensors else "pytorch_adapter.bin")) as aside:
         if safetensors:
             aside.write_bytes(save(state))
         else:
             with aside.open("wb") as file:
                 torch.save(state, file)
-    write_text(folder / CONFIG, json.dumps(told, indent=2, sort_keys=True) + "\n")
+    write_text(folder / CONFIG, json.dumps(described, indent=2, sort_keys=True) + "\n")
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """What adapter_config.json says, in the terms of today's."""
+    """The contents of adapter_config.json, with the entries of adapter-transformers translated to those of the library."""
     path = folder / CONFIG
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
@@ -189,26 +196,32 @@ def _config(folder: Path) -> dict[str, Any]:
     if nested:
         inner["inv_adapter"] = nested.get("block_type")
         inner["inv_adapter_reduction_factor"] = nested.get("reduction_factor")
-    # Of the invertible adapter, too, as in the library, which does not read the nested one: those of configs that replace
-    # the relu of AdapterHub's own by gelu still say relu.
+    # The invertible adapter has this activation too, as in the library. The nested entry's own activation does not count: some
+    # configs still have relu there, although the adapter was trained with gelu.
     activation = str(inner.get("non_linearity")).lower()
     inner["non_linearity"] = _LEGACY_GELU.get(activation, activation) if "version" not in config else activation
     return {**config, "config": inner}
 
 
-def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", method: MadX) -> None:
-    """Raise a ValueError if an adapter's config is not what the method's options say."""
+def _check(folder: Path, described: Mapping[str, Any], model: "PreTrainedModel", method: MadX) -> None:
+    """Check that an adapter's config agrees with the encoder and with the method's options.
+
+    Raises:
+        ValueError: they differ.
+    """
     from xlgrid.methods.madx.modules import ACTIVATIONS
 
-    inner = told["config"]
+    inner = described["config"]
     if inner.get("architecture"):
         raise ValueError(f"{folder} is no bottleneck adapter but of architecture {inner['architecture']!r}")
-    own = model.config
-    for name, here in (("model_type", own.model_type), ("hidden_size", own.hidden_size)):
-        if (there := told.get(name, here)) != here:
+    encoder = model.config
+    for name, here in (("model_type", encoder.model_type), ("hidden_size", encoder.hidden_size)):
+        if (there := described.get(name, here)) != here:
             raise ValueError(f"{folder} is for an encoder of {name} {there!r}, this one has {here!r}: choose another")
     if method.tune == "language" and not method.language:
-        raise ValueError(f"{folder} is read as a language adapter, which the method has not: set `language: true`")
+        raise ValueError(
+            f"{folder} is read as a language adapter, which the method does not have: set `language: true`"
+        )
     for name, value in _PLACED.items():
         there = inner.get(name, None if name in _NO_DEFAULT else value)
         if there != value:
@@ -225,7 +238,7 @@ def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", meth
         "language_reduction" if language else "task_reduction": _reduction(inner.get("reduction_factor")),
         "activation": activation,
     }
-    # Of task adapters, old configs name an invertible one that they have not.
+    # Old configs of task adapters name an invertible adapter that does not exist.
     if language:
         block = inner.get("inv_adapter")
         if block not in (None, "nice"):
@@ -241,7 +254,7 @@ def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", meth
         if (here := getattr(method, name)) != there:
             written = str(there).lower() if isinstance(there, bool) else there
             raise ValueError(f"{folder} has {name} {there!r}, the method {here!r}: set its option `{name}: {written}`")
-    last = own.num_hidden_layers - 1
+    last = encoder.num_hidden_layers - 1
     left = inner.get("leave_out") or []
     if left not in ([], [last]):
         raise ValueError(
@@ -252,20 +265,24 @@ def _check(folder: Path, told: Mapping[str, Any], model: "PreTrainedModel", meth
 
 
 def _reduction(value: Any) -> Any:
-    """16.0 is 16."""
+    """A reduction factor as an integer where it is one; some configs have 16.0."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _weights(folder: Path) -> dict[str, "torch.Tensor"]:
-    """The tensors of an adapter, by the keys of the library of today."""
-    path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
-    if path is None:
+    """The tensors of an adapter, under the library's keys."""
+    path = Path(files(folder)[1])
+    if not path.is_file():
         raise FileNotFoundError(f"{folder} has none of {', '.join(WEIGHTS)}: fetch the adapter again")
     return {_renamed(key): tensor for key, tensor in _tensors(path).items()}
 
 
 def _tensors(path: Path) -> dict[str, "torch.Tensor"]:
-    """The tensors of a file of safetensors or of torch, which may hold nothing else."""
+    """The tensors of a file of safetensors or of torch.
+
+    Raises:
+        ValueError: the file is damaged, or a file of torch holds anything but tensors.
+    """
     import pickle
 
     import torch
@@ -287,21 +304,21 @@ def _renamed(key: str) -> str:
 
 
 def _name(key: str, kind: str, prefix: str) -> str | None:
-    """The name of the parameter that the library calls `key`; None if there is none."""
+    """The name in a model of the parameter that the library calls `key`; None if there is no such parameter."""
     key = key.removeprefix(f"{prefix}.")
-    if found := _LAYER.fullmatch(key):
-        layer, _, inner, what = found.groups()
-        return f"{prefix}.encoder.layer.{layer}.output.LayerNorm.{kind}.{_INNER[inner]}.{what}"
-    if (found := _INVERTIBLE.fullmatch(key)) and kind == "language":
-        _, half, inner, what = found.groups()
-        return f"{prefix}.embeddings.dropout.invertible.{half}.{_INNER[inner]}.{what}"
+    if match := _LAYER.fullmatch(key):
+        layer, _, linear, parameter = match.groups()
+        return f"{prefix}.encoder.layer.{layer}.output.LayerNorm.{kind}.{_INNER[linear]}.{parameter}"
+    if (match := _INVERTIBLE.fullmatch(key)) and kind == "language":
+        _, half, linear, parameter = match.groups()
+        return f"{prefix}.embeddings.dropout.invertible.{half}.{_INNER[linear]}.{parameter}"
     return None
 
 
 def _key(name: str, adapter: str) -> str:
-    """What the library calls the parameter `name` of an adapter."""
-    *before, inner, what = name.split(".")
+    """The library's key of the parameter `name` of an adapter."""
+    *before, linear, parameter = name.split(".")
     if before[-2] == "invertible":
-        return f"{before[0]}.invertible_adapters.{adapter}.{before[-1]}.{'0' if inner == 'down' else '2'}.{what}"
-    inner = "adapter_down.0" if inner == "down" else "adapter_up"
-    return f"{'.'.join(before[:-2])}.adapters.{adapter}.{inner}.{what}"
+        return f"{before[0]}.invertible_adapters.{adapter}.{before[-1]}.{'0' if linear == 'down' else '2'}.{parameter}"
+    linear = "adapter_down.0" if linear == "down" else "adapter_up"
+    return f"{'.'.join(before[:-2])}.adapters.{adapter}.{linear}.{parameter}"

@@ -97,10 +97,6 @@ class MadX(Method):
     def trains_head(self) -> bool:
         return self.tune == "task"
 
-    @property
-    def is_importable(self) -> bool:
-        return self.tune == "language"
-
     def is_language_specific(self, name: str) -> bool:
         """The language and invertible adapters (sections 4.1 and 4.3)."""
         return adapter_kind(name) == "language"

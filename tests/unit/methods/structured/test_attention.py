@@ -191,6 +191,33 @@ def test_in_float64_the_weights_are_the_formula_to_the_last_digits(given: Layout
         np.testing.assert_allclose(found[example, :, :length, :length].numpy(), expected, atol=1e-14, rtol=1e-12)
 
 
+@each_layout
+@pytest.mark.parametrize("cross", [True, False], ids=["cross", "dropout"])
+def test_gradients_are_those_of_the_formula(given: Layout, cross: bool) -> None:
+    """Autograd differentiates the formula as it stands, in float64, example by example without padding."""
+    if given.overlap == "halve" and not cross:
+        pytest.skip("without a cross query nothing overlaps")
+    torch.manual_seed(8)
+    batch = len(LENGTHS)
+    key, value, own, *other = (
+        torch.randn(batch, HEADS, LENGTH, WIDTH, dtype=torch.float64, requires_grad=True) for _ in range(3 + cross)
+    )
+    weights = torch.randn(batch, HEADS, LENGTH, WIDTH, dtype=torch.float64) * REAL[:, None, :, None]
+    queries = torch.cat([own, *other], 1)
+    out = structured.attend(torch.nn.Module(), queries, key, value, REAL, 0.3, 0.0, given)[0].transpose(1, 2)
+    expected = torch.zeros((), dtype=torch.float64)
+    for example, length in enumerate(LENGTHS):
+        k, v, *both = (states[example, :, :length] for states in (key, value, own, *other))
+        factors = by_hand(given, example, cross)
+        row = sum(torch.from_numpy(m) * (0.3 * q @ k.mT).exp() for q, m in zip(both, factors, strict=False))
+        attended = (row / row.sum(-1, keepdim=True)) @ v
+        expected = expected + (attended * weights[example, :, :length]).sum()
+    inputs = [key, value, own, *other]
+    gradients = torch.autograd.grad((out * weights).sum(), inputs), torch.autograd.grad(expected, inputs)
+    for name, ours, formula in zip(("key", "value", "own", "cross"), *gradients, strict=False):
+        torch.testing.assert_close(ours, formula, atol=1e-13, rtol=1e-11, msg=lambda text, name=name: f"{name}: {text}")
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_dropout_drops_a_cell_of_both_queries_as_a_whole(share: float) -> None:
     """With values that are one-hot, the output has the weights after dropout: zero, or twice the weight."""

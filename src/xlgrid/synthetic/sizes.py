@@ -1,0 +1,66 @@
+"""The options that generated theories and premises share: the words, facts and rules that they have."""
+
+from functools import cached_property
+from typing import ClassVar, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from xlgrid.base.settings import Seed, Strict
+from xlgrid.synthetic import natural
+from xlgrid.synthetic.natural import Concepts
+
+MAX_DEPTH = 5
+# Draws after which the options are taken to allow no further theory or premise; options that allow one need far fewer.
+ATTEMPTS = 2000
+
+
+class Sizes(Strict):
+    """Size and content of generated texts: theories or premises. A (least, most) pair is inclusive."""
+
+    LEAST_FACTS: ClassVar[int] = 1
+
+    n: PositiveInt
+    max_depth: int = Field(0, ge=0, le=MAX_DEPTH, description="depths from 0 to this one are equally frequent")
+    seed: Seed = 0
+    persons: int = Field(
+        8, ge=0, le=8, description="use this many persons, the first ones of `natural.concepts`; likewise below"
+    )
+    animals: int = Field(10, ge=0, le=10)
+    attributes: int = Field(16, ge=0, le=16)
+    relations: int = Field(8, ge=0, le=8)
+    facts: tuple[int, int]
+    rules: tuple[int, int] = Field(description="per text, which never has fewer than max_depth")
+    entities: int = Field(4, description="most per text, at least 2, and at least 3 if there are relations")
+    relational: float = Field(
+        0.5, ge=0, le=1, description="share of texts about animals and relations; the others are about persons"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for field, least in (("facts", self.LEAST_FACTS), ("rules", 0)):
+            low, high = getattr(self, field)
+            if not least <= low <= high:
+                raise ValueError(f"{field} must be (least, most) with {least} <= least <= most, got {(low, high)}")
+        depth = self.max_depth
+        if self.rules[1] < depth:
+            raise ValueError(f"max_depth {depth} takes at least {depth} rules, but rules is {self.rules}")
+        for field, least, wanted in (("persons", 2, self.relational < 1), ("animals", 3, self.relational > 0)):
+            if wanted and min(getattr(self, field), self.entities) < least:
+                raise ValueError(
+                    f"texts about {field} take at least {least} of them, got {field} {getattr(self, field)} and entities "
+                    f"{self.entities}: raise these, or set relational to {int(field == 'persons')}"
+                )
+        if self.relational > 0 and not self.relations:
+            raise ValueError("texts about animals take at least 1 of relations, got none; or set relational to 0")
+        # Where a chain of rules starts, another start that is not its own, and what each of the rules concludes.
+        needed, what, available = max(depth, 1) + 2, "attributes", self.attributes
+        if self.relational == 1:
+            what, available = "attributes and relations together", self.attributes + self.relations
+        if available < needed:
+            raise ValueError(f"max_depth {depth} takes at least {needed} {what}, got {available}")
+        return self
+
+    @cached_property
+    def words(self) -> Concepts:
+        """The concepts that texts are about."""
+        return Concepts(**{kind: words[: getattr(self, kind)] for kind, words in natural.concepts()._asdict().items()})
