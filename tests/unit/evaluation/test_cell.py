@@ -92,8 +92,7 @@ def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> No
 def test_a_cell_tells_bert_the_second_segment_as_its_run_did(segments: bool, tmp_path: Path) -> None:
     torch.manual_seed(1)
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    model = BertModel(BertConfig(vocab_size=40, **size))
-    torch.nn.init.normal_(model.embeddings.token_type_embeddings.weight)
+    model = BertModel(BertConfig(vocab_size=40, initializer_range=0.5, **size))
     model.save_pretrained(tmp_path / "encoder")
     rng = np.random.default_rng(1)
     rows = [rng.integers(5, 40, rng.integers(3, 20)).tolist() for _ in range(40)]
@@ -105,11 +104,14 @@ def test_a_cell_tells_bert_the_second_segment_as_its_run_did(segments: bool, tmp
     evaluate(tmp_path / "run", tmp_path / "encoder", tokens, "fr", tmp_path / "cell.json")
     trained_model = BertForSequenceClassification.from_pretrained(tmp_path / "encoder", num_labels=3).eval()
     trained_model.load_state_dict(load_file(tmp_path / "run" / "delta.safetensors"))
-    expected = []
-    for row in rows:
+
+    def outcome(row: list[int], segments: bool) -> int:
         types = [int(segments and at >= len(row) // 2) for at in range(len(row))]
         logits = trained_model(torch.tensor([row]), token_type_ids=torch.tensor([types])).logits
-        expected.append(int(logits.argmax() == row[0] % 2))
+        return int(logits.argmax() == row[0] % 2)
+
+    expected = [outcome(row, segments) for row in rows]
+    assert expected != [outcome(row, not segments) for row in rows], "the types must matter here"
     assert records.outcomes(records.read_cell(tmp_path / "cell.json")) == expected
 
 
