@@ -7,6 +7,7 @@ import yaml
 from pydantic import ValidationError
 
 from xlgrid.base.names import unknown
+from xlgrid.study.replace import Replace, replaced
 from xlgrid.study.schema import Study, merge
 
 # Where each key of a study stands: location -> (file, line).
@@ -67,7 +68,18 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> tuple[dict[str, Any],
     _locate(node, (), path, lines)
     if "extends" in keys:
         parent, parent_lines = _read(path.with_name(f"{keys['extends']}.yaml"), (*extending, path))
+        try:
+            parent = replaced(parent, Replace.model_validate(keys.get("replace", {})), keys.get("languages", []))
+        except ValidationError as error:
+            mistakes = [text for mistake in error.errors() for text in _explain(mistake, lines, path, ("replace",))]
+            raise ValueError("\n".join(mistakes)) from None
+        except ValueError as error:
+            raise ValueError(located(str(error), lines, path)) from None
         keys, lines = merge(parent, keys), parent_lines | lines
+    elif "replace" in keys:
+        raise ValueError(
+            located("replace: there is no study in which names could be replaced: add `extends`", lines, path)
+        )
     return keys, lines
 
 
@@ -88,9 +100,8 @@ def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Line
             _locate(item, (*at, str(index)), path, lines)
 
 
-def _explain(mistake: Any, lines: Lines, path: Path) -> list[str]:
-    """The texts of one mistake that pydantic reports, each with its file and line."""
-    place: tuple[str, ...] = ()
+def _explain(mistake: Any, lines: Lines, path: Path, place: tuple[str, ...] = ()) -> list[str]:
+    """The texts of one mistake that pydantic reports below `place`, each with its file and line."""
     for part in map(str, mistake["loc"]):
         # Pydantic adds the kind of an exhibit or of data, which is no key of the file.
         if (*place, part) in lines:

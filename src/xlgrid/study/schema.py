@@ -27,6 +27,7 @@ from xlgrid.languages.sources import Source, Target
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
+from xlgrid.study.replace import Replace
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe, Start, Training
@@ -220,7 +221,8 @@ class Grid(Strict):
 class Study(Strict):
     """One study."""
 
-    extends: str | None = None
+    extends: str | None = Field(None, description="the study whose keys this one has where it says nothing else")
+    replace: Replace = Field(Replace(), description="names in what is inherited that others stand for here")
     title: str
     description: str = ""
     languages: list[str]

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tokens_fixture import ids, rows, write
 
 from xlgrid.data import batches
@@ -71,3 +73,15 @@ def test_a_mix_of_texts_has_all_of_each(tmp_path: Path) -> None:
         *[("en", "en")] * 3,
         *[("en", "fr")] * 4,
     ]
+
+
+@example([5, 5], 10, 9)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=40).map(sorted), st.integers(1, 90), st.integers(1, 9))
+def test_a_batch_is_as_full_as_the_budget_allows(sizes: list[int], budget: int, most: int) -> None:
+    """Of rows in the order of their lengths, each batch takes the next row if the batch then still fits."""
+    lengths = np.array(sizes)
+    cuts = [batch.tolist() for batch in batches.cut(lengths, np.arange(len(sizes)), budget, most)]
+    assert [row for batch in cuts for row in batch] == list(range(len(sizes)))
+    for batch, following in zip(cuts, [*cuts[1:], []], strict=True):
+        assert len(batch) == 1 or (sizes[batch[-1]] * len(batch) <= budget and len(batch) <= most)
+        assert not following or len(batch) == most or sizes[following[0]] * (len(batch) + 1) > budget

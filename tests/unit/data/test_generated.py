@@ -28,6 +28,10 @@ def test_sizes_add_up_and_cut_between_groups(n, group):
     assert abs(train - 0.7 * n) <= group
 
 
+def test_a_share_is_rounded_to_the_nearest():
+    assert sizes(15) == (11, 2, 2)
+
+
 def test_too_few_examples_for_three_splits():
     with pytest.raises(ValueError, match="at least 40"):
         sizes(8, 4)

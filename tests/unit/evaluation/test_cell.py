@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokens_fixture import write
-from transformers import XLMRobertaConfig, XLMRobertaModel
+from transformers import BertConfig, BertForSequenceClassification, BertModel, XLMRobertaConfig, XLMRobertaModel
 
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
@@ -86,6 +86,33 @@ def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> No
     cell = records.read_cell(tmp_path / "cell.json")
     pairs = [outcome if isinstance(outcome, list) else [outcome, 1] for outcome in records.outcomes(cell)]
     assert 100 * sum(a for a, _ in pairs) / sum(b for _, b in pairs) == pytest.approx(cell["scores"]["accuracy"])
+
+
+@pytest.mark.parametrize("segments", [True, False])
+def test_a_cell_tells_bert_the_second_segment_as_its_run_did(segments: bool, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    model = BertModel(BertConfig(vocab_size=40, initializer_range=0.5, **size))
+    model.save_pretrained(tmp_path / "encoder")
+    rng = np.random.default_rng(1)
+    rows = [rng.integers(5, 40, rng.integers(3, 20)).tolist() for _ in range(40)]
+    tokens = write(tmp_path / "t.arrow", rows)
+    names = {"study": "s", "task": "t", "kind": "xnli", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 1, "segments": segments}
+    recipe = Recipe.model_validate({**names, "base": "full-ft", "training": training})
+    train(recipe, tmp_path / "encoder", [tokens], [tokens], tmp_path / "run")
+    evaluate(tmp_path / "run", tmp_path / "encoder", tokens, "fr", tmp_path / "cell.json")
+    trained_model = BertForSequenceClassification.from_pretrained(tmp_path / "encoder", num_labels=3).eval()
+    trained_model.load_state_dict(load_file(tmp_path / "run" / "delta.safetensors"))
+
+    def outcome(row: list[int], segments: bool) -> int:
+        types = [int(segments and at >= len(row) // 2) for at in range(len(row))]
+        logits = trained_model(torch.tensor([row]), token_type_ids=torch.tensor([types])).logits
+        return int(logits.argmax() == row[0] % 2)
+
+    expected = [outcome(row, segments) for row in rows]
+    assert expected != [outcome(row, not segments) for row in rows], "the types must matter here"
+    assert records.outcomes(records.read_cell(tmp_path / "cell.json")) == expected
 
 
 def spoil(run: Path, how: str) -> None:

@@ -55,6 +55,19 @@ def three_keys() -> printing.Sheet:
     return printing.sheet(pd.DataFrame(entries), title="T", rows=names, order=order | {"column": ["en"]})
 
 
+@pytest.mark.parametrize(
+    ("complete", "differs"), [((2, 2), False), ((1, 2), True), ((1, 1), False)], ids=["all", "some", "none"]
+)
+def test_a_note_warns_where_some_entries_are_complete_and_others_not(complete: tuple[int, int], differs: bool) -> None:
+    counts = [STATISTICS | {"n_seeds": seeds, "n_cells": seeds, "n_cells_expected": 2} for seeds in complete]
+    entries = [{"method": name, "column": "en"} | each for name, each in zip("ab", counts, strict=True)]
+    order = {"method": ["a", "b"], "column": ["en"]}
+    text = printing.markdown(printing.sheet(pd.DataFrame(entries), title="T", rows=["method"], order=order))
+    assert ("Coverage differs between entries" in text) is differs
+    # With one cell for each seed, the number of seeds says all.
+    assert ("† (1/2 seeds)" in text) is (1 in complete)
+
+
 def test_a_label_stands_once_for_neighbours_that_agree_in_all_keys_before_it() -> None:
     table = ElementTree.fromstring(printing.html(three_keys()))
     labels = [[(key.text, key.get("rowspan")) for key in row.findall("th")] for row in table.findall("tbody/tr")]

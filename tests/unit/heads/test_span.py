@@ -116,6 +116,8 @@ def test_the_best_window_answers_its_question() -> None:
     )
     found = HEADS["span"].outcomes(tokens, [Answer(1.0, "Bob"), Answer(2.0, "Ada"), Answer(0.0, "old Rome")])
     assert found == [[1.0, 1.0], [1.0, 1.0]]
+    first_of_equals = HEADS["span"].outcomes(tokens, [Answer(2.0, "Ada"), Answer(2.0, "Bob"), NO_ANSWER])
+    assert first_of_equals[0] == [1.0, 1.0]
     assert HEADS["span"].outcomes(tokens, [Answer(3.0, "Bob"), Answer(2.0, "Ada"), NO_ANSWER]) == [
         [0.0, 0.0],
         [0.0, 0.0],

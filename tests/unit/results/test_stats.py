@@ -163,6 +163,13 @@ def test_a_difference_of_means_counts_the_seeds_of_the_less_complete_side() -> N
     assert math.isnan(entry["mean"])
 
 
+def test_a_difference_of_columns_counts_the_cells_of_both() -> None:
+    frame = pd.concat([cells(FULL), cells({**FULL, ("de", 0): NAN}, method="madx")])
+    found = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
+    counts = ["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]
+    assert found.loc[stats.minus("full-ft", "madx"), counts].to_list() == [1, 2, 7, 8]
+
+
 def test_columns_with_different_seeds_are_subtracted_by_their_means_too() -> None:
     second = cells({("fr", 0): 4.0, ("de", 0): 6.0}, method="madx")
     frame = pd.concat([cells(FULL), second])

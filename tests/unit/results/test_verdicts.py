@@ -94,6 +94,13 @@ def test_a_margin_is_what_the_effect_must_exceed() -> None:
     assert list(found["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
 
 
+def test_a_margin_counts_downwards_where_less_is_expected() -> None:
+    about = {name: compared("b", "a", (1, 2, 3)) for name in ("5", "20")}
+    scored(about["5"], {"a": 0.75, "b": 0.6}, np.random.default_rng([3]))
+    found = verdict(about, {"5": claim("less", margin=5), "20": claim("less", margin=20)})
+    assert list(found["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
+
+
 def test_chance_is_subtracted() -> None:
     about = {"chance": [Term(cell("a", "fr", seed), 1.0) for seed in (1, 2, 3)]}
     scored(about["chance"], {"a": 0.55}, np.random.default_rng([4]))

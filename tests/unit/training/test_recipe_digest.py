@@ -34,6 +34,24 @@ def test_every_other_setting_is(other: dict[str, object]) -> None:
     assert recipe(**({"lr": 1e-3} | other)).identity() != recipe(lr=1e-3).identity()
 
 
+CHANGES = {
+    **{axis: "other" for axis in AXES if axis not in ("source", "seed")},
+    "options": {"bert_head": "biases"},
+    "source": "fr",
+    "seed": 2,
+    "training": {"lr": 1.0},
+    "start": {"task": "mlm", "method": "m"},
+    "first": "siqa",
+}
+
+
+@pytest.mark.parametrize("field", Recipe.model_fields)
+def test_every_field_is_part_of_the_digest(field: str) -> None:
+    changed = Recipe.model_validate({**AXES, "training": {}, field: CHANGES[field]})
+    assert changed.digest() != recipe().digest()
+    assert changed.identity() != recipe().identity()
+
+
 def test_a_recipe_comes_back_from_both_parts() -> None:
     whole = recipe(lr=1e-3, checkpoint_seconds=5, micro_batch_tokens=64)
     assert Recipe.parse(whole.identity(), whole.pace()) == whole

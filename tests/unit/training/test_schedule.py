@@ -52,7 +52,7 @@ def test_a_phase_admits_only_what_it_says_for_its_share(tmp_path: Path) -> None:
     assert len(steps) == 40
     depths = tokens.columns["depth"]
     assert {int(depths[i]) for b in steps[:20] for i in b} == {0}
-    assert max(int(tokens.lengths[i]) for b in steps[20:30] for i in b) <= 6
+    assert max(int(tokens.lengths[i]) for b in steps[20:30] for i in b) == 6
     assert {int(depths[i]) for b in steps[30:] for i in b} == {0, 1, 2, 3}
 
 

@@ -329,3 +329,11 @@ def test_the_command_exports_and_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "run" / "delta.safetensors").unlink()
     done = CliRunner().invoke(app, [*given, "--output", str(tmp_path / "other")])
     assert done.exit_code == 1 and "delta.safetensors does not exist: check the path, or rerun training" in done.output
+
+
+def test_each_adapter_is_written_with_the_reduction_of_its_own_option(tmp_path: Path) -> None:
+    model, method = installed("bert", {**LANG, "language_reduction": 4, "invertible_reduction": 2})
+    tensors = {name: p.detach() for name, p in model.named_parameters() if method.trains(name)}
+    adapterhub.write(tmp_path, tensors, model.config.to_dict(), method, "lang", safetensors=False)
+    config = json.loads((tmp_path / "adapter_config.json").read_text())["config"]
+    assert (config["reduction_factor"], config["inv_adapter_reduction_factor"]) == (4, 2)

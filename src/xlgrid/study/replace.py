@@ -1,0 +1,125 @@
+"""Names of a study replaced in all that another study inherits from it, so that a miniature says only what is small."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xlgrid.base.names import unknown
+from xlgrid.base.settings import Strict
+
+# The keys of a study whose values, or the keys of whose values, name encoders and languages.
+_ENCODERS = ("encoder", "encoders")
+_LANGUAGES = ("languages", "examples_of", "source", "target", "targets", "pairs", "once")
+Rename = Callable[[str], str | None]
+
+
+class Replace(Strict):
+    """Names of the study that is extended, and those that stand for them here; null where nothing does.
+
+    Nothing stands for a language that is neither named here nor among the study's own `languages`. A list, or a mix that
+    stands alone, loses what nothing stands for. A value that would leave nothing in its place stays, and is then unknown
+    here: the study says what stands there, or drops the exhibit or claim. A key of `languages` is a language, or a pair or
+    mix as a whole.
+    """
+
+    encoders: dict[str, str | None] = {}
+    languages: dict[str, str | None] = {}
+
+
+def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) -> dict[str, Any]:
+    """The keys of a study with its names replaced.
+
+    The entries of replaced encoders are dropped, and exhibits compare those that stand for them with the same published
+    numbers. Numbers of other languages compare with none, so nothing is compared where a language is replaced by another.
+
+    Args:
+        languages: those of the study that extends this one; empty where it has the same.
+
+    Raises:
+        ValueError: the study has no such encoder or language.
+    """
+    for what, asked, known in (
+        ("encoder", names.encoders, keys.get("encoders", {})),
+        ("language", names.languages, keys.get("languages", [])),
+    ):
+        for name in asked:
+            if missing := [part for part in name.replace("+", "-").split("-") if {name, part}.isdisjoint(known)]:
+                raise ValueError(f"replace.{what}s: {unknown(what, missing[0], known)}")
+    dropped = {code: None for code in keys.get("languages", []) if languages and code not in languages}
+    names = names.model_copy(update={"languages": dropped | names.languages})
+    encoder, language, group = _renames(names, keys.get("groups", {}))
+    rest = {key: value for key, value in keys.items() if key not in ("encoders", "replace")}
+    result: dict[str, Any] = _walk(rest, encoder, language, group)
+    kept = {name: entry for name, entry in keys.get("encoders", {}).items() if name not in names.encoders}
+    result["encoders"] = _walk(kept, encoder, language, group)
+    if any(names.languages.values()):
+        return _without_published(result)
+    if "published" in result:
+        published = {new: old for old, new in names.encoders.items() if new}
+        shown = result["published"].get("names", {})
+        result["published"] = result["published"] | {"names": shown | {"encoder": published | shown.get("encoder", {})}}
+    return result
+
+
+def _renames(names: Replace, groups: Mapping[str, Any]) -> tuple[Rename, Rename, Rename]:
+    """The new name of an encoder, of a source or target, and of a group of targets; None if nothing stands for it."""
+
+    def encoder(name: str) -> str | None:
+        return names.encoders.get(name, name)
+
+    def language(value: str) -> str | None:
+        if value in groups or value in names.languages:
+            return names.languages.get(value, value)
+        parts = [[names.languages.get(code, code) for code in part.split("-")] for part in value.split("+")]
+        if any(code is None for part in parts for code in part):
+            return None
+        return "+".join("-".join(map(str, part)) for part in parts)
+
+    def group(value: str) -> str | None:
+        relation, colon, targets = value.rpartition(":")
+        if targets[:2] == "X-" or targets[-2:] == "-X":
+            new = language(targets)
+            return None if new is None else f"{relation}{colon}{new}"
+        return value
+
+    return encoder, language, group
+
+
+def _walk(value: Any, encoder: Rename, language: Rename, group: Rename) -> Any:
+    """A part of a study with its names replaced."""
+    if isinstance(value, list):
+        return [_walk(item, encoder, language, group) for item in value]
+    if not isinstance(value, dict):
+        return value
+    result = {}
+    for key, item in value.items():
+        if key in _ENCODERS:
+            result[key] = _renamed(item, encoder)
+        elif key in _LANGUAGES:
+            result[key] = _renamed(item, language)
+        elif key in ("group", "groups") and isinstance(item, dict):
+            result[key] = {name: _renamed(members, language) for name, members in item.items()}
+        elif key in ("group", "groups"):
+            result[key] = _renamed(item, group)
+        else:
+            result[key] = _walk(item, encoder, language, group)
+    return result
+
+
+def _renamed(value: Any, rename: Rename) -> Any:
+    """A name, the names of a list, or the keys of a mapping replaced."""
+    if isinstance(value, str):
+        if (new := rename(value)) is None:
+            # A mix that stands alone loses parts; a list of mixes loses mixes.
+            new = "+".join(part for each in value.split("+") if (part := rename(each)))
+        return new or value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return [*dict.fromkeys(new for item in value if (new := rename(item)) is not None)] or value
+    if isinstance(value, dict):
+        return {new: item for name, item in value.items() if (new := rename(name)) is not None}
+    return value
+
+
+def _without_published(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_published(item) for key, item in value.items() if key != "published"}
+    return [_without_published(item) for item in value] if isinstance(value, list) else value

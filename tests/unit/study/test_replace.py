@@ -1,0 +1,88 @@
+"""A study that extends another replaces names in all that it inherits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from xlgrid.study.load import read_study
+from xlgrid.study.replace import Replace, replaced
+
+PARENT: dict[str, Any] = {
+    "title": "t",
+    "languages": ["en", "fr", "de", "ru"],
+    "groups": {"near": ["fr", "de"]},
+    "encoders": {"mbert": {"hub": "a/mbert"}, "other": {"hub": "a/other"}},
+    "tasks": {"mlm": {"kind": "mlm"}},
+    "methods": {"m": {"start": {"task": "mlm", "method": "m", "source": "en-fr+en-de", "pairs": ["en-fr", "en-de"]}}},
+    "training": [{"when": {"encoder": "mbert", "source": ["near", "en+en-de"]}, "set": {"lr": 1.0}}],
+    "grids": {"g": {"encoder": ["mbert", "other"], "source": ["en", "de", "near", "en-X", "en+en-de"]}},
+    "claims": {"c": {"select": {"encoder": "mbert", "group": "zero-shot:de-X"}, "compare": [{"source": "de"}]}},
+    "exhibits": {"e": {"encoders": ["mbert"], "groups": ["mono", "zero-shot:en-X"], "published": {"file": "f"}}},
+    "published": {"seeds": 5, "names": {"encoder": {"other": "theirs"}}},
+}
+
+
+def test_an_encoder_is_replaced_wherever_it_is_named_and_keeps_its_published_name() -> None:
+    keys = replaced(PARENT, Replace(encoders={"mbert": "mini"}), [])
+    assert keys["encoders"] == {"other": {"hub": "a/other"}}
+    assert keys["grids"]["g"]["encoder"] == ["mini", "other"]
+    assert keys["training"][0]["when"]["encoder"] == keys["claims"]["c"]["select"]["encoder"] == "mini"
+    assert keys["exhibits"]["e"]["encoders"] == ["mini"]
+    assert keys["published"] == {"seeds": 5, "names": {"encoder": {"mini": "mbert", "other": "theirs"}}}
+
+
+def test_what_nothing_stands_for_leaves_lists_and_mixes() -> None:
+    keys = replaced(PARENT, Replace(encoders={"other": None}), ["en", "fr", "ru"])
+    assert keys["grids"]["g"] == {"encoder": ["mbert"], "source": ["en", "near", "en-X"]}
+    assert keys["groups"] == {"near": ["fr"]}
+    assert keys["training"][0]["when"]["source"] == ["near"]
+    assert keys["methods"]["m"]["start"] == {"task": "mlm", "method": "m", "source": "en-fr", "pairs": ["en-fr"]}
+    assert keys["exhibits"]["e"]["published"] == {"file": "f"}
+
+
+def test_a_value_with_nothing_in_its_place_stays_for_the_study_to_say() -> None:
+    keys = replaced(PARENT, Replace(), ["en"])
+    assert keys["claims"]["c"]["compare"] == [{"source": "de"}]
+    assert keys["groups"] == {"near": ["fr", "de"]}
+
+
+def test_a_language_of_another_is_not_compared_with_published_numbers() -> None:
+    keys = replaced(PARENT, Replace(languages={"en": "qa1", "de": "qb1"}), ["qa1", "qb1", "fr", "ru"])
+    assert keys["languages"] == ["qa1", "fr", "qb1", "ru"]
+    assert keys["grids"]["g"]["source"] == ["qa1", "qb1", "near", "qa1-X", "qa1+qa1-qb1"]
+    assert keys["groups"] == {"near": ["fr", "qb1"]}
+    assert keys["claims"]["c"]["select"]["group"] == "zero-shot:qb1-X"
+    assert keys["exhibits"]["e"]["groups"] == ["mono", "zero-shot:qa1-X"]
+    assert "published" not in keys and "published" not in keys["exhibits"]["e"]
+
+
+def test_two_languages_that_become_one_are_named_once() -> None:
+    assert replaced(PARENT, Replace(languages={"fr": "qa1", "de": "qa1"}), [])["groups"] == {"near": ["qa1"]}
+
+
+def test_a_mix_can_be_dropped_as_a_whole() -> None:
+    keys = replaced(PARENT, Replace(languages={"en+en-de": None}), [])
+    assert keys["grids"]["g"]["source"] == ["en", "de", "near", "en-X"]
+    assert keys["methods"]["m"]["start"]["source"] == "en-fr+en-de"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"extends": "parent", "replace": {"encoders": {"mbret": "mini"}}},
+            "child.yaml:2: .*'mbret', did you mean 'mbert'",
+        ),
+        ({"extends": "parent", "replace": {"languages": {"dee": "qa1"}}}, "child.yaml:2: .*'dee', did you mean 'de'"),
+        ({"extends": "parent", "replace": {"encoder": {}}}, "child.yaml:2: .*did you mean 'encoders'"),
+        ({"replace": {"encoders": {"mbert": "mini"}}}, "child.yaml:1: .*add `extends`"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    (tmp_path / "parent.yaml").write_text(yaml.safe_dump(PARENT))
+    lines = [f"{key}: {yaml.safe_dump(value, default_flow_style=True)}" for key, value in changes.items()]
+    (tmp_path / "child.yaml").write_text("".join(line.replace("\n...", "") for line in lines))
+    with pytest.raises(ValueError, match=message):
+        read_study(tmp_path / "child.yaml")
