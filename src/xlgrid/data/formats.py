@@ -186,7 +186,7 @@ def _existing(path: str | Path, types: tuple[str, ...]) -> Path:
 
 
 def _advice(path: Path) -> str:
-    """What to do about a file. The workflow itself writes parquet only, all else is the user's own."""
+    """The advice on a bad file. The workflow itself writes parquet only; all other files are the user's."""
     return "fetch, copy or make it again" if path.suffix == ".parquet" else "mend it"
 
 

@@ -208,7 +208,7 @@ def _drawn(tokens: Tokens, row: int, weights: "torch.Tensor", tokenizer: Any) ->
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """What `compare` wrote to `path`; `weights` of each example in `drawn` are H × L × L.
+    """The comparison that `compare` wrote to `path`; `weights` of each example in `drawn` are H × L × L.
 
     Raises:
         FileNotFoundError: there is no such file.

@@ -1,4 +1,4 @@
-"""What the kinds of exhibit have in common: what a study asks of each, which cells each shows, and the files of each.
+"""The base of all kinds of exhibit: the keys that a study gives each, the cells that it shows, and its files.
 
 Importing a kind is cheap, because rules and commands import all of them: pandas and matplotlib load when an exhibit is drawn.
 """

@@ -1,4 +1,4 @@
-"""What figures share: their look, how they are saved, and texts beside axes.
+"""The parts that figures share: their look, how they are saved, and texts beside axes.
 
 Every picture also reads without colour, and the same data give the same bytes.
 """

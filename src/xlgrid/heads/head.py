@@ -76,7 +76,7 @@ class Head(ABC):
     # Data
 
     def problems(self, task: TaskColumns) -> list[str]:
-        """What is wrong with the columns and labels of a task that a study describes, each as a clause for an error."""
+        """The mistakes in the columns and labels of a task that a study describes, each as a clause for an error."""
         least, most = self.inputs_allowed
         inputs = len(task.inputs) - len(task.choices)
         problems = []

@@ -1,4 +1,4 @@
-"""What is known of a language before anything is said in it: its name, family, script and direction.
+"""The facts about a language that need no sentence in it: its name, family, script and direction.
 
 A code is an ISO 639 code with a row in `table.csv`, the code of a lexicon in `lexicons/`, or the code of an artificial
 language such as `qa1` (`artificial.py`).

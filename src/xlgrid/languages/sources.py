@@ -1,4 +1,4 @@
-"""What a run trains on and what a cell is evaluated on, as values that are parsed once.
+"""The source of a run and the target of a cell, as values that are parsed once.
 
 A `Target` is a language (`en`), a pair of a context's and a question's language (`en-fr`), or one of these as of a step of
 its run on text (`qu@1000`). A `Source` is one or several of these languages and pairs, joined by `+` (`en+en-fr`); of a

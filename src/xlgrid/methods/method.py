@@ -1,4 +1,4 @@
-"""What a method of cross-lingual transfer may do to a model. The default does nothing, which is full fine-tuning."""
+"""The base of all methods of cross-lingual transfer. It changes nothing in a model, which is full fine-tuning."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -32,7 +32,7 @@ WHOLE = "whole study"
 
 
 class Cost(NamedTuple):
-    """What an exhibit takes. Several runs or cells add up; what two exhibits share is in both.
+    """The cost of an exhibit. Several runs or cells add up; what two exhibits share is in both.
 
     Attributes:
         text_runs: of the runs, those on text, which others begin with.
@@ -66,7 +66,7 @@ def total(costs: Iterable[Cost]) -> Cost:
 
 @dataclass(frozen=True)
 class Assumed:
-    """What the estimate assumes beside the study.
+    """The numbers that the estimate assumes beside the study.
 
     Attributes:
         examples: sizes of data, which count instead of the study's: see `DataSizes.given`.

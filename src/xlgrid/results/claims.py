@@ -37,7 +37,7 @@ class Selection(Strict):
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        """What is named: axis, or `group` -> values, of which seeds are numbers."""
+        """The axes, or `group`, that are named -> their values, of which seeds are numbers."""
         named = ((axis, getattr(self, axis)) for axis in type(self).model_fields)
         return {
             axis: tuple(values if axis == "seed" else map(str, values)) for axis, values in named if values is not None
@@ -129,7 +129,7 @@ class Claim(Strict):
 
     @property
     def measured(self) -> str:
-        """What the effect is, in words."""
+        """The effect in words."""
         named = f" ({self.metric})" if self.metric else ""
         if self.compare:
             minus = " − ".join(side.text for side in self.compare)

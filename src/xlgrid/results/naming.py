@@ -29,7 +29,7 @@ Values = Annotated[tuple[Value, ...], BeforeValidator(as_tuple), Field(min_lengt
 
 
 class Naming(Strict):
-    """What a paper calls the values of a study, and how many seeds stand behind the paper's numbers."""
+    """A paper's names for the values of a study, and the number of seeds behind the paper's numbers."""
 
     names: dict[NamedAxis, dict[str, str | dict[PublishedColumn, str]]] = Field(
         default={},

@@ -276,7 +276,7 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
 
 
 def minus(first: str, second: str) -> str:
-    """What the column of a difference is called."""
+    """The name of the column of a difference."""
     return f"{first} \N{MINUS SIGN} {second}"
 
 

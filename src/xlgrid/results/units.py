@@ -1,4 +1,4 @@
-"""What the scores of cells are measured in, and which end of the scale is the better one."""
+"""The unit of the scores of cells, and which end of the scale is the better one."""
 
 from collections.abc import Iterable
 

@@ -141,7 +141,7 @@ def _international() -> dict[str, str]:
 
 
 class _Family:
-    """What all members of a family have in common."""
+    """The features that all members of a family have in common."""
 
     def __init__(self, code: str):
         number = ord(code[1]) - ord("a")

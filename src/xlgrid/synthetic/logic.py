@@ -54,7 +54,7 @@ def read_theory(fields: Mapping[str, Any]) -> Theory:
 
 
 class Solution(NamedTuple):
-    """What a theory says about its entities: `proved` and `failed` positive ground literals, with their depths.
+    """The answers of a theory about its entities: `proved` and `failed` positive ground literals, with their depths.
 
     The depth of a literal is the number of rules one must apply in sequence to know whether it holds:
 

@@ -53,7 +53,7 @@ RELATIONS = ("in", "to", "from", "with", "for")  # how an oblique argument is re
 
 
 class Frame(NamedTuple):
-    """What a verb takes in an episode: classes of agents and patients, and one oblique argument.
+    """The arguments of a verb in an episode: classes of agents and patients, and one oblique argument.
 
     A class is an entity type or a key of CLASSES; written twice, it is twice as likely.
     """
@@ -234,7 +234,7 @@ def function_words(fact: Fact) -> int:
 
 
 def _claim(fact: Fact) -> tuple[str, frozenset[str], str | None]:
-    """What two facts share that cannot be true and false at once: neighbours and friends are so both ways."""
+    """A key that is equal for two facts that cannot be true and false at once: neighbours and friends are so both ways."""
     named = frozenset(mentions(fact))
     return fact.predicate, named, None if len(named) > 1 or fact.patient is None else fact.patient.head
 

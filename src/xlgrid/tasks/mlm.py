@@ -27,7 +27,7 @@ def split_sizes(rows: int, dev_rows: int) -> tuple[int, int]:
 
 
 class Options(Strict):
-    """What becomes of the rows of a text."""
+    """The options that decide what becomes of the rows of a text."""
 
     documents: Literal["cut", "split"] = Field(
         "cut",

@@ -128,7 +128,7 @@ class Start(Strict):
         return self.of_source(source.data)
 
     def of_source(self, source: Source) -> Source | None:
-        """What the text run was trained on that runs on `source` begin with; None if `source` has no such pair.
+        """The source of the run on text with which runs on `source` begin; None if `source` has no such pair.
 
         Raises:
             ValueError: it has several.
@@ -143,7 +143,7 @@ class Start(Strict):
         return Source(parts[0]) if parts else None
 
     def of_target(self, target: Target, source: Source) -> Source | None:
-        """What the text run was trained on that cells of `target` speak through, for runs on `source`; None if none."""
+        """The source of the run on text through which cells of `target` speak, for runs on `source`; None if there is none."""
         if not self.source and (target in self.pairs or not self.pairs):
             return Source(target)
         if not self.source and self.reverse == "same" and target.reverse in self.pairs:
