@@ -11,7 +11,10 @@ demo: .venv/installed
 	$(BIN)/snakemake --profile laptop
 	@echo "Open results/demo/report.html"
 
-test: test-unit test-workflow test-plugin
+# With --jobs 2, the unit tests compute while the tests of the plugin wait for Slurm. The tests of the workflow use the same Slurm.
+test: .venv/installed
+	$(MAKE) test-plugin test-unit
+	$(MAKE) test-workflow
 
 test-unit: .venv/installed
 	$(UNIT)
