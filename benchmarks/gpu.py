@@ -80,6 +80,8 @@ class Sizes:
     def __init__(self, small: bool) -> None:
         self.layers, self.hidden, self.vocabulary = (2, 64, 500) if small else (12, 768, 250_002)
         self.shapes = [(4, 16), (4, 32), (8, 32)] if small else [(16, 64), (16, 128), (32, 128)]
+        # A CPU takes longer to compile than to train.
+        self.compiled = self.shapes[:1] if small else self.shapes
         self.lengths = [16, 32, 64] if small else [128, 256, 512]
         self.steps = 4 if small else 40
         self.examples = 64 if small else 2048
@@ -124,7 +126,7 @@ def speeds(folder: Path, sizes: Sizes, compiled: bool, fit: list[tuple[float, fl
     yield "| shape | program | steps a second | tokens a second | TFLOP/s | MFU | memory |"
     yield "|---|---|---|---|---|---|---|"
     per_token = operations(folder)
-    for batch, length in sizes.shapes:
+    for batch, length in sizes.compiled if compiled else sizes.shapes:
         torch.compiler.reset()
         rows = equal_lengths(folder, sizes, length, batch * (sizes.steps + 8))
         programs: dict[str, Callable[[], Measured]] = {

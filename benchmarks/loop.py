@@ -73,7 +73,8 @@ def write_tokens(path: Path, lengths: list[int], vocabulary: int) -> list[dict[s
     rng = np.random.default_rng(1)
     rows = [[BEGIN, *rng.integers(FIRST, vocabulary, length - 2).tolist(), END] for length in lengths]
     labels = rng.integers(LABELS, size=len(rows)).tolist()
-    about = {"task": "xnli", "labels": ["a", "b", "c"], "head": "sequence", "pad_id": PAD, "max_length": max(lengths)}
+    about = {"labels": ["a", "b", "c"], "head": "sequence", "pad_id": PAD, "mask_id": FIRST - 1}
+    about |= {"special_ids": [BEGIN, PAD, END], "vocabulary": vocabulary}
     columns = {
         "input_ids": pa.array(rows, pa.list_(pa.int32())),
         "context_length": pa.array([len(row) // 2 for row in rows], pa.int32()),
@@ -165,6 +166,7 @@ def steps_of_trainer(
         seed=1,
     )
     trainer = transformers.Trainer(model, settings, collate, rows, callbacks=[Clock()])
+    trainer.remove_callback(transformers.PrinterCallback)
     trainer.train()
     return Measured(marks["result"]["seconds"] / steps, statistics.mean(counted[warm:]), marks["result"]["gibibytes"])
 

@@ -44,7 +44,6 @@ def test_every_section_of_a_study_s_report_is_drawn(path: Path) -> None:
         study.name,
         study.title,
         study.description,
-        Path(),
         cells=done,
         curves=trained,
         **parts,  # type: ignore[arg-type]

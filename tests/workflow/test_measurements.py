@@ -1,0 +1,44 @@
+"""The programs that measure training run as they are, with small sizes on a CPU."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def measured(*command: str) -> str:
+    process = subprocess.run(
+        [sys.executable, *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert process.returncode == 0, process.stderr[-4000:]
+    return process.stdout
+
+
+def test_every_part_of_the_program_for_a_gpu_writes_its_table(tmp_path: Path) -> None:
+    printed = measured("benchmarks/gpu.py", "--small", "--out", str(tmp_path / "gpu.md"))
+    written = (tmp_path / "gpu.md").read_text()
+    assert written == printed
+    assert "Two runs of 12 steps: the same bytes" in written
+    for row in ("| 8 x 32 | loop |", "| 8 x 32 | Trainer |", "| 4 x 16 | loop, compiled |", "| 64 | task adapters |"):
+        assert written.count(row) == 1, row
+    assert "`xlgrid cost --tflops" in written and "| computation |" in written
+    assert "Left out" not in written and "failed" not in written
+
+
+def test_the_loop_is_measured_beside_the_trainer() -> None:
+    printed = measured(
+        "benchmarks/loop.py",
+        *["--layers", "1", "--hidden", "64", "--vocabulary", "500", "--steps", "4", "--rounds", "1"],
+    )
+    assert [line.partition("  ")[0] for line in printed.splitlines()[-3:]] == [
+        "the loop",
+        "Trainer",
+        "Trainer, grouped by length",
+    ]
