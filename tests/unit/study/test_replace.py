@@ -1,5 +1,7 @@
 """A study that extends another replaces names in all that it inherits."""
 
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +88,16 @@ def test_a_mistake_is_named_with_its_line(changes: dict[str, Any], message: str,
     (tmp_path / "child.yaml").write_text("".join(line.replace("\n...", "") for line in lines))
     with pytest.raises(ValueError, match=message):
         read_study(tmp_path / "child.yaml")
+
+
+def test_the_example_of_the_documentation_is_a_study(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    [example] = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "use.md").read_text(), re.DOTALL)
+    shutil.copy(root / "studies" / "pfeiffer2020.yaml", tmp_path)
+    mini = {"mini": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}
+    encoders = {"encoders": dict.fromkeys(("mini-xlmr", "mini-bert", "mini-xlmr-large"), mini)}
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({**yaml.safe_load(example), "title": "t", **encoders}))
+    study, _ = read_study(tmp_path / "own.yaml")
+    assert study.grids["ner"].encoder == ["mini-xlmr"]
+    assert study.grids["ner-encoders"].encoder == ["mini-bert", "mini-xlmr-large"]
+    assert study.groups["ner"] == ["qa1", "qb1"] and study.grids["xcopa"].source == ["qa1"]
