@@ -21,6 +21,7 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from xlgrid.base.errors import Damaged
 from xlgrid.exhibits import plots
 from xlgrid.languages.sources import Source
 from xlgrid.plan import products
@@ -105,7 +106,7 @@ def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
             record = json.loads(path.read_text(encoding="utf-8"))
             records.append({**record.get("recipe", {}), **record})
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is not JSON ({error}): delete it and run the same command again") from error
+            raise Damaged(f"{path} is not JSON ({error}): delete it and run the same command again", path) from error
     return records
 
 
