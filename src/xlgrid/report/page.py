@@ -22,7 +22,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from xlgrid.base.errors import Damaged
-from xlgrid.exhibits import plots
+from xlgrid.exhibits.drawing import plots
 from xlgrid.languages.sources import Source
 from xlgrid.plan import products
 from xlgrid.report import figures
