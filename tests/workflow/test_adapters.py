@@ -15,7 +15,9 @@ from xlgrid.models.deltas import read_delta
 from xlgrid.plan.load import load_study
 from xlgrid.study.schema import Study
 
-BASE = yaml.safe_load((ROOT / "studies" / "pfeiffer2020-mini.yaml").read_text())
+BASE, PAPER = (
+    yaml.safe_load((ROOT / "studies" / f"{name}.yaml").read_text()) for name in ("pfeiffer2020-mini", "pfeiffer2020")
+)
 RESULTS = "results/demo"
 # Of two families and scripts.
 LANGUAGES = ["qa1", "ql1"]
@@ -25,8 +27,9 @@ CELLS = f"{RESULTS}/cells/wikiann/mini-xlmr"
 def study() -> dict[str, Any]:
     """The miniature in a seen and an unseen language, with everything smaller, and one seed."""
     steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
-    grids: dict[str, Any] = {name: {"seed": [1]} for name in BASE["grids"]}
+    grids: dict[str, Any] = {name: {"seed": [1]} for name in PAPER["grids"]}
     grids["ner-snapshots"]["snapshots"] = [2, 4]
+    claims = load_study(ROOT / "studies" / "pfeiffer2020-mini.yaml").claims
     return {
         "extends": "pfeiffer2020-mini",
         "groups": {
@@ -46,7 +49,7 @@ def study() -> dict[str, Any]:
             "family": {"groups": ["zero-shot:family:qa", "zero-shot:family:ql"]},
             "relation": {"groups": ["other-family", "other-script"]},
         },
-        "claims": here(BASE["claims"]),
+        "claims": here({name: claim.model_dump(mode="json", exclude_unset=True) for name, claim in claims.items()}),
     }
 
 
