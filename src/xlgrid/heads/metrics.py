@@ -40,10 +40,24 @@ class Metric:
     scale: float = 100
 
     def score(self, outcomes: Iterable[Outcome]) -> float:
-        """The metric over all examples, in its unit; 0 where nothing can be counted (no example, no span)."""
+        """The metric over all examples, in its unit.
+
+        Where nothing can be counted (no example, no span), a metric of which more is better is 0. A metric of which less is
+        better has no such value: 0 would be the best one, tables show NaN as a missing cell, and JSON has no infinity.
+
+        Raises:
+            ValueError: nothing can be counted, and less is better.
+        """
         shares = [self.shares(outcome) for outcome in outcomes]
         numerator, denominator = (sum(column) for column in zip(*shares, strict=True)) if shares else (0, 0)
-        return self.scale * numerator / max(1, denominator)
+        if denominator > 0:
+            return self.scale * numerator / denominator
+        if self.higher_is_better:
+            return 0.0
+        raise ValueError(
+            f"{self.name}, of which less is better, has no value: nothing can be counted in {len(shares)} examples: look at "
+            "the task's data and its labels, then tokenize again"
+        )
 
     def influences(self, outcomes: Sequence[Outcome]) -> "np.ndarray":
         """How far each example moves the score, in its unit, to first order; the mean of all is 0.

@@ -5,14 +5,26 @@ import pytest
 from xlgrid.heads import metrics
 from xlgrid.heads.metrics import Metric, Outcome
 
+PERPLEXITY = Metric("perplexity", "here", lambda outcome: tuple(outcome), "", False, 1)
+
 
 def test_accuracy_of_sequences_is_the_share_of_ones() -> None:
     assert metrics.metric("accuracy").score([1, 0, 1, 1]) == 75
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "f1"])
-def test_nothing_to_count_scores_zero(metric: str) -> None:
-    assert metrics.metric(metric).score([]) == 0
+@pytest.mark.parametrize(("metric", "outcomes"), [("accuracy", []), ("f1", []), ("f1", [[0, 0, 0], [0, 0, 0]])])
+def test_nothing_to_count_scores_zero(metric: str, outcomes: list[Outcome]) -> None:
+    assert metrics.metric(metric).score(outcomes) == 0
+
+
+@pytest.mark.parametrize("outcomes", [[], [[0.0, 0], [0.0, 0]]])
+def test_nothing_to_count_is_an_error_where_zero_would_be_the_best_score(outcomes: list[Outcome]) -> None:
+    with pytest.raises(ValueError, match=f"perplexity.* nothing can be counted in {len(outcomes)} examples"):
+        PERPLEXITY.score(outcomes)
+
+
+def test_a_score_is_divided_by_weights_that_sum_to_less_than_one() -> None:
+    assert PERPLEXITY.score([[0.2, 0.1], [0.1, 0.1]]) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +57,7 @@ def test_both_metrics_of_answers_are_means_over_questions() -> None:
 
 
 def test_a_metric_says_which_of_two_scores_is_better() -> None:
-    perplexity = Metric("perplexity", "here", lambda outcome: tuple(outcome), "", False, 1)
-    assert perplexity.better(2.0, 3.0) and not perplexity.better(3.0, 2.0) and not perplexity.better(2.0, 2.0)
+    assert PERPLEXITY.better(2.0, 3.0) and not PERPLEXITY.better(3.0, 2.0) and not PERPLEXITY.better(2.0, 2.0)
     accuracy = metrics.metric("accuracy")
     assert accuracy.better(3.0, 2.0) and not accuracy.better(2.0, 3.0) and not accuracy.better(2.0, 2.0)
-    assert perplexity.score([[6.0, 2], [2.0, 2]]) == 2.0
+    assert PERPLEXITY.score([[6.0, 2], [2.0, 2]]) == 2.0
