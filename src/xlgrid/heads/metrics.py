@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.names import unknown
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -111,15 +109,3 @@ SQUAD_EM = Metric(
     "xlgrid.heads.span: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[1], 1),
 )
-METRICS: dict[str, Metric] = {metric.name: metric for metric in (ACCURACY, SPAN_F1, SQUAD_F1, SQUAD_EM)}
-
-
-def metric(name: str) -> Metric:
-    """The metric of a name.
-
-    Raises:
-        ValueError: there is none; the message names the nearest.
-    """
-    if name not in METRICS:
-        raise ValueError(unknown("metric", name, METRICS))
-    return METRICS[name]
