@@ -50,6 +50,7 @@ class Head(ABC):
     Attributes:
         name: the key in `xlgrid.heads.HEADS`, which tokens files store.
         model_suffix: the model classes of transformers are `{family}For{model_suffix}`.
+        modules: the names of the modules of these models that an encoder may come without.
         token_columns: the columns of `fields` that have one value per token; the others have one value per row.
         inputs_allowed: the least and the most columns that the encoder reads beside those of choices; None: any number.
         has_labels: the target names labels of the task.
@@ -64,6 +65,7 @@ class Head(ABC):
 
     name: ClassVar[str]
     model_suffix: ClassVar[str]
+    modules: ClassVar[tuple[str, ...]] = ()
     all_metrics: ClassVar[tuple[Metric, ...]]
     token_columns: ClassVar[tuple[str, ...]] = ()
     inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 class RowHead(Head):
     """One label for each row. An outcome is 1 where the predicted label is right and 0 elsewhere."""
 
+    modules = ("pooler", "pre_classifier", "classifier")
     all_metrics = (ACCURACY,)
 
     def labelled(self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]) -> "pa.Array":
