@@ -29,6 +29,8 @@ class MlmHead(Head):
     name = "mlm"
     model_suffix = "MaskedLM"
     all_metrics = (ACCURACY,)
+    inputs_allowed = (1, 2)
+    has_target = False
     has_labels = False
     mixes_all_rows = True
     evaluation_seed = 0

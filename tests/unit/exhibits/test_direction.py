@@ -13,7 +13,6 @@ import torch
 from tokens_fixture import write
 from transformers import BertConfig, BertModel
 
-from xlgrid import tasks
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims, plots
 from xlgrid.plan import products
@@ -59,7 +58,6 @@ def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator
     """The plan of the study, all of whose runs are trained and all of whose cells are evaluated."""
     with pytest.MonkeyPatch.context() as patch:
         surprisal.register(patch)
-        patch.setattr(tasks, "DESCRIBED", (*tasks.DESCRIBED, "surprisal"))
         patch.chdir(tmp_path_factory.mktemp("surprise"))
         Path("s.yaml").write_text(STUDY)
         plan = load_plan("s.yaml")
