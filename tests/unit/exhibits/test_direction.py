@@ -14,7 +14,8 @@ from tokens_fixture import write
 from transformers import BertConfig, BertModel
 
 from xlgrid.evaluation.cell import evaluate
-from xlgrid.exhibits import claims, plots
+from xlgrid.exhibits import claims
+from xlgrid.exhibits.drawing import plots
 from xlgrid.plan import products
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan

@@ -8,6 +8,7 @@ import surprisal
 import transformers
 from transformers import BertConfig, DistilBertConfig, ElectraConfig, XLMRobertaConfig
 
+from xlgrid.base.errors import Damaged
 from xlgrid.heads import HEADS
 from xlgrid.methods.method import is_head
 from xlgrid.models import load
@@ -47,5 +48,6 @@ def test_a_head_names_modules_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_folder_that_lacks_a_file_is_named(name: str, tmp_path: Path) -> None:
     for there in {"config.json", "model.safetensors"} - {name}:
         (tmp_path / there).write_text("{}")
-    with pytest.raises(FileNotFoundError, match=f"{name} does not exist: make or fetch the encoder again"):
+    with pytest.raises(Damaged, match=f"{name} does not exist: make or fetch the encoder again") as refused:
         load.load_model(tmp_path, HEADS["sequence"], 2)
+    assert refused.value.paths == (tmp_path,), "nothing asks Snakemake for one missing file of an encoder"
