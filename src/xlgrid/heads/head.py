@@ -50,6 +50,7 @@ class Head(ABC):
     Attributes:
         name: the key in `xlgrid.heads.HEADS`, which tokens files store.
         model_suffix: the model classes of transformers are `{family}For{model_suffix}`.
+        modules: the names of the modules of these models that an encoder may come without.
         token_columns: the columns of `fields` that have one value per token; the others have one value per row.
         inputs_allowed: the least and the most columns that the encoder reads beside those of choices; None: any number.
         has_target: the data have a column with the answers.
@@ -60,10 +61,13 @@ class Head(ABC):
         mixes_all_rows: a mix has all rows of each part; otherwise each example comes from one of the parts.
         evaluation_seed: seeds torch's generator for each evaluation, where batches are random.
         output_share: the share of tokens at which a language model's output embeddings are computed.
+        all_metrics: the metrics of all tasks with the head.
     """
 
     name: ClassVar[str]
     model_suffix: ClassVar[str]
+    modules: ClassVar[tuple[str, ...]] = ()
+    all_metrics: ClassVar[tuple[Metric, ...]]
     token_columns: ClassVar[tuple[str, ...]] = ()
     inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)
     has_target: ClassVar[bool] = True
@@ -240,9 +244,10 @@ class Head(ABC):
         """Further numbers that a cell records beside the number of its examples."""
         return {}
 
-    @abstractmethod
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        """The metrics of a task with these labels. The first one chooses checkpoints, and tables show it by default."""
+        """Those of `all_metrics` that a task with these labels has. The first one chooses checkpoints, and tables show it by
+        default."""
+        return self.all_metrics
 
 
 def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.names import unknown
-
 if TYPE_CHECKING:
     import numpy as np
 
@@ -40,10 +38,24 @@ class Metric:
     scale: float = 100
 
     def score(self, outcomes: Iterable[Outcome]) -> float:
-        """The metric over all examples, in its unit; 0 where nothing can be counted (no example, no span)."""
+        """The metric over all examples, in its unit.
+
+        Where nothing can be counted (no example, no span), a metric of which more is better is 0. A metric of which less is
+        better has no such value: 0 would be the best one, tables show NaN as a missing cell, and JSON has no infinity.
+
+        Raises:
+            ValueError: nothing can be counted, and less is better.
+        """
         shares = [self.shares(outcome) for outcome in outcomes]
         numerator, denominator = (sum(column) for column in zip(*shares, strict=True)) if shares else (0, 0)
-        return self.scale * numerator / max(1, denominator)
+        if denominator > 0:
+            return self.scale * numerator / denominator
+        if self.higher_is_better:
+            return 0.0
+        raise ValueError(
+            f"{self.name}, of which less is better, has no value: nothing can be counted in {len(shares)} examples: look at "
+            "the task's data and its labels, then tokenize again"
+        )
 
     def influences(self, outcomes: Sequence[Outcome]) -> "np.ndarray":
         """How far each example moves the score, in its unit, to first order; the mean of all is 0.
@@ -97,15 +109,3 @@ SQUAD_EM = Metric(
     "xlgrid.heads.span: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[1], 1),
 )
-METRICS: dict[str, Metric] = {metric.name: metric for metric in (ACCURACY, SPAN_F1, SQUAD_F1, SQUAD_EM)}
-
-
-def metric(name: str) -> Metric:
-    """The metric of a name.
-
-    Raises:
-        ValueError: there is none; the message names the nearest.
-    """
-    if name not in METRICS:
-        raise ValueError(unknown("metric", name, METRICS))
-    return METRICS[name]

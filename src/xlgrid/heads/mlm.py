@@ -1,6 +1,6 @@
 """The head `mlm`: masked language modelling on text (Devlin et al. 2019)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED, Encoding, context_length
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
-from xlgrid.heads.metrics import ACCURACY, Metric
+from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens, Vocabulary
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class MlmHead(Head):
 
     name = "mlm"
     model_suffix = "MaskedLM"
+    all_metrics = (ACCURACY,)
     inputs_allowed = (1, 2)
     has_target = False
     has_labels = False
@@ -114,9 +115,6 @@ class MlmHead(Head):
         due = batch["labels"] != IGNORED
         right = due.masked_scatter(due, logits.argmax(-1) == labels)
         return [list(pair) for pair in zip(right.sum(1).tolist(), due.sum(1).tolist(), strict=True)]
-
-    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        return (ACCURACY,)
 
 
 def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":

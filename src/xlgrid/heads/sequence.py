@@ -8,7 +8,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import Head, TaskColumns, check_text, written
-from xlgrid.heads.metrics import ACCURACY, Metric
+from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 class RowHead(Head):
     """One label for each row. An outcome is 1 where the predicted label is right and 0 elsewhere."""
+
+    modules = ("pooler", "pre_classifier", "classifier")
+    all_metrics = (ACCURACY,)
 
     def labelled(self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]) -> "pa.Array":
         """The target column as text, translated."""
@@ -42,9 +45,6 @@ class RowHead(Head):
         logits, labels = self.scores(model, batch)
         right: list[int] = (logits.argmax(-1) == labels).int().tolist()
         return right
-
-    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        return (ACCURACY,)
 
 
 class SequenceHead(RowHead):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import Encoding, context_length
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
-from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Metric, Outcome
+from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Outcome
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class SpanHead(Head):
 
     name = "span"
     model_suffix = "QuestionAnswering"
+    modules = ("qa_outputs",)
+    all_metrics = (SQUAD_F1, SQUAD_EM)
     token_columns = ("first", "last")
     inputs_allowed = (2, 2)
     has_labels = False
@@ -184,9 +186,6 @@ class SpanHead(Head):
                 chosen[example] = row
         answers = tokens.columns["answers"]
         return [answer_outcome(predictions[row].text, answers[row].as_py()) for _, row in sorted(chosen.items())]
-
-    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        return SQUAD_F1, SQUAD_EM
 
 
 def wrong_answers(context: str, answers: Any) -> str | None:

@@ -41,6 +41,8 @@ class TokenHead(Head):
 
     name = "token"
     model_suffix = "TokenClassification"
+    modules = ("classifier",)
+    all_metrics = (SPAN_F1, ACCURACY)
     token_columns = ("labels",)
     output_per_label = True
 

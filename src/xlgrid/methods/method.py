@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from xlgrid.base.arrays import Segments
+from xlgrid.heads import HEADS
 
 if TYPE_CHECKING:
     import torch
@@ -100,8 +101,9 @@ class Method:
 
 
 def is_head(name: str) -> bool:
-    """Whether a parameter belongs to the part of a task's model that an encoder may come without."""
-    return not {"pooler", "classifier", "pre_classifier", "qa_outputs"}.isdisjoint(name.split("."))
+    """Whether a parameter belongs to the part of a task's model that an encoder may come without (`Head.modules`)."""
+    modules = {module for head in HEADS.values() for module in head.modules}
+    return not modules.isdisjoint(name.split("."))
 
 
 def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from xlgrid.heads.metrics import Metric, metric
+from xlgrid.heads import metric
+from xlgrid.heads.metrics import Metric
 
 
 def metrics_of(names: Iterable[str]) -> list[Metric]:

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from xlgrid.heads import metrics
+from xlgrid import heads
 from xlgrid.results import records
 from xlgrid.results.claims import Claim, Term
 
@@ -98,7 +98,7 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
                 )
             effects[name][cell.seed] += weight * records.score(paths[cell], record, metric)
             if metric not in moves:
-                moves[metric] = metrics.metric(metric).influences(outcomes)
+                moves[metric] = heads.metric(metric).influences(outcomes)
             total = moved[name].setdefault(n, np.zeros(n))
             total += weight / len(effects[name]) * moves[metric]
     rows = []

@@ -50,7 +50,8 @@ def import_adapter(
     method = make(recipe.base, recipe.options)
     if not (Path(encoder) / "config.json").is_file():
         raise Damaged(f"{encoder} has no config.json: make or fetch the encoder again", encoder)
-    model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), TASKS[recipe.kind].head)
+    task = TASKS[recipe.kind]
+    model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), task.head)
     method.install(model)
     tensors = adapter_format.read(adapter, model, method)
     details = {
@@ -62,7 +63,7 @@ def import_adapter(
         ),
         "imported": origin,
         "labels": [],
-        "metric": "accuracy",
+        "metric": task.metrics[0],
         "best_step": 0,
         "dev_score": None,
         "steps": 0,

@@ -17,6 +17,7 @@ def write(
     head: str = "sequence",
     depths: list[int] | None = None,
     contexts: list[int] | None = None,
+    labels: list[int] | None = None,
 ) -> Path:
     columns = {
         "input_ids": pa.array(ids, pa.list_(pa.int32())),
@@ -28,7 +29,7 @@ def write(
         columns["labels"] = pa.array([[-100, *[t % 3 for t in row[1:]]] for row in ids], pa.list_(pa.int64()))
         columns["example"] = pa.array(range(len(ids)), pa.int32())
     elif head != "mlm":
-        columns["label"] = pa.array([row[0] % 2 for row in ids], pa.int64())
+        columns["label"] = pa.array(labels or [row[0] % 2 for row in ids], pa.int64())
     if depths is not None:
         columns["depth"] = pa.array(depths, pa.int32())
     table = pa.table(columns).replace_schema_metadata({"xlgrid": json.dumps(about)})

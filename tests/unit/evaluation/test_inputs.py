@@ -18,7 +18,7 @@ from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import attention
 from xlgrid.evaluation import cell as evaluate
-from xlgrid.heads import HEADS, metrics
+from xlgrid.heads import HEADS, metric
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
@@ -152,7 +152,7 @@ def test_right_logits_give_full_marks_and_wrong_ones_none(world: Path) -> None:
     right = prediction.outcomes_on(Oracle(found, 0), make("full-ft", {}), found, 400)  # type: ignore[arg-type]
     assert right == [[1.0, 1.0]] * found.examples
     wrong = prediction.outcomes_on(Oracle(found, 1), make("full-ft", {}), found, 400)  # type: ignore[arg-type]
-    assert metrics.metric("squad-em").score(wrong) < 20
+    assert metric("squad-em").score(wrong) < 20
 
 
 @pytest.mark.parametrize("kind", ["copa", "siqa"])
@@ -300,7 +300,7 @@ def test_a_cell_has_every_metric_of_its_task(world: Path, kind: str, tmp_path: P
     outcomes = records.outcomes("cell.json", cell)
     assert tuple(cell["scores"]) == task(kind).metrics and cell["metric"]["name"] == task(kind).metrics[0]
     assert cell["n"] == len(outcomes) == len(data(world, kind, "qb1", "dev"))
-    assert cell["scores"] == {name: metrics.metric(name).score(outcomes) for name in task(kind).metrics}
+    assert cell["scores"] == {name: metric(name).score(outcomes) for name in task(kind).metrics}
     assert json.loads((run / "run.json").read_text())["n_train"] == 28
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from xlgrid import heads
 from xlgrid.evaluation.cell import pack
 from xlgrid.exhibits import claims
-from xlgrid.heads import metrics
 from xlgrid.plan.grid import cells
 from xlgrid.plan.load import load_study
 from xlgrid.results import verdicts
@@ -40,7 +40,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 
 def write(cell: Cell, outcomes: list[Any], metric: str = "accuracy") -> None:
     named = {"metric": {"name": metric, "implementation": "i"}, "n": len(outcomes), "outcomes": pack(outcomes)}
-    scores = {metric: metrics.metric(metric).score(outcomes)}
+    scores = {metric: heads.metric(metric).score(outcomes)}
     path = Path(cell.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**cell._asdict(), **named, "scores": scores}))

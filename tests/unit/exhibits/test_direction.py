@@ -1,55 +1,123 @@
-"""A metric without percent of which less is better, in tables, heatmaps, best sources, curves, claims and the report."""
+"""A metric without percent of which less is better: from training through cells to exhibits, claims and the report."""
 
+import base64
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from exhibit_fixture import EXHIBIT, draw
+import surprisal
+import torch
+from tokens_fixture import write
+from transformers import BertConfig, BertModel
 
-from xlgrid.exhibits import claims, heatmap
+from xlgrid.evaluation.cell import evaluate
+from xlgrid.exhibits import claims
 from xlgrid.exhibits.drawing import plots
-from xlgrid.heads import metrics
-from xlgrid.report import figures
-from xlgrid.results import stats, units, verdicts
-from xlgrid.results.claims import Claim, Selection
+from xlgrid.plan import products
+from xlgrid.plan.grid import Plan
+from xlgrid.plan.load import load_plan
+from xlgrid.report import page
+from xlgrid.results import records, verdicts
+from xlgrid.training.loop import train
 
-LOSS = metrics.Metric("perplexity", "i", lambda outcome: (outcome, 1), "", False, 1)
-IDENTITY = ["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n"]
-# Far beyond 100; madx is better by 40 everywhere.
-SCORES = {("en", "fr"): 300.0, ("de", "fr"): 250.0, ("en", "ru"): 500.0, ("de", "ru"): 580.0}
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+# BitFit hardly learns in these steps, and fr and ru have the labels of en the other way round.
+STUDY = """\
+title: surprise
+languages: [en, fr, ru]
+encoders: {mini: {mini: {kind: bert, languages: [en]}}}
+tasks:
+  t: {kind: surprisal, inputs: [text], target: label, labels: [a, b, c], data: {local: "{language}/{split}.jsonl"}}
+methods: {full-ft: {}, bitfit: {}}
+training:
+  - set: {steps: 20, batch_tokens: 128, lr: 0.02, dropout: 0, evaluations: 2}
+  - {when: {method: bitfit}, set: {lr: 1.0e-6}}
+grids:
+  main: {task: [t], encoder: [mini], method: [full-ft, bitfit], source: [en, fr], target: [en, fr, ru], seed: [1, 2, 3]}
+exhibits:
+  table: {kind: table, title: Means, rows: [method, source], columns: target, digits: 2}
+  matrix: {kind: heatmap, title: Full fine-tuning, method: full-ft}
+  difference: {kind: heatmap, title: A difference, difference: [full-ft, bitfit]}
+  best: {kind: best, title: Best sources, digits: 2}
+  curve: {kind: curve, title: Learning, x: step, lines: method}
+claims:
+  learns:
+    says: Tuning helps.
+    select: {source: fr, target: ru}
+    compare: [{method: full-ft}, {method: bitfit}]
+    expect: less
+  bounded: {says: It is not lost., select: {method: bitfit}, against: 400, expect: less, margin: 100}
+"""
 
 
-@pytest.fixture(autouse=True)
-def perplexity(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(metrics.METRICS, "perplexity", LOSS)
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator[Plan]:
+    """The plan of the study, all of whose runs are trained and all of whose cells are evaluated."""
+    with pytest.MonkeyPatch.context() as patch:
+        surprisal.register(patch)
+        patch.chdir(tmp_path_factory.mktemp("surprise"))
+        Path("s.yaml").write_text(STUDY)
+        plan = load_plan("s.yaml")
+        torch.manual_seed(1)
+        size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+        BertModel(BertConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained("encoder")
+        rng = np.random.default_rng(1)
+        ids = [[2 + at % 2, *rng.integers(5, 40, 6).tolist(), 3] for at in range(60)]
+        tokens = {
+            code: write(Path(f"{code}.arrow"), ids, "surprisal", labels=[(at + turned) % 2 for at in range(60)])
+            for code, turned in (("en", 0), ("fr", 1), ("ru", 1))
+        }
+        for run in plan.runs:
+            recipe = plan.study.recipe(run.task, run.encoder, run.method, run.source, run.seed)
+            train(recipe, "encoder", [tokens[run.source]], [tokens[run.source]], run.folder)
+        for cell in plan.cells:
+            evaluate(cell.run.folder, "encoder", tokens[cell.target], cell.target, cell.path)
+        yield plan
 
 
-def cells() -> pd.DataFrame:
-    rows = [
-        ("lm", "mini", method, source, target, seed, "perplexity", score - 40 * (method == "madx") + seed, 100)
-        for method in ("full-ft", "madx")
-        for (source, target), score in SCORES.items()
-        for seed in range(3)
-    ]
-    return pd.DataFrame(rows, columns=IDENTITY)
+@pytest.fixture(scope="module")
+def scores(plan: Plan) -> pd.DataFrame:
+    return records.read_cells([(cell.path, cell._asdict()) for cell in plan.cells], plan.study.metrics)
 
 
-def test_a_table_says_in_what_its_numbers_are_and_which_end_is_better(tmp_path: Path) -> None:
-    text = draw({"kind": "table", "rows": ["method"], "columns": "target"}, cells(), tmp_path)[".md"].decode()
-    assert "Metric: perplexity, lower is better." in text
-    assert "percent" not in text
+@pytest.fixture(scope="module")
+def means(scores: pd.DataFrame) -> dict[tuple[str, str, str], float]:
+    """(method, source, target) -> mean over seeds."""
+    return scores.groupby(["method", "source", "target"])["score"].mean().to_dict()
 
 
-def colours(spec: dict[str, Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, str]:
+def files(plan: Plan, name: str, folder: Path) -> dict[str, str]:
+    plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
+    return {path.suffix: path.read_text() for path in folder.glob(f"{name}.*") if path.suffix != ".png"}
+
+
+def test_cells_have_the_metric_and_are_lower_where_the_run_knows_the_labels(
+    plan: Plan, scores: pd.DataFrame, means: dict[tuple[str, str, str], float]
+) -> None:
+    """What all tests below rely on."""
+    measure = {"name": "surprisal", "implementation": surprisal.SURPRISAL.implementation}
+    assert all(records.read_cell(cell.path)["metric"] == measure for cell in plan.cells)
+    assert set(scores["metric"]) == {"surprisal"} and not scores["score"].isna().any()
+    assert means["full-ft", "fr", "ru"] < 0.3 < means["bitfit", "fr", "ru"] < 1.2 < means["full-ft", "en", "ru"]
+
+
+def test_a_table_says_in_what_its_numbers_are_and_which_end_is_better(
+    plan: Plan, means: dict[tuple[str, str, str], float], tmp_path: Path
+) -> None:
+    text = files(plan, "table", tmp_path)[".md"]
+    assert "Metric: surprisal, lower is better." in text and "percent" not in text
+    assert f"{means['full-ft', 'fr', 'ru']:.2f}" in text
+
+
+def colours(plan: Plan, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, str]:
     """The mesh of a heatmap, and the label of its colour bar."""
     drawn: list[Any] = []
     monkeypatch.setattr(plots, "save", lambda ax, *_: drawn.append(ax))
-    exhibit = EXHIBIT.validate_python({"kind": "heatmap", "title": "t"} | spec)
-    exhibit.write("x", folder, exhibit.of_scores(SimpleNamespace(languages_used=dict), cells()))
+    plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
     [ax] = drawn
     return ax.collections[0], ax.child_axes[0].get_ylabel()
 
@@ -58,76 +126,65 @@ def luminance(colour: Any) -> float:
     return float(np.dot(colour[:3], [0.2126, 0.7152, 0.0722]))
 
 
-def test_the_dark_end_of_a_heatmap_is_the_better_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mesh, label = colours({"method": "madx"}, tmp_path, monkeypatch)
-    low, high = mesh.get_clim()
-    assert (low, high) == pytest.approx((211, 541)), "not cut at 100"
-    assert luminance(mesh.to_rgba(low)) < luminance(mesh.to_rgba(high))
-    assert label == "perplexity"
+def test_the_dark_end_of_a_heatmap_is_the_better_one(
+    plan: Plan, means: dict[tuple[str, str, str], float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh, label = colours(plan, "matrix", tmp_path, monkeypatch)
+    best, worst = (mesh.to_rgba(means["full-ft", source, "ru"]) for source in ("fr", "en"))
+    assert luminance(best) < luminance(worst)
+    assert label == "surprisal"
 
 
-def test_the_blue_end_of_a_difference_is_the_better_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mesh, label = colours({"difference": ["madx", "full-ft"]}, tmp_path, monkeypatch)
-    red, _, blue, _ = mesh.to_rgba(-40)
-    assert blue > red
-    assert label == "madx − full-ft"
+def test_the_blue_end_of_a_difference_is_the_better_one(
+    plan: Plan, means: dict[tuple[str, str, str], float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh, label = colours(plan, "difference", tmp_path, monkeypatch)
+    for source, is_better in (("fr", True), ("en", False)):
+        red, _, blue, _ = mesh.to_rgba(means["full-ft", source, "ru"] - means["bitfit", source, "ru"])
+        assert (blue > red) == is_better
+    assert label == "full-ft − bitfit"
 
 
-def test_in_percent_the_dark_end_is_that_of_greater_scores() -> None:
-    frame = cells().assign(metric="accuracy", score=lambda frame: frame["score"] / 10)
-    entries = stats.entries(frame[frame["method"] == "madx"], ["source"], "target")
-    block = [heatmap.Block("", "", ("en", "de"))]
-    ax = heatmap.heatmap(entries, rows=block, columns=[heatmap.Block("", "", ("fr", "ru"))])
-    low, high = ax.collections[0].get_clim()
-    shades = mpl.colormaps[ax.collections[0].get_cmap().name]
-    assert luminance(shades(1.0)) < luminance(shades(0.0)) and low < high
+def test_the_best_source_has_the_lowest_mean(
+    plan: Plan, means: dict[tuple[str, str, str], float], tmp_path: Path
+) -> None:
+    files(plan, "best", tmp_path)
+    best = pd.read_csv(tmp_path / "best.csv").set_index(["target", "column"]).loc["ru", "full-ft"]
+    assert (best["source"], best["next"]) == ("fr", "en")
+    assert (best["mean"], best["next_mean"]) == pytest.approx(
+        (means["full-ft", "fr", "ru"], means["full-ft", "en", "ru"])
+    )
 
 
-def test_the_best_source_has_the_lowest_mean(tmp_path: Path) -> None:
-    draw({"kind": "best", "select": {"method": "madx"}}, cells(), tmp_path)
-    best = pd.read_csv(tmp_path / "x.csv").set_index("target")
-    assert best["source"].to_dict() == {"fr": "de", "ru": "en"}
-    assert best["next_mean"].to_dict() == {"fr": 261.0, "ru": 541.0}
+def test_a_learning_curve_has_the_metric_on_its_axis(plan: Plan, tmp_path: Path) -> None:
+    text = files(plan, "curve", tmp_path)[".svg"]
+    assert ">dev surprisal</text>" in text and "(%)" not in text
 
 
-def test_metrics_of_opposite_directions_are_not_ranked_together() -> None:
-    with pytest.raises(ValueError, match="of perplexity and accuracy one is better when higher and one when lower"):
-        units.higher_is_better(["perplexity", "accuracy"])
+def test_claims_of_less_hold_and_name_the_direction(
+    plan: Plan, means: dict[tuple[str, str, str], float], tmp_path: Path
+) -> None:
+    claims.render(plan.study, plan.cells, tmp_path)
+    judged = pd.read_csv(tmp_path / "claims.csv").set_index("claim")
+    assert judged["verdict"].to_dict() == dict.fromkeys(("learns", "bounded"), verdicts.HOLDS)
+    assert judged["effect"]["learns"] == pytest.approx(means["full-ft", "fr", "ru"] - means["bitfit", "fr", "ru"])
+    assert "full-ft − bitfit; surprisal, lower is better; 3 of 3 seeds" in (tmp_path / "claims.html").read_text()
+    assert "Effect in the unit of its metric" in (tmp_path / "claims.md").read_text()
+    assert "effect (the unit of its metric), 95 % interval" in (tmp_path / "claims.svg").read_text()
 
 
-def test_a_curve_has_the_metric_on_its_axis(tmp_path: Path) -> None:
-    frame = cells().assign(distance=1.0)
-    frame = frame[(frame["source"] == "en") & (frame["target"] == "fr")]
-    text = draw({"kind": "curve", "x": "distance", "lines": "method"}, frame, tmp_path)[".svg"].decode()
-    assert ">perplexity</text>" in text and "(%)" not in text
+def picture(html: str) -> str:
+    """The SVG within a figure of the report."""
+    return base64.b64decode(html.partition("base64,")[2].partition('"')[0]).decode()
 
 
-def test_a_claim_of_less_is_about_the_number_and_names_the_direction() -> None:
-    sides = (Selection(method=("madx",)), Selection(method=("full-ft",)))
-    claim = Claim(says="MAD-X is better.", compare=sides, expect="less", margin=20)
-    row = {"claim": "one", "metric": "perplexity", "effect": -40.0, "seed_variance": 1.0, "example_variance": 1.0}
-    counts = {"n_seeds": 3, "n_seeds_expected": 3, "n_cells": 6, "n_cells_expected": 6}
-    judged = verdicts.judge({"one": claim}, pd.DataFrame([row | counts]))
-    assert judged["verdict"].tolist() == [verdicts.HOLDS]
-    sheet = claims.sheet("A study", judged)
-    assert "points" not in sheet.notes
-    assert sheet.entries["hover"][0] == "madx − full-ft; perplexity, lower is better; 3 of 3 seeds, 6 of 6 cells"
-    ax = claims.forest(judged, claimed=[claim.range])
-    assert ax.get_xlabel() == "effect (the unit of its metric), 95 % interval"
-
-
-def test_a_claim_may_compare_with_a_number_beyond_100() -> None:
-    assert Claim(says="s", against=400, expect="less").against == 400
-
-
-def test_the_report_names_no_points_and_no_percent() -> None:
-    figure = figures.spread(figures.seed_deviations(cells()))
-    assert figure.axes[-1].get_xlabel() == "deviation from the mean over seeds"
-    points = cells().drop(columns=["target", "metric", "n"]).assign(step=10)
-    assert figures.curves(points, units.quantity(cells()["metric"])).get_supylabel() == "dev perplexity"
-
-
-def test_metrics_in_words_share_what_neighbours_have_in_common() -> None:
-    assert units.sentence(["squad-f1", "squad-em"]) == "squad-f1, squad-em, in percent"
-    assert units.sentence(["accuracy", "perplexity"]) == "accuracy, in percent, perplexity, lower is better"
-    assert (units.unit(["accuracy", "perplexity"]), units.quantity(["accuracy", "perplexity"])) == ("", "score")
+def test_the_report_names_no_points_and_no_percent(plan: Plan, scores: pd.DataFrame) -> None:
+    files(plan, "table", Path(products.Exhibit(plan.study.name, "table").folder))
+    claims.render(plan.study, plan.cells, products.Claims(plan.study.name).folder)
+    report = page.load("s.yaml")
+    pd.testing.assert_frame_equal(report.cells.drop(columns="run"), scores)
+    assert ">deviation from the mean over seeds</text>" in picture(page.spread(report.cells))
+    assert ">dev surprisal</text>" in picture(page.learning_curves(report.curves, report.cells))
+    for part in (page.exhibits(report), page.claims(report)):
+        assert part and "surprisal, lower is better" in part
+        assert "in percent" not in part and "in points" not in part

@@ -149,6 +149,17 @@ def test_limits_of_colours(values: list[float], diverging: bool, ends: tuple[flo
     assert limits(pd.Series(values), diverging=diverging) == pytest.approx(ends)
 
 
+def test_limits_of_a_metric_without_percent_are_those_of_its_scores() -> None:
+    assert limits(pd.Series([211.0, 541.0]), diverging=False, percent=False) == (211, 541), "not cut at 100"
+
+
+def test_the_dark_end_of_percent_is_that_of_greater_scores() -> None:
+    """test_direction.py has a metric of which less is better."""
+    ax = draw(grid(["en"], ["en", "fr"]).assign(score=[40.0, 40.0, 80.0, 80.0]))
+    low, high = (np.dot(ax.collections[0].to_rgba(score)[:3], [0.2126, 0.7152, 0.0722]) for score in (40, 80))
+    assert high < low
+
+
 def test_differences_are_coloured_around_zero() -> None:
     ax = draw(grid(["en"], ["en", "fr"]).assign(score=[-7.0, -7.0, 2.0, 2.0]), diverging=True)
     assert ax.collections[0].get_clim() == (-7, 7)

@@ -1,13 +1,12 @@
-"""A head for tests whose metric has no unit and is better when it is lower, and which is put into the registries for a test."""
+"""A head for tests whose metric has no unit and is better when it is lower, and which is put into the registry for a test."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.metrics import METRICS, Metric
+from xlgrid.heads.metrics import Metric
 from xlgrid.heads.sequence import SequenceHead
 
 SURPRISAL = Metric(
@@ -24,17 +23,14 @@ class SurprisalHead(SequenceHead):
     """One label for one or two texts; an outcome is `[negative log-probability of the right label, 1]`."""
 
     name = "surprisal"
+    all_metrics = (SURPRISAL,)
 
     def predict(self, model: Any, batch: dict[str, torch.Tensor], tokens: Any, rows: Any) -> list[Any]:
         logits, labels = self.scores(model, batch)
         surprisals = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
         return [[value, 1] for value in surprisals.tolist()]
 
-    def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        return (SURPRISAL,)
-
 
 def register(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Add the head and its metric for the length of a test."""
+    """Add the head for the length of a test."""
     monkeypatch.setitem(HEADS, SurprisalHead.name, SurprisalHead())
-    monkeypatch.setitem(METRICS, SURPRISAL.name, SURPRISAL)

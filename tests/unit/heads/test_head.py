@@ -15,9 +15,8 @@ from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.heads import HEADS
+from xlgrid.heads import HEADS, metric
 from xlgrid.heads.encoding import IGNORED
-from xlgrid.heads.metrics import METRICS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import Method
 from xlgrid.models import prediction
@@ -72,7 +71,7 @@ def test_a_head_has_its_name_and_known_metrics(name: str) -> None:
     assert HEADS[name].name == name
     for labels in ((), ("a", "b"), ("O", "B-X", "I-X")):
         measured = HEADS[name].metrics(labels)
-        assert measured and all(METRICS[metric.name] is metric for metric in measured)
+        assert measured and all(metric(each.name) is each for each in measured)
 
 
 def test_a_batch_has_a_finite_loss_that_is_the_mean_over_its_terms(model: Any, tokens: Tokens) -> None:
@@ -102,9 +101,9 @@ def test_a_batch_pads_and_says_what_is_padding(tokens: Tokens) -> None:
 def test_predictions_become_an_outcome_of_each_example_and_a_score(model: Any, tokens: Tokens) -> None:
     outcomes = prediction.outcomes_on(model, Method(), tokens, 2000)
     assert len(outcomes) == tokens.examples
-    for metric in HEADS[tokens.head].metrics(tokens.label_names):
-        assert math.isfinite(metric.score(outcomes))
-        assert len(metric.influences(outcomes)) == len(outcomes)
+    for measure in HEADS[tokens.head].metrics(tokens.label_names):
+        assert math.isfinite(measure.score(outcomes))
+        assert len(measure.influences(outcomes)) == len(outcomes)
     # Only random masks depend on the size of the batches.
     budget = 300 if HEADS[tokens.head].evaluation_seed is None else 2000
     assert prediction.outcomes_on(model, Method(), tokens, budget) == outcomes
@@ -151,4 +150,4 @@ def test_another_head_is_one_entry(world: Path, monkeypatch: pytest.MonkeyPatch)
     model = load_model(world / "encoder", HEADS["surprisal"], len(tokens.label_names), 0.0)
     outcomes = prediction.outcomes_on(model, Method(), tokens, 2000)
     # A new classifier is nearly undecided between its two labels.
-    assert METRICS["surprisal"].score(outcomes) == pytest.approx(math.log(2), abs=0.2)
+    assert metric("surprisal").score(outcomes) == pytest.approx(math.log(2), abs=0.2)

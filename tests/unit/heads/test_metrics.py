@@ -2,17 +2,29 @@
 
 import pytest
 
-from xlgrid.heads import metrics
+from xlgrid import heads
 from xlgrid.heads.metrics import Metric, Outcome
+
+PERPLEXITY = Metric("perplexity", "here", lambda outcome: tuple(outcome), "", False, 1)
 
 
 def test_accuracy_of_sequences_is_the_share_of_ones() -> None:
-    assert metrics.metric("accuracy").score([1, 0, 1, 1]) == 75
+    assert heads.metric("accuracy").score([1, 0, 1, 1]) == 75
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "f1"])
-def test_nothing_to_count_scores_zero(metric: str) -> None:
-    assert metrics.metric(metric).score([]) == 0
+@pytest.mark.parametrize(("metric", "outcomes"), [("accuracy", []), ("f1", []), ("f1", [[0, 0, 0], [0, 0, 0]])])
+def test_nothing_to_count_scores_zero(metric: str, outcomes: list[Outcome]) -> None:
+    assert heads.metric(metric).score(outcomes) == 0
+
+
+@pytest.mark.parametrize("outcomes", [[], [[0.0, 0], [0.0, 0]]])
+def test_nothing_to_count_is_an_error_where_zero_would_be_the_best_score(outcomes: list[Outcome]) -> None:
+    with pytest.raises(ValueError, match=f"perplexity.* nothing can be counted in {len(outcomes)} examples"):
+        PERPLEXITY.score(outcomes)
+
+
+def test_a_score_is_divided_by_weights_that_sum_to_less_than_one() -> None:
+    assert PERPLEXITY.score([[0.2, 0.1], [0.1, 0.1]]) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
@@ -28,25 +40,24 @@ def test_nothing_to_count_scores_zero(metric: str) -> None:
 def test_an_influence_is_how_the_score_changes_with_an_example_s_weight(metric: str, outcomes: list[Outcome]) -> None:
     """One example more among a thousand copies of all of them."""
     many = 1000
-    before = metrics.metric(metric).score(outcomes)
-    changes = [metrics.metric(metric).score(outcomes * many + [one]) - before for one in outcomes]
+    before = heads.metric(metric).score(outcomes)
+    changes = [heads.metric(metric).score(outcomes * many + [one]) - before for one in outcomes]
     expected = [change * many * len(outcomes) for change in changes]
-    assert metrics.metric(metric).influences(outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
+    assert heads.metric(metric).influences(outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
 
 
 def test_nothing_to_count_has_no_influence() -> None:
-    assert list(metrics.metric("f1").influences([[0, 0, 0], [0, 0, 0]])) == [0, 0]
+    assert list(heads.metric("f1").influences([[0, 0, 0], [0, 0, 0]])) == [0, 0]
 
 
 def test_both_metrics_of_answers_are_means_over_questions() -> None:
     outcomes: list[Outcome] = [[0.5, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
-    assert metrics.metric("squad-f1").score(outcomes) == 62.5
-    assert metrics.metric("squad-em").score(outcomes) == 25
+    assert heads.metric("squad-f1").score(outcomes) == 62.5
+    assert heads.metric("squad-em").score(outcomes) == 25
 
 
 def test_a_metric_says_which_of_two_scores_is_better() -> None:
-    perplexity = Metric("perplexity", "here", lambda outcome: tuple(outcome), "", False, 1)
-    assert perplexity.better(2.0, 3.0) and not perplexity.better(3.0, 2.0) and not perplexity.better(2.0, 2.0)
-    accuracy = metrics.metric("accuracy")
+    assert PERPLEXITY.better(2.0, 3.0) and not PERPLEXITY.better(3.0, 2.0) and not PERPLEXITY.better(2.0, 2.0)
+    accuracy = heads.metric("accuracy")
     assert accuracy.better(3.0, 2.0) and not accuracy.better(2.0, 3.0) and not accuracy.better(2.0, 2.0)
-    assert perplexity.score([[6.0, 2], [2.0, 2]]) == 2.0
+    assert PERPLEXITY.score([[6.0, 2], [2.0, 2]]) == 2.0

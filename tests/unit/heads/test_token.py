@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokens_fixture import collate, write
 
 from xlgrid.data import batches
-from xlgrid.heads import HEADS, metrics
+from xlgrid.heads import HEADS, metric
 from xlgrid.heads.token import Span, accuracy_outcome, span_outcome, spans, windows
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
@@ -28,7 +28,7 @@ def test_span_f1_is_seqevals(sentences: list[list[tuple[int, int]]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = 100 * f1_score(gold, predicted)
-    score = metrics.metric("f1").score([span_outcome(LABELS, [p for p, _ in s], [g for _, g in s]) for s in sentences])
+    score = metric("f1").score([span_outcome(LABELS, [p for p, _ in s], [g for _, g in s]) for s in sentences])
     assert score == pytest.approx(expected), (predicted, gold)
 
 
@@ -51,7 +51,7 @@ def test_accuracy_of_tokens_counts_tokens_not_examples() -> None:
         accuracy_outcome(LABELS, [1, 2, 3], [1, 2, 3]),
         accuracy_outcome(LABELS, [0], [1]),
     ]
-    assert metrics.metric("accuracy").score(outcomes) == 75
+    assert metric("accuracy").score(outcomes) == 75
 
 
 @pytest.mark.parametrize(("labels", "metric"), [(("NOUN", "VERB"), "accuracy"), (LABELS, "f1")])

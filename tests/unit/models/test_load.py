@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import surprisal
 import transformers
-from transformers import ElectraConfig, XLMRobertaConfig
+from transformers import BertConfig, DistilBertConfig, ElectraConfig, XLMRobertaConfig
 
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import HEADS
+from xlgrid.methods.method import is_head
 from xlgrid.models import load
 
 
@@ -22,6 +24,24 @@ def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
     found = dict(load.shapes(config, HEADS[head]).named_parameters())
     assert {name: p.shape for name, p in found.items()} == expected
     assert {p.device.type for p in found.values()} == {"meta"}
+
+
+@pytest.mark.parametrize("kind", [BertConfig, DistilBertConfig, XLMRobertaConfig])
+@pytest.mark.parametrize("head", [name for name in HEADS if name != "mlm"])
+def test_the_modules_of_a_head_are_what_its_model_has_beside_the_encoder(kind: Any, head: str) -> None:
+    config = kind(vocab_size=20)
+    speaker, model = (load.shapes(config, HEADS[name]) for name in ("mlm", head))
+    encoder = {f"{speaker.base_model_prefix}.{name}" for name, _ in speaker.base_model.named_parameters()}
+    names = {name for name, _ in model.named_parameters()}
+    assert {name for name in names if is_head(name)} == names - encoder
+    assert all({*HEADS[head].modules} & {*name.split(".")} for name in names - encoder)
+
+
+def test_a_head_names_modules_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    surprisal.register(monkeypatch)
+    assert not is_head("decision.weight")
+    monkeypatch.setattr(HEADS["surprisal"], "modules", ("decision",))
+    assert is_head("decision.weight") and is_head("bert.pooler.dense.weight")
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from xlgrid.heads import metrics
+from xlgrid.heads import HEADS
+from xlgrid.heads.metrics import ACCURACY
 from xlgrid.results import units
 
 
 @pytest.fixture(autouse=True)
 def bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A metric in bits, of which less is better, beside those of the library."""
-    loss = replace(metrics.ACCURACY, name="loss", unit="bits", higher_is_better=False)
-    monkeypatch.setitem(metrics.METRICS, "loss", loss)
+    loss = replace(ACCURACY, name="loss", unit="bits", higher_is_better=False)
+    monkeypatch.setattr(HEADS["sequence"], "all_metrics", (ACCURACY, loss))
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ def bits(monkeypatch: pytest.MonkeyPatch) -> None:
         ([], "%", "points", "score (%)", ""),
         (["accuracy"], "%", "points", "accuracy (%)", "accuracy, in percent"),
         (["accuracy", "f1", "accuracy", ""], "%", "points", "score (%)", "accuracy, f1, in percent"),
+        (["squad-f1", "squad-em"], "%", "points", "score (%)", "squad-f1, squad-em, in percent"),
         (["loss"], "bits", "bits", "loss (bits)", "loss, in bits, lower is better"),
         (["accuracy", "loss"], "", "", "score", "accuracy, in percent, loss, in bits, lower is better"),
     ],

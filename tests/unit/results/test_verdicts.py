@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from xlgrid import heads
 from xlgrid.evaluation.cell import pack
-from xlgrid.heads import metrics
 from xlgrid.results import verdicts
 from xlgrid.results.claims import Claim, Selection, Term
 from xlgrid.results.identity import Cell
@@ -34,7 +34,7 @@ def write(one: Cell, outcomes: Any, metric: str = "accuracy") -> None:
         each.tolist() if isinstance(each, np.ndarray) else each if isinstance(each, list) else int(each)
         for each in outcomes
     ]
-    told = {"metric": {"name": metric, "implementation": "i"}, "scores": {metric: metrics.metric(metric).score(found)}}
+    told = {"metric": {"name": metric, "implementation": "i"}, "scores": {metric: heads.metric(metric).score(found)}}
     path = Path(one.path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({**one._asdict(), **told, "n": len(found), "outcomes": pack(found)}))
@@ -261,7 +261,7 @@ def test_a_claim_about_exact_matches_is_judged_by_them() -> None:
         write(term.cell, found, "squad-f1")
         path = Path(term.cell.path)
         cell_json = json.loads(path.read_text())
-        cell_json["scores"]["squad-em"] = metrics.metric("squad-em").score(found)
+        cell_json["scores"]["squad-em"] = heads.metric("squad-em").score(found)
         path.write_text(json.dumps(cell_json))
     claims = {name: claim() for name in ("main", "exact")}
     found = verdicts.judge(claims, verdicts.measure(dict.fromkeys(claims, terms), {"exact": "squad-em"}))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import surprisal
 import torch
 from safetensors.torch import load_file
 from transformers import BertConfig, BertForMaskedLM
@@ -65,6 +66,16 @@ def test_the_record_says_where_it_is_from_and_what_it_holds(encoder: Path, adapt
     torch.save({name: tensor + 1 for name, tensor in weights.items()}, adapter / "pytorch_adapter.bin")
     import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
     assert deltas.read_run(tmp_path / "run")["inputs"] != record["inputs"]
+
+
+def test_the_record_has_the_metric_of_the_head(
+    encoder: Path, adapter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    assert deltas.read_run(tmp_path / "run")["metric"] == "accuracy"
+    monkeypatch.setattr(HEADS["mlm"], "all_metrics", (surprisal.SURPRISAL,))
+    import_adapter(RECIPE, encoder, str(adapter), tmp_path / "run")
+    assert deltas.read_run(tmp_path / "run")["metric"] == "surprisal"
 
 
 def test_parameters_are_counted_as_in_the_model_that_would_train_them(
