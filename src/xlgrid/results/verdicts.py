@@ -5,14 +5,15 @@ unit of the metric.
 
 **Interval.** 95 %, for what other seeds and other test examples would give: effect ± √(t² · s² / S + z² · v). s is the standard
 deviation of the effect over the S seeds, and t is Student's with S - 1 degrees of freedom. v is the variance of the effect over
-draws of test examples, and z is the normal distribution's. Drawing an example draws it in all cells of a claim: example i is the same
-in both methods and all seeds, so it is paired, and in all languages of a generated or parallel test set, so it counts once
-(`Metric.influences`; a bootstrap over examples tends to the same variance with many draws).
+draws of test examples, and z is the normal distribution's. Drawing an example draws it in all cells of a claim: example i is
+the same in both methods and all seeds, so it is paired, and in all languages of a generated or parallel test set, so it counts
+once (`Metric.influences`; a bootstrap over examples tends to the same variance with many draws).
 
 If the noise is normal, the interval covers the true effect with at least 95 %, however the noise divides between seeds and
-examples; `benchmarks/verdicts.py` measures the level on simulated studies without an effect. The reason: the chance of covering it, given s, is F(w · t² · s² / σ² + (1 - w) · z²), where F is the distribution of χ² with one degree of
-freedom, σ² the true variance over seeds, and w its part in the whole; F is concave, so this is at least w times what a t interval
-covers plus 1 - w times what a normal interval covers. Degrees of freedom after Satterthwaite (1946), as for Welch's test, do not
+examples; `benchmarks/verdicts.py` measures the level on simulated studies without an effect. The reason: the chance of covering
+it, given s, is F(w · t² · s² / σ² + (1 - w) · z²), where F is the distribution of χ² with one degree of freedom, σ² the true
+variance over seeds, and w its part in the whole; F is concave, so this is at least w times what a t interval covers plus 1 - w
+times what a normal interval covers. Degrees of freedom after Satterthwaite (1946), as for Welch's test, do not
 keep the level here: with two or three seeds, s is often small by chance, and they then come near infinity.
 
 A seed counts once however many runs it has, because runs of one seed share the order of their examples, dropout and the initial

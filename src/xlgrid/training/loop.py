@@ -106,8 +106,9 @@ class Loop:
         for option, name, run in (("start", text, start), ("first", recipe.first, first)):
             if (name is None) != (run is None):
                 raise ValueError(
-                    f"the recipe {'begins' if name else 'does not begin'} with {f'the run of {name}' if name else 'a run'} as "
-                    f"its `{option}`, and {f'{run} is' if run else 'none is'} given: {'add' if name else 'leave out'} --{option}"
+                    f"the recipe's `{option}` is the run of {name}, but the call names no folder of a run: add --{option}"
+                    if name
+                    else f"the recipe has no `{option}`, but the call names the run in {run}: leave out --{option}"
                 )
         self.begun_with = {
             "encoder": str(encoder),

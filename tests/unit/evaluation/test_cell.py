@@ -213,7 +213,9 @@ def heard(spoken: dict[str, Any], target: str) -> float:
     return float(dict(model.named_parameters())[f"{QUERY}.weight"].detach().mean())
 
 
-def test_a_cell_speaks_through_its_target_as_of_the_step_it_names(spoken: dict[str, Any], tmp_path: Path) -> None:
+def test_a_cell_has_the_parameters_of_its_target_as_of_the_step_it_names(
+    spoken: dict[str, Any], tmp_path: Path
+) -> None:
     assert heard(spoken, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
     assert [heard(spoken, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
     evaluate(**{**spoken, "target": "fr@10"}, out=tmp_path / "cell.json", text_run=Path("text/fr"))

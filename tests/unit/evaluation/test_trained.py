@@ -58,7 +58,7 @@ def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def heard(method: Method, target: str) -> torch.Tensor:
-    """What an evaluation computes that speaks through `target`; the data are the same for all."""
+    """Scores with the language-specific parameters of `target`; the data are the same for all."""
     data = batches.read("task.arrow", target)
     model = trained.model_of(trained.read(RUN), "encoder", data, Path(TEXT % target)).eval()
     chosen = np.arange(len(data))

@@ -41,7 +41,7 @@ def test_a_study_describes_a_task() -> None:
         ({"kind": "copa"}, "the task copa has columns of its own, so leave out `inputs`"),
         ({"choice": ["one", "two"]}, "unknown key 'choice', did you mean 'choices'"),
         ({"labels": [1, 2, 3]}, "3 names for 2 `choices`"),
-        ({"data": None}, "data of kind choice cannot be generated: say in `data`"),
+        ({"data": None}, "data of kind choice cannot be generated: name their source in `data`"),
         ({"data": {"hub": "a/b", "labels": {"A": 3}}}, "unknown label of choice in `labels` '3'"),
         ({"options": {"n": 100}}, "unknown key 'n'"),
     ],

@@ -639,11 +639,11 @@ def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path
         (
             {"start": {"task": "mlm", "method": "m"}},
             {},
-            "with the run of en as its `start`, and none is given: add --start",
+            "`start` is the run of en, but the call names no folder of a run: add --start",
         ),
-        ({"first": "siqa"}, {}, "with the run of siqa as its `first`, and none is given: add --first"),
-        ({}, {"start": Path("text")}, "does not begin with a run as its `start`, and text is given: leave out --start"),
-        ({}, {"first": Path("run")}, "does not begin with a run as its `first`, and run is given: leave out --first"),
+        ({"first": "siqa"}, {}, "`first` is the run of siqa, but the call names no folder of a run: add --first"),
+        ({}, {"start": Path("text")}, "has no `start`, but the call names the run in text: leave out --start"),
+        ({}, {"first": Path("run")}, "has no `first`, but the call names the run in run: leave out --first"),
     ],
 )
 def test_the_runs_to_begin_with_are_those_of_the_recipe(

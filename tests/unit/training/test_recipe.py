@@ -1,4 +1,4 @@
-"""Which run on text a run begins with, and which its cells speak through."""
+"""Which run on text a run begins with, and with which its cells are evaluated."""
 
 import pytest
 from hypothesis import given
