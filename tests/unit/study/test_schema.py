@@ -94,6 +94,8 @@ def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) ->
 
 
 def test_weights_are_read_under_the_names_that_others_gave() -> None:
-    given = ImportedAdapters(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
-    assert given.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
-    assert given.place("qu", "bert") == "Hub/bert-qu-wiki"
+    imported = ImportedAdapters(
+        hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"}
+    )
+    assert imported.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
+    assert imported.place("qu", "bert") == "Hub/bert-qu-wiki"

@@ -18,22 +18,22 @@ from xlgrid.training.recipe import Phase, Training
 
 def taken(tokens: Tokens, **settings: Any) -> list[Ints]:
     """The batches of a training with seed 1."""
-    made = Training(**{"batch_tokens": 24, **settings})
-    return list(schedule.stream(tokens, made, 1, schedule.plan(tokens, made, 1)))
+    training = Training(**{"batch_tokens": 24, **settings})
+    return list(schedule.stream(tokens, training, 1, schedule.plan(tokens, training, 1)))
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=80), st.integers(1, 200), st.integers(0, 5))
 def test_an_epoch_has_every_example_once_within_the_budget(sizes: list[int], budget: int, number: int) -> None:
     lengths = np.array(sizes)
-    found = schedule.epoch(lengths, np.arange(len(sizes)), Training(batch_tokens=budget), 1, number)
-    assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
-    assert all(len(b) == 1 or lengths[b].max() * len(b) <= budget for b in found)
+    epoch = schedule.epoch(lengths, np.arange(len(sizes)), Training(batch_tokens=budget), 1, number)
+    assert sorted(np.concatenate(epoch).tolist()) == list(range(len(sizes)))
+    assert all(len(b) == 1 or lengths[b].max() * len(b) <= budget for b in epoch)
 
 
 def test_little_is_padding() -> None:
     lengths = np.random.default_rng(1).integers(10, 200, 5000)
-    found = schedule.epoch(lengths, np.arange(5000), Training(batch_tokens=4096), 1, 0)
-    assert sum(lengths[b].max() * len(b) for b in found) < 1.05 * lengths.sum()
+    epoch = schedule.epoch(lengths, np.arange(5000), Training(batch_tokens=4096), 1, 0)
+    assert sum(lengths[b].max() * len(b) for b in epoch) < 1.05 * lengths.sum()
 
 
 def test_epochs_and_seeds_differ_and_repeat() -> None:
