@@ -91,7 +91,9 @@ def text_settings(wildcards):
 # Which rows of a text are for the split, and what becomes of long ones.
 def text_options(wildcards):
     entry = task(wildcards)
-    options = entry.task.Options(**entry.options).model_dump() | {"split": wildcards.split} if entry.from_text else {}
+    options = {} if entry.task.target else entry.task.Options(**entry.options).model_dump()
+    # Other data have files of their own for each split.
+    options = options | {"split": wildcards.split} if entry.from_text else options
     return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
 
 

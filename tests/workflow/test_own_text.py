@@ -1,5 +1,6 @@
 """A language with a text file of one's own: what is made from it, and what is made again."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,3 +73,35 @@ def test_a_file_that_is_not_there_is_told_by_its_name(built: Path) -> None:
     write(built, study(files={"qa9": "my.txt", "qb9": "mine.txt"}))
     done = shell(built, f"snakemake --dry-run {TOKENS.replace('qa9', 'qb9')}")
     assert done.returncode and "mine.txt" in done.stdout + done.stderr
+
+
+def test_a_task_on_text_takes_data_of_its_own(built: Path) -> None:
+    """Sentences and their translations in files, with a dev set, in the place of the texts of the study."""
+    source = {"local": "bitext/{language}/{split}.jsonl"}
+    task = {"inputs": ["source", "translation"], "data": source, "max_length": 32}
+    changed = study(task)
+    changed["methods"] |= {
+        "cs": {"base": "full-ft"},
+        "after": {"base": "bitfit", "start": {"task": "mlm", "method": "cs"}},
+    }
+    changed["methods"]["after"]["start"]["source"] = "qa9-qb9"
+    [name] = [name for name, grid in changed["grids"].items() if "ner" in grid["task"]]
+    changed["grids"]["after"] = changed["grids"][name] | {
+        "method": ["after"],
+        "source": ["qa1"],
+        "target": ["qa1"],
+        "seed": [1],
+    }
+    folder = built / "bitext" / "qa9-qb9"
+    folder.mkdir(parents=True)
+    for split, number in (("train", 40), ("dev", 6)):
+        rows = [{"source": f"a sentence {i}", "translation": f"of mine {i}"} for i in range(number)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write(built, changed)
+    run = "results/demo/runs/mlm/mini-xlmr/cs/qa9-qb9/seed1/run.json"
+    done = shell(built, f"snakemake --cores 1 {run}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    record = json.loads((built / run).read_text())
+    assert (record["n_train"], record["n_dev"], record["metric"]) == (40, 6, "accuracy")
+    cell = "results/demo/cells/ner/mini-xlmr/after/qa1/qa1/seed1.json"
+    assert planned(built, cell)["train"] == 1, "the run on text is there, the run of the task begins with it"

@@ -167,11 +167,12 @@ def test_outputs_are_as_old_as_they_should_be(local: Ran) -> None:
 
 
 def test_recorded_times_are_those_of_the_jobs(local: Ran) -> None:
+    """Snakemake notes the start in its own time, which on a busy machine may be seconds after a short job has written."""
     times = {path: (record["starttime"], record["endtime"]) for path, record in records(local.folder).items()}
     wrong = {
         path: (began - local.began, ended - local.began)
         for path, (began, ended) in times.items()
-        if not local.began - 1 < began <= ended + 1 < local.ended + 2
+        if not (local.began - 1 < min(began, ended) and max(began, ended) < local.ended + 1 and began <= ended + 10)
     }
     assert wrong == {}
 

@@ -184,7 +184,7 @@ def _joined(described: Task, codes: Sequence[str], tables: Sequence["pa.Table"],
     compared = described.head.parallel(described)
     for table, place in zip(tables, places, strict=True):
         described.check(table, place)
-        if compared not in table.column_names:
+        if compared and compared not in table.column_names:
             raise ValueError(
                 f"{place} has no column {compared!r}, which tells that rows of a pair belong together: add it"
             )
@@ -199,7 +199,8 @@ def _joined(described: Task, codes: Sequence[str], tables: Sequence["pa.Table"],
             f"{pair} takes parallel data, but {places[0]} has {tables[0].num_rows} rows and {places[1]} has "
             f"{tables[1].num_rows}: row i must say the same in both"
         )
-    for row, (first, other) in enumerate(zip(*(table[compared].to_pylist() for table in tables), strict=True)):
+    answers = [table[compared].to_pylist() for table in tables] if compared else [[], []]
+    for row, (first, other) in enumerate(zip(*answers, strict=True)):
         if first != other:
             raise ValueError(
                 f"{pair} takes parallel data, but in row {row} the {compared} is {first!r} in {places[0]} and {other!r} in "

@@ -52,6 +52,7 @@ class Head(ABC):
         model_suffix: the model classes of transformers are `{family}For{model_suffix}`.
         token_columns: the columns of `fields` that have one value per token; the others have one value per row.
         inputs_allowed: the least and the most columns that the encoder reads beside those of choices; None: any number.
+        has_target: the data have a column with the answers.
         has_labels: the target names labels of the task.
         has_choices: some of the input columns are choices.
         output_per_label: the model has one output per label, so that other labels need another model.
@@ -65,6 +66,7 @@ class Head(ABC):
     model_suffix: ClassVar[str]
     token_columns: ClassVar[tuple[str, ...]] = ()
     inputs_allowed: ClassVar[tuple[int, int | None]] = (1, 1)
+    has_target: ClassVar[bool] = True
     has_labels: ClassVar[bool] = True
     has_choices: ClassVar[bool] = False
     output_per_label: ClassVar[bool] = False
@@ -83,8 +85,10 @@ class Head(ABC):
         if inputs < least or (most and inputs > most):
             wanted = f"at least {least}" if most is None else f"{least} or {most}" if least < most else str(least)
             problems.append(f"`inputs` has {inputs} columns, expected {wanted}")
-        if not task.target:
+        if self.has_target and not task.target:
             problems.append("`target`, the column of the answer, is missing")
+        if task.target and not self.has_target:
+            problems.append("there is no answer to predict, so leave out `target`")
         if self.has_labels and len(task.labels) < 2:
             problems.append(f"`labels` has {len(task.labels)} names, expected at least 2")
         if self.has_choices and len(task.choices) < 2:
@@ -115,7 +119,7 @@ class Head(ABC):
         return None
 
     def parallel(self, task: TaskColumns) -> str:
-        """The column that must be equal in row i of two languages, if these rows say the same."""
+        """The column that must be equal in row i of two languages, if these rows say the same; "" if there is none."""
         return task.target
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:

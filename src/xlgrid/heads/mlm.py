@@ -28,6 +28,8 @@ class MlmHead(Head):
 
     name = "mlm"
     model_suffix = "MaskedLM"
+    inputs_allowed = (1, 2)
+    has_target = False
     has_labels = False
     mixes_all_rows = True
     evaluation_seed = 0

@@ -154,7 +154,7 @@ class Estimate:
         """The cost of a training, with its evaluations on the dev set."""
         counted = self.count(run)
         stored = 4 * counted.stored / 1e9
-        on_text = int(self.study.tasks[run.task].from_text)
+        on_text = int(not self.study.tasks[run.task].task.target)
         data = self._data(run)
         if not data:
             return Cost(1, on_text, gigabytes=stored)

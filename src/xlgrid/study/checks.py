@@ -76,10 +76,10 @@ def _names(study: "Study") -> Iterator[str]:
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
         for key in grid.task:
-            if key in study.tasks and study.tasks[key].from_text:
+            if key in study.tasks and not study.tasks[key].task.target:
                 yield (
-                    f"grids.{name}.task: {key} is of kind {study.tasks[key].kind}, whose runs are on text and have no test "
-                    "set: leave it out; methods name it in their `start`"
+                    f"grids.{name}.task: {key} is of kind {study.tasks[key].kind}, whose runs are on text and have no cells: "
+                    "leave it out; methods name it in their `start`"
                 )
         for axis in ("source", "target"):
             for value in getattr(grid, axis):

@@ -55,15 +55,13 @@ class Sizes(Strict):
 class TaskEntry(Columns):
     """A task: a kind that has columns of its own, or a head with `inputs`, `target`, `labels` and `choices`; and its data.
 
-    The data are generated, as `options` say, or come from `data`.
-
-    The data of a task of kind `mlm` are the texts of the study (`text`). Its runs are those with which other runs begin
-    (`start` of a method).
+    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` are the texts of
+    the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a method).
     """
 
-    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span or choice")
+    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span, choice or mlm")
     options: dict[str, Any] = {}
-    data: DataSource | None = Field(None, description="absent: generated")
+    data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
     examples: Sizes | None = Field(
         None, description="sizes of data that are not generated; `xlgrid cost` alone asks for them"
     )
@@ -115,12 +113,14 @@ class TaskEntry(Columns):
 
     @model_validator(mode="after")
     def _text_is_text(self) -> Self:
-        wrong = [name for name in ("data", "start", "trained_on") if getattr(self, name)]
+        wrong = [name for name in ("start", "trained_on") if getattr(self, name)]
         if wrong and not self.task.target:
             raise ValueError(
-                f"a task of kind {self.kind} takes the texts of the study, as `text` says, and begins with nothing: leave "
-                f"out {' and '.join(f'`{name}`' for name in wrong)}"
+                f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
+                f"{' and '.join(f'`{name}`' for name in wrong)}"
             )
+        if self.inputs and self.from_text:
+            raise ValueError("`inputs` names columns of `data`, and the texts of the study have one: leave it out")
         return self
 
     @property

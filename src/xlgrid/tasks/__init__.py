@@ -4,6 +4,7 @@ A task has a file here and a line in `TASKS` where its data can be generated, or
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from xlgrid.base.names import unknown
@@ -11,7 +12,7 @@ from xlgrid.heads import HEADS
 from xlgrid.tasks import copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
 from xlgrid.tasks.task import Columns, Task
 
-__all__ = ["DESCRIBED", "TASKS", "Columns", "Task", "task"]
+__all__ = ["TASKS", "Columns", "Task", "task"]
 
 
 def _generated(
@@ -34,33 +35,32 @@ TASKS: dict[str, Task] = {
     "mlm": Task("mlm", ("text",), "", (), (), HEADS["mlm"], mlm.Options, tokens=60),
 }
 
-# The heads of tasks that a study describes. Text has a task of its own.
-DESCRIBED = tuple(name for name in HEADS if name not in TASKS)
-
 
 def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
     """The task of a name, or the task of a head with the columns that a study describes.
 
     Args:
-        kind: a key of `TASKS`, which has columns of its own, or the name of a head.
-        columns: for a head only.
+        kind: a key of `TASKS`, or the name of a head.
+        columns: for a head only, since other tasks have columns of their own. The head `mlm` is a task, too, and may do without.
 
     Raises:
         ValueError: there is no such task or head, and the message names the nearest; or the columns do not suit the head.
     """
     columns = columns if isinstance(columns, Columns) else Columns(**(columns or {}))
     written = [f"`{name}`" for name in Columns.model_fields if getattr(columns, name)]
-    if kind in TASKS:
-        if written:
-            raise ValueError(
-                f"the task {kind} has columns of its own, so leave out {' and '.join(written)}; a task of yours has one of "
-                f"the kinds {', '.join(DESCRIBED)}, and `rename` in `data` gives columns other names"
-            )
+    if kind in TASKS and not written:
         return TASKS[kind]
-    if kind not in DESCRIBED:
-        raise ValueError(unknown("kind of task", kind, (*TASKS, *DESCRIBED)))
+    if kind not in HEADS:
+        if kind not in TASKS:
+            raise ValueError(unknown("kind of task", kind, dict.fromkeys((*TASKS, *HEADS))))
+        raise ValueError(
+            f"the task {kind} has columns of its own, so leave out {' and '.join(written)}; a task of yours has one of "
+            f"the kinds {', '.join(HEADS)}, and `rename` in `data` gives columns other names"
+        )
     inputs, labels, choices = map(tuple, (columns.inputs, columns.labels, columns.choices))
     described = Task(kind, (*inputs, *choices), columns.target, labels, choices, HEADS[kind])
+    if kind in TASKS:
+        described = replace(described, Options=TASKS[kind].Options, tokens=TASKS[kind].tokens)
     if problems := described.head.problems(described):
         raise ValueError(f"a task of kind {kind}: {'; '.join(problems)}")
     return described
