@@ -67,8 +67,8 @@ def train(
 
     Raises:
         FileNotFoundError: an input is missing.
-        ValueError: an input is damaged or does not fit, the recipe names a run to begin with that is not given, or memory
-            runs out even one example at a time.
+        ValueError: an input is damaged or does not fit, `start` or `first` is missing where the recipe has one, or is
+            there where the recipe has none, or memory runs out even one example at a time.
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """

@@ -26,7 +26,11 @@ from xlgrid.plan.load import load_study
         ("full-ft: {}", "full-ft: {imported: {path: x}}", "'x' is the same for every language"),
         ("task: mlm,", "task: rt,", "methods.pair.start.task: unknown task of kind `mlm` 'rt' .there are: mlm."),
         ("  mlm: {kind: mlm}\n", "", "add `mlm: {kind: mlm}` to `tasks`"),
-        ("{kind: mlm}", "{kind: mlm, start: rt}", "runs of a task of kind mlm begin with the encoder, .* leave out `start`"),
+        (
+            "{kind: mlm}",
+            "{kind: mlm, start: rt}",
+            "runs of a task of kind mlm begin with the encoder, .* leave out `start`",
+        ),
         ("task: [rt]", "task: [rt, mlm]", "grids.main.task: mlm is of kind mlm, whose runs are on text"),
         ("bitfit: {}", "bitfit: {start: {task: mlm, method: bitfit}}", "in a circle, bitfit -> bitfit"),
     ],
