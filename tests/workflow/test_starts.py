@@ -98,7 +98,7 @@ def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "spoken"),
+    ("method", "target", "text_run"),
     [
         ("pair-qcross", "en-fr", "query/en-fr"),
         ("pair-qcross", "en-de", "query/en-de"),
@@ -110,10 +110,10 @@ def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> 
     ],
 )
 def test_a_cell_is_evaluated_with_the_run_on_text_of_its_target(
-    built: Path, method: str, target: str, spoken: str
+    built: Path, method: str, target: str, text_run: str
 ) -> None:
     cell = json.loads((built / CELLS / method / "en+en-fr" / target / "seed1.json").read_text())
-    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/{spoken}/seed1"]
+    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/{text_run}/seed1"]
 
 
 def test_the_weights_of_the_query_are_the_targets_and_its_bias_the_runs(

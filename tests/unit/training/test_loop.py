@@ -349,10 +349,10 @@ def test_a_second_stage_starts_over_when_the_first_has_changed(
 def test_the_first_stage_comes_after_the_text(encoder: Path, tokens: Path, tmp_path: Path) -> None:
     """The parameters that a method trains are those of the first stage, all others those of the run on text."""
     query = "bert.encoder.layer.0.attention.self.query"
-    spoken = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
+    query_on_text = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
     text = tmp_path / "text"
     text.mkdir()
-    save_file(spoken, text / "delta.safetensors", {"digest": "d"})
+    save_file(query_on_text, text / "delta.safetensors", {"digest": "d"})
     (text / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
     biases = {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}}
     siqa, folder = staged(tmp_path, "siqa", None)
@@ -361,9 +361,9 @@ def test_the_first_stage_comes_after_the_text(encoder: Path, tokens: Path, tmp_p
     loop = Loop(Recipe.model_validate(copa.model_dump() | biases), encoder, [tokens], [tokens], second, text, folder)
     stored = load_file(folder / "delta.safetensors")
     now = dict(loop.model.named_parameters())
-    assert torch.equal(now[f"{query}.weight"], spoken[f"{query}.weight"]) and f"{query}.weight" not in stored
+    assert torch.equal(now[f"{query}.weight"], query_on_text[f"{query}.weight"]) and f"{query}.weight" not in stored
     assert torch.equal(now[f"{query}.bias"], stored[f"{query}.bias"])
-    assert not torch.equal(spoken[f"{query}.bias"], stored[f"{query}.bias"])
+    assert not torch.equal(query_on_text[f"{query}.bias"], stored[f"{query}.bias"])
 
 
 def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
