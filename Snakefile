@@ -24,9 +24,11 @@ rule all:
 
 
 onsuccess:
-    shell(" && ".join(f"rm -rf results/{name}/partial" for name in PLANS))
+    for folder in [Partial(name).folder for name in PLANS]:
+        shell("rm -rf {folder:q}")
 
 
 onerror:
     for name in PLANS:
-        shell("xlgrid partial {name} --log {log:q} --output results/{name}/partial")
+        folder = Partial(name).folder
+        shell("xlgrid partial {name:q} --log {log:q} --output {folder:q}")

@@ -16,6 +16,7 @@ from xlgrid.plan.products import (
     Encoder,
     Exhibit,
     Meanings,
+    Partial,
     Report,
     Run,
     Summary,

@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from xlgrid.base.errors import Damaged
 from xlgrid.warm import warm_up as warm_up
 
 
 class Commands(TyperGroup):
-    """The group of commands. An error that a person can act on is one line without a traceback, the last line of a log."""
+    """The group of commands. An error that a person can act on is a line without a traceback, the last line of a log, unless
+    a line with the damaged results to delete follows. `xlgrid status` reads both lines."""
 
     def invoke(self, ctx: Any) -> Any:
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -25,6 +28,10 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except (ValueError, OSError, FloatingPointError) as error:
             print(f"error: {error}", file=sys.stderr)
+            paths = map(os.path.relpath, error.paths if isinstance(error, Damaged) else ())
+            # All other files are the user's own, and the workflow cannot make them again.
+            if results := [path for path in paths if path.startswith("results/")]:
+                print(f"delete: {shlex.join(results)}", file=sys.stderr)
             raise typer.Exit(1) from None
 
 

@@ -30,7 +30,7 @@ LIBRARIES = {
     "train": ("xlgrid.training.loop", *_MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *_MODELS),
     "attention": ("xlgrid.evaluation.attention", "tokenizers", *_MODELS),
-    "exhibit": ("xlgrid.study.schema", "xlgrid.exhibits.plots", "xlgrid.exhibits.sheet"),
+    "exhibit": ("xlgrid.study.schema", "xlgrid.exhibits.drawing.plots", "xlgrid.exhibits.drawing.sheet"),
 }
 
 

@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -20,6 +23,20 @@ def test_a_study_that_does_not_exist_is_told_in_a_line(command: str) -> None:
         "error: no study file studies/demmo.yaml: unknown study 'demmo', did you mean 'demo'"
     )
     assert "Traceback" not in result.output
+
+
+def test_the_last_line_names_the_results_to_delete_and_never_a_file_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("results/s/a b")
+    for meanings in (folder / "m.parquet", Path("my.parquet")):
+        meanings.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"split": ["train"]}), meanings)
+        output = CliRunner().invoke(app, ["data", "wikiann", "en", f"--meanings={meanings}", "--output=out"]).output
+        error, *rest = output.splitlines()
+        assert error.startswith(f"error: {meanings} has no column 'meaning'")
+        assert rest == (["delete: 'results/s/a b/m.parquet'"] if meanings.parent == folder else [])
 
 
 @pytest.mark.parametrize("command", STUDY_COMMANDS)

@@ -112,7 +112,7 @@ def test_a_cell_is_what_transformers_makes_of_the_checkpoint_and_the_files(
             torch.testing.assert_close(ours(**inputs).logits, logits, atol=1e-6, rtol=0)
         expected.append(int(names[int(logits.argmax())] == label))
     found = read_cell(built, cell)
-    assert records.outcomes(found) == expected
+    assert records.outcomes("cell.json", found) == expected
     assert found["n"] == hub.COUNTS[task.partition("-")[0]][2]
     assert found["scores"] == {"accuracy": pytest.approx(100 * sum(expected) / len(expected))}
 

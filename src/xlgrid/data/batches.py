@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.errors import Damaged
 from xlgrid.heads import HEADS
 from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
 from xlgrid.heads.values import Values
@@ -61,7 +62,9 @@ def read(path: str | Path, code: str = "") -> Tokens:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error
     except (pa.ArrowInvalid, OSError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged or is no tokens file ({error}): delete it and tokenize again") from error
+        raise Damaged(
+            f"{path} is damaged or is no tokens file ({error}): delete it and tokenize again", path
+        ) from error
 
 
 def _numbers(array: Any) -> Ints:

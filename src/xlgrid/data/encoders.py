@@ -13,6 +13,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
@@ -71,8 +72,8 @@ def check_encoder(folder: str | Path) -> None:
     """Check that a folder has an encoder whose files are whole.
 
     Raises:
-        FileNotFoundError: the folder or one of its files is missing.
-        ValueError: config.json or a file of weights is damaged.
+        FileNotFoundError: the folder is missing.
+        ValueError: one of its files is missing, or config.json or the file of weights is damaged.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -82,22 +83,26 @@ def check_encoder(folder: str | Path) -> None:
     for name in _REQUIRED:
         if not (folder / name).is_file():
             several = ", its weights are in several files" if list(folder.glob("model-*.safetensors")) else ""
-            raise FileNotFoundError(
+            raise Damaged(
                 f"{folder} has no {name}{several}: an encoder is a folder of config.json, model.safetensors and "
-                "tokenizer.json; save it so, or make or fetch it again"
+                "tokenizer.json; save it so, or make or fetch it again",
+                folder,
             )
     try:
         json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise ValueError(f"{folder}/config.json is damaged ({error}): delete the folder and make it again") from error
+        raise Damaged(
+            f"{folder}/config.json is damaged ({error}): delete the folder and make it again", folder
+        ) from error
     weights = folder / "model.safetensors"
     try:
         with safe_open(weights, framework="numpy") as opened:
             opened.keys()
     except (SafetensorError, OSError) as error:
-        raise ValueError(
+        raise Damaged(
             f"{weights} is damaged, perhaps cut short at {weights.stat().st_size:,} bytes ({error}): "
-            f"delete {folder} and make or fetch it again"
+            f"delete {folder} and make or fetch it again",
+            folder,
         ) from error
 
 
@@ -114,7 +119,7 @@ def check_vocabulary(folder: Path) -> None:
     try:
         vocabulary = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
     except Exception as error:  # The tokenizers library raises bare Exceptions.
-        raise ValueError(f"{path} is damaged ({error}): copy or fetch the encoder again") from error
+        raise Damaged(f"{path} is damaged ({error}): copy or fetch the encoder again", folder) from error
     with safe_open(folder / "model.safetensors", framework="numpy") as weights:
         sizes = [weights.get_slice(name).get_shape()[0] for name in weights.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
     token, number = max(vocabulary.items(), key=lambda entry: entry[1], default=("", -1))

@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.base.errors import Damaged
 from xlgrid.base.names import unknown
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ Rows = Generator[tuple[Any, ...], None, None]
 _ROWS = 1000
 # Bytes of a CSV file that are read at once. No row may be longer.
 _BLOCK = 2**24
-
-
-class Damaged(ValueError):
-    """A file that cannot be read. The message names the file, the line where one is known, and what to do."""
 
 
 def is_lines(path: str | Path | None) -> bool:
@@ -63,7 +60,7 @@ def read_table(path: str | Path) -> "pa.Table":
     except Damaged:
         raise
     except (ValueError, TypeError, OSError) as error:
-        raise Damaged(f"{path} is damaged or not {path.suffix[1:]}: {error}; {_advice(path)}") from error
+        raise _damaged(path, f"is damaged or not {path.suffix[1:]}: {error}") from error
 
 
 def tables(path: str | Path, size: int) -> Iterator["pa.Table"]:
@@ -87,7 +84,7 @@ def tables(path: str | Path, size: int) -> Iterator["pa.Table"]:
             for batch in file.iter_batches(size):
                 yield pa.Table.from_batches([batch])
     except (ValueError, OSError) as error:
-        raise Damaged(f"{path} is damaged or not parquet: {error}; {_advice(path)}") from error
+        raise _damaged(path, f"is damaged or not parquet: {error}") from error
 
 
 def read_text(path: str | Path) -> dict[int, str]:
@@ -181,13 +178,15 @@ def _existing(path: str | Path, types: tuple[str, ...]) -> Path:
     if not path.name.endswith(types):
         raise ValueError(f"{path} is of an unknown type: expected {', '.join(types[:-1])} or {types[-1]}")
     if not path.stat().st_size:
-        raise ValueError(f"{path} is empty: {_advice(path)}")
+        raise _damaged(path, "is empty")
     return path
 
 
-def _advice(path: Path) -> str:
-    """The advice on a bad file. The workflow itself writes parquet only; all other files are the user's."""
-    return "fetch, copy or make it again" if path.suffix == ".parquet" else "mend it"
+def _damaged(path: Path, problem: str) -> Damaged:
+    """The error about a file. The workflow itself writes parquet only; all other files are the user's."""
+    if path.suffix == ".parquet":
+        return Damaged(f"{path} {problem}; fetch, copy or make it again", path)
+    return Damaged(f"{path} {problem}; mend it")
 
 
 def _json_table(path: Path) -> "pa.Table":
@@ -222,9 +221,7 @@ def _rows(path: Path, columns: Sequence[str]) -> Rows:
     except Damaged:
         raise
     except (ValueError, TypeError, OSError, EOFError, zlib.error) as error:
-        raise Damaged(
-            f"{path} is damaged or not {kind[1:]} in UTF-8, after {count:,} rows: {error}; {_advice(path)}"
-        ) from error
+        raise _damaged(path, f"is damaged or not {kind[1:]} in UTF-8, after {count:,} rows: {error}") from error
 
 
 def _text_rows(path: Path, columns: Sequence[str]) -> Rows:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.base.settings import plainly
 from xlgrid.data.fetch import write_rows
@@ -61,13 +62,15 @@ def make_data(kind: str, options: dict[str, Any], language: str, meanings: str |
     table = read_table(meanings)
     for column in ("split", "meaning"):
         if column not in table.column_names:
-            raise ValueError(f"{meanings} has no column {column!r}: it is no file of meanings, make it again")
+            raise Damaged(f"{meanings} has no column {column!r}: it is no file of meanings, make it again", meanings)
     for split in SPLITS:
         lines = table.filter(pc.equal(table["split"], split))["meaning"].to_pylist()
         try:
             examples = [generator.from_json(line) for line in lines]
         except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(f"{meanings}, {split}: a meaning is damaged ({error}): make the file again") from error
+            raise Damaged(
+                f"{meanings}, {split}: a meaning is damaged ({error}): make the file again", meanings
+            ) from error
         rows = [generator.row(example, language, settings) for example in examples]
         write_rows(pa.Table.from_pylist(rows), task(kind), Path(folder) / f"{split}.parquet", f"{meanings}, {split}")
 

@@ -7,8 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
-from xlgrid.data.formats import Damaged, Rows, batch_rows, check_columns, is_lines, rows
+from xlgrid.data.formats import Rows, batch_rows, check_columns, is_lines, rows
 from xlgrid.data.sources import Origin
 
 # Rows that are read at once from the Hub.

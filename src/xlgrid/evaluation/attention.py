@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
@@ -224,7 +225,7 @@ def read(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: run the study to make it") from error
     except (ValueError, binascii.Error, zlib.error) as error:
-        raise ValueError(f"{path} is truncated or is not of attention ({error}): delete it and run again") from error
+        raise Damaged(f"{path} is truncated or is not of attention ({error}): delete it and run again", path) from error
     return contrast
 
 

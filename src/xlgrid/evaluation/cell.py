@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
@@ -49,9 +50,11 @@ def evaluate(
     data = batches.read(tokens, parsed.data)
     head, labels = HEADS[data.head], finished.record["labels"]
     if head.output_per_label and list(data.label_names) != labels:
-        raise ValueError(
+        raise Damaged(
             f"{tokens} has the labels {', '.join(data.label_names)}, but {run} was trained on {', '.join(labels)}: "
-            "tokenize again, then rerun training"
+            "tokenize again, then rerun training",
+            tokens,
+            run,
         )
     if not len(data):
         raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")

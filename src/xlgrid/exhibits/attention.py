@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from xlgrid.exhibits.sheet import Sheet
+    from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.results.identity import Cell
 
 # The axes that tell the lines of the table apart; seeds are averaged over.
@@ -97,7 +97,7 @@ class Attention(Exhibit):
 
     def sheet(self, contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[str, Any]]) -> "Sheet":
         """The divergences of the planned contrasts over seeds, from the results that exist."""
-        from xlgrid.exhibits import sheet as printing
+        from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import stats
 
         table = divergences(contrasts, results)
@@ -150,7 +150,7 @@ def _examples(
 def _notes(
     targets: tuple[str, str], contrasts: Sequence[Contrast], results: Mapping[Contrast, dict[str, Any]]
 ) -> list[str]:
-    from xlgrid.exhibits.sheet import number
+    from xlgrid.exhibits.drawing.sheet import number
 
     target, other = targets
     notes = [
@@ -179,7 +179,7 @@ def draw(examples: Mapping[str, dict[str, Any] | None], targets: Sequence[str], 
     """
     from matplotlib.figure import Figure
 
-    from xlgrid.exhibits import plots
+    from xlgrid.exhibits.drawing import plots
 
     sides = [_side(result) for result in examples.values()]
     figure = Figure(figsize=(2 * max(sides) + ASIDE, sum(map(_height, examples.values()))), dpi=plots.DPI)
@@ -204,7 +204,7 @@ def _example(
     import numpy as np
     from matplotlib.colors import PowerNorm
 
-    from xlgrid.exhibits import plots
+    from xlgrid.exhibits.drawing import plots
 
     longest = max(len(example["tokens"]) for example in drawn)
     large = PowerNorm(0.5, 0, max(LEAST, *(float(example["weights"].mean(0).max()) for example in drawn)))

@@ -10,7 +10,7 @@ from xlgrid.languages.sources import Source
 if TYPE_CHECKING:
     import pandas as pd
 
-    from xlgrid.exhibits.sheet import Sheet
+    from xlgrid.exhibits.drawing.sheet import Sheet
 
 
 class Best(OfCells):
@@ -37,7 +37,7 @@ class Best(OfCells):
         """
         import pandas as pd
 
-        from xlgrid.exhibits.sheet import Sheet, about
+        from xlgrid.exhibits.drawing.sheet import Sheet, about
         from xlgrid.results import stats, units
 
         chosen = stats.select(cells, self.select)
@@ -74,7 +74,7 @@ class Best(OfCells):
 
 def _entry(candidates: "pd.DataFrame", higher_is_better: bool, digits: int) -> dict[str, Any]:
     """The best of some sources, and what is printed of it."""
-    from xlgrid.exhibits.sheet import PRINTED, number
+    from xlgrid.exhibits.drawing.sheet import PRINTED, number
 
     complete = int((candidates["n_seeds"] == candidates["n_seeds_expected"]).sum())
     counts = {"n_sources": complete, "n_sources_expected": len(candidates)}

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from xlgrid.base.files import write_text
-from xlgrid.exhibits import plots
+from xlgrid.exhibits.drawing import plots
+from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, html, markdown, number
 from xlgrid.exhibits.exhibit import StudyView
-from xlgrid.exhibits.sheet import PRINTED, Sheet, html, markdown, number
 from xlgrid.results import units, verdicts
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Cell

@@ -48,7 +48,7 @@ class Curve(OfCells):
         yield from not_among("x", "axis", [self.x], ["step", "snapshot"])
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
-        from xlgrid.exhibits import sheet as printing
+        from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import records, stats, units
 
         chosen = stats.select(cells, self.select)
@@ -109,8 +109,8 @@ def curve(
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
-    from xlgrid.exhibits import plots
-    from xlgrid.exhibits.sheet import label
+    from xlgrid.exhibits.drawing import plots
+    from xlgrid.exhibits.drawing.sheet import label
 
     ax = Figure(figsize=(3.8, 2.6), dpi=plots.DPI).add_axes((0, 0, 1, 1))
     hollow = False

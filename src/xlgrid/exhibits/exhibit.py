@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from xlgrid.exhibits.sheet import Sheet
+    from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.results.identity import Cell, Contrast, Encoder
 
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
@@ -161,7 +161,7 @@ class Exhibit(Strict):
 
     def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
-        from xlgrid.exhibits import sheet as printing
+        from xlgrid.exhibits.drawing import sheet as printing
 
         sheet, data = rendering.sheet, rendering.data
         if data is None:
@@ -170,7 +170,7 @@ class Exhibit(Strict):
         if rendering.draw is None:
             write_text(f"{stem}.html", printing.html(sheet))
         else:
-            from xlgrid.exhibits import plots
+            from xlgrid.exhibits.drawing import plots
 
             with plots.style():
                 plots.save(rendering.draw(), Path(f"{stem}.png"), Path(f"{stem}.svg"))
@@ -262,8 +262,8 @@ class Compared(OfCells):
         return [str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
     def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
-        from xlgrid.exhibits import beside
-        from xlgrid.exhibits import sheet as printing
+        from xlgrid.exhibits.drawing import beside
+        from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import published
 
         sheet = rendering.sheet

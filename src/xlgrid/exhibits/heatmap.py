@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.blocks import Block, by_family, by_group
+from xlgrid.exhibits.drawing.blocks import Block, by_family, by_group
 from xlgrid.exhibits.exhibit import Compared, Rendering, StudyView, not_among
 from xlgrid.languages.sources import Source
 
@@ -64,7 +64,7 @@ class Heatmap(Compared):
         yield from not_among("blocks", "group of the study", self.blocks, study.groups)
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
-        from xlgrid.exhibits import sheet as printing
+        from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import stats, units
 
         chosen = stats.select(cells, {**self.select, "method": self._methods})
@@ -167,7 +167,7 @@ def heatmap(
 
     Args:
         entries: columns `source`, `column` (the target), `mean`, `n_seeds`, `n_seeds_expected`.
-        rows: the sources; columns: the targets (see `xlgrid.exhibits.blocks`).
+        rows: the sources; columns: the targets (see `xlgrid.exhibits.drawing.blocks`).
         diverging: the values are differences; colours are centred at 0.
         higher_is_better: the better end of the scale, which is dark, or blue for differences, is that of greater values.
         percent: see `limits`.
@@ -179,8 +179,8 @@ def heatmap(
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-    from xlgrid.exhibits import plots
-    from xlgrid.exhibits.sheet import number
+    from xlgrid.exhibits.drawing import plots
+    from xlgrid.exhibits.drawing.sheet import number
 
     sources = [code for block in rows for code in block.codes]
     targets = [code for block in columns for code in block.codes]
@@ -229,7 +229,7 @@ def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], 
     """Codes, lines between blocks, and beyond the codes a bracket with the name of each block."""
     import numpy as np
 
-    from xlgrid.exhibits import plots
+    from xlgrid.exhibits.drawing import plots
 
     codes = [code for block in parts for code in block.codes]
     ends = np.cumsum([len(block.codes) for block in parts]).tolist()
@@ -268,7 +268,7 @@ def _language_axis(ax: "Axes", axis: Literal["x", "y"], parts: Sequence[Block], 
 def _colour_bar(ax: "Axes", mesh: Any, quantity: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    from xlgrid.exhibits import plots
+    from xlgrid.exhibits.drawing import plots
 
     figure = plots.figure_of(ax)
     width = ax.get_window_extent().width / figure.dpi
@@ -291,7 +291,7 @@ def _key(ax: "Axes", marks: set[str], title: str) -> None:
     from matplotlib.textpath import TextPath
     from matplotlib.transforms import Affine2D
 
-    from xlgrid.exhibits.plots import FAINT, INK, MISSING
+    from xlgrid.exhibits.drawing.plots import FAINT, INK, MISSING
 
     glyph = TextPath((0, 0), "†", size=1)
     dagger = glyph.transformed(Affine2D().translate(*-glyph.get_extents().get_points().mean(axis=0)))

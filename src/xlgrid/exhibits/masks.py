@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from xlgrid.exhibits.sheet import Sheet
+    from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.results.identity import Cell
 
 FIRST = "first"
@@ -83,7 +83,7 @@ class Masks(Exhibit):
 
     def sheet(self, weights: "pd.DataFrame") -> "Sheet":
         """A table of the share of weights that each mask keeps, in percent, from the weights that `weights` returns."""
-        from xlgrid.exhibits.sheet import Sheet, number
+        from xlgrid.exhibits.drawing.sheet import Sheet, number
 
         questions = weights[["query", "key"]].map(lambda token: token[0] == "q")
         part = (questions["query"] == questions["key"]).map({True: PARTS[0], False: PARTS[1]})
@@ -114,7 +114,7 @@ def draw(weights: "pd.DataFrame", context: int, title: str = "") -> "Axes":
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    from xlgrid.exhibits import plots
+    from xlgrid.exhibits.drawing import plots
 
     panels = list(weights.groupby(["method", "mask"], sort=False))
     tokens = list(dict.fromkeys(weights["query"]))

@@ -14,7 +14,7 @@ from xlgrid.results.naming import Published
 if TYPE_CHECKING:
     import pandas as pd
 
-    from xlgrid.exhibits.sheet import Sheet
+    from xlgrid.exhibits.drawing.sheet import Sheet
     from xlgrid.results.identity import Cell
 
 MILLION = 1e6
@@ -98,7 +98,7 @@ class Parameters(Exhibit):
         """The numbers, as `counts` returns them, as a table."""
         import pandas as pd
 
-        from xlgrid.exhibits.sheet import PRINTED, Sheet, number
+        from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
 
         columns = COUNTED | (PAPER if self.published else {})
         lines = []

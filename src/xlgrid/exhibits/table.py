@@ -96,7 +96,7 @@ class Table(Compared):
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd
 
-        from xlgrid.exhibits import sheet as printing
+        from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import stats
 
         chosen = stats.select(cells, self.select)

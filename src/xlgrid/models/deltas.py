@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.base.errors import Damaged
 from xlgrid.methods.method import is_head
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def read_run(run: str | Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: check the path, or rerun training") from error
     except ValueError as error:
-        raise ValueError(f"{path} is damaged ({error}): delete it and rerun training") from error
+        raise Damaged(f"{path} is damaged ({error}): delete it and rerun training", path) from error
 
 
 def start_of(run: str | Path, record: Mapping[str, Any]) -> Path | None:
@@ -59,9 +60,8 @@ def start_of(run: str | Path, record: Mapping[str, Any]) -> Path | None:
         ValueError: the record does not say.
     """
     if "start" not in record:
-        raise ValueError(
-            f"{run}/run.json does not say with which run on text the run began: delete it and rerun training"
-        )
+        path = Path(run, "run.json")
+        raise Damaged(f"{path} does not say with which run on text the run began: delete it and rerun training", path)
     return Path(record["start"]) if record["start"] else None
 
 
@@ -83,7 +83,7 @@ def load_text_run(
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, does not fit the model, or is from another training than the `run.json` beside it.
+        ValueError: the snapshot is missing, or a file is damaged, does not fit the model, or is from another training than the `run.json` beside it.
     """
     import torch
 
@@ -93,9 +93,10 @@ def load_text_run(
     path = folder / DELTA if step is None else snapshot_path(folder, step)
     if step and not path.exists():
         steps = sorted(int(file.stem[4:]) for file in folder.glob("step*.safetensors") if file.stem[4:].isdecimal())
-        raise FileNotFoundError(
+        raise Damaged(
             f"{path} does not exist (there are snapshots of the steps: {', '.join(map(str, steps)) or 'none'}): check "
-            f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew"
+            f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew",
+            folder,
         )
     parameters, layers = dict(model.named_parameters()), model.config.num_hidden_layers
 
@@ -104,9 +105,10 @@ def load_text_run(
 
     trained, shapes, digest = read_delta(path, lambda name: has_place(name) and wanted(name))
     if digest != record["digest"]:
-        raise ValueError(
+        raise Damaged(
             f"{path} is of recipe {digest}, the run.json beside it of {record['digest']}: delete {folder} and run the study "
-            "again, which trains it anew"
+            "again, which trains it anew",
+            folder,
         )
     # All tensors are checked, wanted or not, so that a run of another encoder does not go unnoticed.
     placed = {name: shape for name, shape in shapes.items() if has_place(name)}
@@ -143,8 +145,10 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
     expected = kept(model, method)
     delta, _, of = read_delta(path)
     if of != digest:
-        raise ValueError(
-            f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training"
+        raise Damaged(
+            f"{path} belongs to recipe {of}, the run.json beside it to {digest}: delete both and rerun training",
+            path,
+            path.with_name("run.json"),
         )
     wrong = [
         name
@@ -183,4 +187,4 @@ def read_delta(
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: check the path, or rerun training") from error
     except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path} is truncated or damaged ({error}): delete it and rerun training") from error
+        raise Damaged(f"{path} is truncated or damaged ({error}): delete it and rerun training", path) from error

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.base.errors import Damaged
 from xlgrid.heads import Head
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
         dropout: replaces the rates in the encoder's configuration.
 
     Raises:
-        FileNotFoundError: the folder lacks a file.
-        ValueError: a file is damaged.
+        ValueError: the folder lacks a file, or a file is damaged.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -54,7 +54,7 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
     folder = Path(encoder)
     for name in ("config.json", "model.safetensors"):
         if not (folder / name).is_file():
-            raise FileNotFoundError(f"{folder / name} does not exist: make or fetch the encoder again")
+            raise Damaged(f"{folder / name} does not exist: make or fetch the encoder again", folder)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     try:
@@ -70,14 +70,16 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
             changes["classifier_dropout"] = dropout
         return maker.from_pretrained(folder, local_files_only=True, **changes)
     except (OSError, ValueError, RuntimeError) as error:
-        raise ValueError(
-            f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again"
+        raise Damaged(
+            f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again", folder
         ) from error
     except Exception as error:
         if type(error).__name__ != "SafetensorError":
             raise
         weights = folder / "model.safetensors"
-        raise ValueError(f"{weights} is damaged ({error}): delete it and make or fetch the encoder again") from error
+        raise Damaged(
+            f"{weights} is damaged ({error}): delete it and make or fetch the encoder again", weights
+        ) from error
 
 
 def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:

@@ -9,6 +9,7 @@ from xlgrid.base.names import unknown
 from xlgrid.data.sources import SPLITS
 from xlgrid.languages.sources import Target
 from xlgrid.plan.products import (
+    Benchmark,
     Claims,
     Comparison,
     Contrast,
@@ -28,15 +29,12 @@ from xlgrid.study.axes import definitions, unknown_or_unused
 if TYPE_CHECKING:
     from xlgrid.plan.grid import Plan
 
-# The folder of Snakemake's measurements of jobs, which are files of the rules, too.
-_BENCHMARKS = "benchmarks"
-
 
 def explain(plan: "Plan", path: str) -> str | None:
     """Why the study does not make the file; None if it does."""
     product = product_of(path)
     if product is None or (isinstance(product, Exhibit | Comparison) and path not in _exhibit_files(plan)):
-        return None if path.split("/")[2:3] == [_BENCHMARKS] else _nothing_makes(plan, path)
+        return None if Benchmark.parse(path) else _nothing_makes(plan, path)
     if problem := lacking(plan, product):
         return f"{path}: {problem}"
     return None

@@ -18,6 +18,7 @@ from xlgrid.plan.products import (
     Data,
     Encoder,
     Exhibit,
+    Log,
     Meanings,
     Product,
     Report,
@@ -169,8 +170,7 @@ def _makes_all_splits(plan: "Plan", product: Product) -> bool:
 
 
 def log(plan: "Plan", product: Product) -> str:
-    """The log of the job that makes a product: its path below logs/, or its folder's if the job makes several files there."""
+    """The log of the job that makes a product: named as its path, or as its folder if the job makes several files there."""
     makes_folder = product.template.endswith("/{file}") or _makes_all_splits(plan, product)
     stem = product.folder if makes_folder else product.path.rpartition(".")[0]
-    results = Report(product.study).folder
-    return stem.replace(results, f"{results}/logs", 1) + ".log"
+    return Log(product.study, stem.removeprefix(f"{Report(product.study).folder}/")).path

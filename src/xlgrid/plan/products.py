@@ -96,6 +96,34 @@ class Report(Templated):
     study: str
 
 
+@dataclass(frozen=True)
+class Log(Templated):
+    """The log of a job; `job` is the path of what the job makes, from the study's folder, without its suffix."""
+
+    template = "results/{study}/logs/{job}.log"
+    study: str
+    job: str
+
+
+@dataclass(frozen=True)
+class Benchmark(Templated):
+    """Snakemake's measurement of a job; `job` is as in `Log`, but begins with a folder, the stage."""
+
+    template = "results/{study}/benchmarks/{stage}/{job}.tsv"
+    study: str
+    stage: str
+    job: str
+
+
+@dataclass(frozen=True)
+class Partial(Templated):
+    """What a failed command leaves: the failures, and exhibits of the cells that exist."""
+
+    template = "results/{study}/partial/failed.txt"
+    study: str
+
+
+# Logs, measurements and partial exhibits are no products: nothing is made from them.
 # A comparison is named as its exhibit with more behind, so it comes first.
 Product = (
     Meanings | Data | Text | Encoder | Tokens | Run | Cell | Contrast | Comparison | Exhibit | Claims | Summary | Report

@@ -3,9 +3,8 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from xlgrid.base.names import unknown
 from xlgrid.plan.explain import explain, lacking
@@ -16,18 +15,36 @@ from xlgrid.plan.products import Product
 
 # The keys of config.yaml.
 SETTINGS = ("study", "hub_lock")
-# Options of Snakemake whose value is a file that Snakemake writes, and those whose value may be `all`.
-_WRITE = ("--report", "--archive")
-_ALL = ("--cores", "-c", "--quiet", "-q")
-# How Snakemake names a job to a process that runs it: rule:wildcard=value,wildcard=value.
-_TARGET_JOB = re.compile(r"\w+:(?:.*,)?study=([^,]+)")
 
 
-def targets(arguments: Sequence[str]) -> list[str]:
-    """The files below results/ that the arguments of a Snakemake command ask for, as paths from the working directory."""
-    values = [value for option, value in pairwise(["", *arguments]) if option not in _WRITE]
-    paths = [os.path.relpath(value) for value in values if "results/" in value and "=" not in value]
-    return [path for path in paths if path.startswith("results/") and path.count("/") > 1]
+class Command(NamedTuple):
+    """What a Snakemake command asks for.
+
+    Attributes:
+        files: the files below results/, as paths from the working directory.
+        job_studies: the study of each job that another Snakemake has started.
+        is_for_default: whether the default target or the study of the settings is named.
+    """
+
+    files: list[str]
+    job_studies: list[str]
+    is_for_default: bool
+
+
+def read_command(arguments: Sequence[str], default_study: str) -> Command:
+    """What the command with these arguments asks for. Snakemake tells its targets to no rules, but its parser is public."""
+    from snakemake.cli import get_argument_parser
+
+    # The options of profiles are unknown, but they name no targets.
+    command, _ = get_argument_parser().parse_known_args([*arguments])
+    options = (command.forcerun, command.prioritize, command.until, command.omit_from)
+    values = [*command.targets, *(value for option in options for value in sorted(option))]
+    paths = map(os.path.relpath, values)
+    return Command(
+        files=[path for path in paths if path.startswith("results/") and path.count("/") > 1],
+        job_studies=[job.wildcards_dict["study"] for job in command.target_jobs if "study" in job.wildcards_dict],
+        is_for_default="all" in values or f"study={default_study}" in (command.config or ()),
+    )
 
 
 def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: bool = False) -> dict[str, Plan]:
@@ -46,17 +63,15 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
     strange = [] if is_module else [key for key in config if key not in SETTINGS]
     if strange:
         raise ValueError(f"--config: {unknown('setting', strange[0], SETTINGS)}")
-    jobs = [match[1] for argument in arguments if (match := _TARGET_JOB.match(argument))]
-    paths = targets(arguments)
-    names = dict.fromkeys([*jobs, *(path.split("/")[1] for path in paths)])
+    command = read_command(arguments, config["study"])
+    names = dict.fromkeys([*command.job_studies, *(path.split("/")[1] for path in command.files)])
     if is_module:
         names = dict.fromkeys(name for name in names if Path(f"studies/{name}.yaml").is_file())
-    asks_all = any(value == "all" and option not in _ALL for option, value in pairwise(["", *arguments]))
-    if asks_all or not names or f"study={config['study']}" in arguments:
+    if command.is_for_default or not names:
         names[config["study"]] = None
     plans = {name: load_plan(f"studies/{name}.yaml") for name in names}
     # The process that started target jobs has checked its targets.
-    for path in () if jobs or is_module else paths:
+    for path in () if command.job_studies or is_module else command.files:
         if problem := explain(plans[path.split("/")[1]], path):
             raise ValueError(problem)
     return plans

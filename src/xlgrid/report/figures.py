@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from xlgrid.exhibits import plots
-from xlgrid.exhibits.sheet import number
+from xlgrid.exhibits.drawing import plots
+from xlgrid.exhibits.drawing.sheet import number
 from xlgrid.results import units
 
 ENTRY = ["task", "encoder", "method", "source", "target", "metric"]

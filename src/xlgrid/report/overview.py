@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Collection
@@ -28,18 +29,14 @@ class Failure(NamedTuple):
         reason: why it did not.
         log: the job's log.
         cluster: where the executor ran the job; empty if another executor did.
+        damaged: results to delete before the job can succeed.
     """
 
     target: str
     reason: str
     log: str
     cluster: str = ""
-
-    @property
-    def damaged(self) -> list[str]:
-        """The existing results that the reason tells people to delete before the job can succeed."""
-        paths = re.findall(r"results/[^\s:,;()'\"]+", self.reason) if "delete" in self.reason else []
-        return [path for path in dict.fromkeys(paths) if os.path.exists(path)]
+    damaged: tuple[str, ...] = ()
 
 
 class Overview(NamedTuple):
@@ -62,13 +59,35 @@ class Overview(NamedTuple):
     left: str
 
 
-def last_error(text: str) -> str:
-    """The last error in a log; empty if there is none."""
-    lines = [line.strip() for line in text.splitlines()]
-    errors = [
-        line for line in lines if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception"))
-    ]
-    return errors[-1].removeprefix("error: ") if errors else ""
+class Error(NamedTuple):
+    """An error in a log.
+
+    Attributes:
+        message: its first line; empty if there is no error.
+        damaged: the existing results that the line `delete:` after the message names.
+    """
+
+    message: str = ""
+    damaged: tuple[str, ...] = ()
+
+
+def last_error(text: str) -> Error:
+    """The last error in a log."""
+    last = Error()
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("error:") or line.split(":")[0].endswith(("Error", "Exception")):
+            last = Error(line.removeprefix("error: "))
+        elif line.startswith("delete: ") and last.message:
+            last = last._replace(damaged=_existing(line))
+    return last
+
+
+def _existing(line: str) -> tuple[str, ...]:
+    """The existing files and folders that a line `delete: PATH ...` names."""
+    try:
+        return tuple(path for path in shlex.split(line)[1:] if os.path.exists(path))
+    except ValueError:  # another program's line
+        return ()
 
 
 def failed_files(log: str | Path) -> set[str]:
@@ -95,18 +114,20 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         job = jobs.get(target)
         if job and job.state in ("queued", "running") and target not in failed:
             return None
-        error = ""
+        error = Error()
         # Snakemake deletes the log of a job that it starts again.
         with suppress(FileNotFoundError):
-            error = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in files else ""
+            error = last_error(Path(log).read_text(encoding="utf-8", errors="replace")) if log in files else error
         if job and job.state == "failed":
             first = job.message.partition("\n")[0].strip()
-            error = last_error(job.message) or error
-            reason = ": ".join(part for part in (job.cause, first, error if error not in first else "") if part)
-            return Failure(target, reason or "it failed without a message", job.log or log, job.cluster)
-        if not error and target in failed:
-            error = "it ended without a message: was it killed?"
-        return Failure(target, error, log) if error else None
+            if (cited := last_error(job.message)).message:
+                error = cited
+            message = error.message if error.message not in first else ""
+            reason = ": ".join(part for part in (job.cause, first, message) if part)
+            return Failure(target, reason or "it failed without a message", job.log or log, job.cluster, error.damaged)
+        if not error.message and target in failed:
+            error = Error("it ended without a message: was it killed?")
+        return Failure(target, error.message, log, damaged=error.damaged) if error.message else None
 
     def first_failure(result: Cell | Run) -> Failure | None:
         for product in needs.rests_on(plan, result):
@@ -130,7 +151,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         if (path := cell.path) in files:
             stat = os.stat(path)
             damage = _damage(path, stat.st_mtime_ns, stat.st_size)
-            failure = Failure(path, damage, needs.log(plan, cell)) if damage else None
+            failure = Failure(path, damage, needs.log(plan, cell), damaged=(path,)) if damage else None
             cells[cell] = "done"
         else:
             failure = first_failure(cell)

@@ -21,7 +21,8 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from xlgrid.exhibits import plots
+from xlgrid.base.errors import Damaged
+from xlgrid.exhibits.drawing import plots
 from xlgrid.languages.sources import Source
 from xlgrid.plan import products
 from xlgrid.report import figures
@@ -88,7 +89,7 @@ def load(study_name: str) -> Report:
         cells=records.read_cells(cells, study.metrics),
         curves=records.read_curves(run.folder for run in plan.runs),
         runs=read_runs(run.path for run in plan.runs),
-        preparation=read_preparation(products.Report(study.name).folder),
+        preparation=read_preparation(study.name),
         claims=study.claims,
     )
 
@@ -105,16 +106,16 @@ def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
             record = json.loads(path.read_text(encoding="utf-8"))
             records.append({**record.get("recipe", {}), **record})
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path} is not JSON ({error}): delete it and run the same command again") from error
+            raise Damaged(f"{path} is not JSON ({error}): delete it and run the same command again", path) from error
     return records
 
 
-def read_preparation(folder: str | Path) -> pd.DataFrame:
-    """Columns `stage` and `seconds`: every job before training, as Snakemake measured it in the `benchmarks` of a study's folder."""
+def read_preparation(study: str) -> pd.DataFrame:
+    """Columns `stage` and `seconds`: every job of a study before training, as Snakemake measured it."""
     jobs = [
         {"stage": stage, "seconds": float(pd.read_csv(path, sep="\t")["s"].sum())}
         for stage in STAGES
-        for path in sorted((Path(folder) / "benchmarks" / stage).glob("**/*.tsv"))
+        for path in sorted(Path().glob(products.Benchmark(study, stage, "**/*").path))
     ]
     return pd.DataFrame(jobs, columns=["stage", "seconds"])
 

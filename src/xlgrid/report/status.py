@@ -1,5 +1,6 @@
 """The state of a study in the terminal: source x target matrices, totals and failures, once or again and again."""
 
+import shlex
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -124,11 +125,11 @@ def failures(overview: Overview, together: bool) -> list[str]:
 def _again(study: str, group: list[Failure]) -> str:
     """The command that deletes damaged files and runs the failed jobs again."""
     damaged = dict.fromkeys(path for failure in group for path in failure.damaged)
-    delete = f"rm -r {' '.join(damaged)} && " if damaged else ""
+    delete = f"{shlex.join(['rm', '-r', *damaged])} && " if damaged else ""
     # A report needs everything, and its name is shorter than those of very many files.
     targets = [failure.target for failure in group] if len(group) <= 10 else [Report(study).path]
     options = OPTIONS.get(group[0].cluster, "--cores all --rerun-incomplete")
-    return f"{delete}snakemake {options} -- {' '.join(targets)}"
+    return f"{delete}snakemake {options} -- {shlex.join(targets)}"
 
 
 def show(overview: Overview, report: Path | None = None) -> None:

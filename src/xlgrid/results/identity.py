@@ -27,7 +27,11 @@ class Templated:
     def __init_subclass__(cls) -> None:
         # Studies have hundreds of thousands of cells, so a path is formatted without a dictionary of the fields.
         cls._format = _FIELD.sub(r"{0.\1}", cls.template).replace("{0.file}", "{1}")
-        patterns = {"seed": "(?P<seed>0|[1-9][0-9]*)", "file": f"(?:{'|'.join(map(re.escape, cls.files))})"}
+        patterns = {
+            "seed": "(?P<seed>0|[1-9][0-9]*)",
+            "job": "(?P<job>.+)",
+            "file": f"(?:{'|'.join(map(re.escape, cls.files))})",
+        }
         pieces = enumerate(_FIELD.split(cls.template))
         # Every second piece is a field.
         regular = (patterns.get(text, f"(?P<{text}>[^/]+?)") if i % 2 else re.escape(text) for i, text in pieces)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.base.errors import Damaged
 from xlgrid.languages.sources import Source, Target
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def read_cell(path: str | Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: run the study to make this cell") from error
     except ValueError as error:
-        raise ValueError(f"{path} is truncated or is no cell ({error}): delete it and run the study again") from error
+        raise Damaged(
+            f"{path} is truncated or is no cell ({error}): delete it and run the study again", path
+        ) from error
     return cell
 
 
@@ -47,12 +50,12 @@ def read_expected(path: str | Path, identity: Mapping[str, Any]) -> dict[str, An
     cell = read_cell(path)
     if wrong := [name for name in IDENTITY if cell[name] != identity[name]]:
         got = ", ".join(f"{name} {cell[name]!r} instead of {identity[name]!r}" for name in wrong)
-        raise ValueError(f"{path} is another cell: {got}; delete it and run the study again")
+        raise Damaged(f"{path} is another cell: {got}; delete it and run the study again", path)
     return cell
 
 
-def outcomes(cell: Mapping[str, Any]) -> list[Any]:
-    """The outcome of each example of a cell, in the order of its tokens file; see `xlgrid.heads.metrics` for what one is.
+def outcomes(path: str | Path, cell: Mapping[str, Any]) -> list[Any]:
+    """The outcome of each example of a cell, read from `path`, in the order of its tokens file; see `xlgrid.heads.metrics` for what one is.
 
     Raises:
         ValueError: they are damaged, or not as many as the cell's `n`.
@@ -60,13 +63,9 @@ def outcomes(cell: Mapping[str, Any]) -> list[Any]:
     try:
         outcomes = json.loads(zlib.decompress(base64.b64decode(cell["outcomes"], validate=True)))
     except (binascii.Error, zlib.error, ValueError) as error:
-        raise ValueError(
-            f"the outcomes of {_name(cell)} are damaged ({error}): delete the cell, evaluate again"
-        ) from error
+        raise Damaged(f"{path} has damaged outcomes ({error}): delete it and run the study again", path) from error
     if len(outcomes) != cell["n"]:
-        raise ValueError(
-            f"{_name(cell)} has {len(outcomes)} outcomes but n {cell['n']}: delete the cell, evaluate again"
-        )
+        raise Damaged(f"{path} has {len(outcomes)} outcomes but n {cell['n']}: delete it and run the study again", path)
     return outcomes
 
 
@@ -125,7 +124,8 @@ def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
         ValueError: it has none.
     """
     if metric not in cell["scores"]:
-        raise ValueError(f"{path} has no {metric}, but {', '.join(cell['scores'])}: delete it and run the study again")
+        has = ", ".join(cell["scores"])
+        raise Damaged(f"{path} has no {metric}, but {has}: delete it and run the study again", path)
     return float(cell["scores"][metric])
 
 
@@ -154,13 +154,9 @@ def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
                 point = json.loads(line)
                 rows.append({**identity, "step": point["step"], "score": point["score"], "run": str(run)})
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun"
+            raise Damaged(
+                f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun", run
             ) from error
     columns = [*CURVE, "run", *(["target"] if any("target" in row for row in rows) else [])]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.fillna({"target": ""}) if "target" in frame else frame
-
-
-def _name(cell: Mapping[str, Any]) -> str:
-    return " ".join(str(cell.get(name)) for name in IDENTITY)

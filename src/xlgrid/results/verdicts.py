@@ -93,7 +93,7 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
                 f"{cell.path} has {n} examples, other cells of task {cell.task} on {cell.target} have "
                 f"{size_of[cell.task, cell.target]}: delete the cells of one test set and run the study again"
             )
-        outcomes = records.outcomes(record)
+        outcomes = records.outcomes(paths[cell], record)
         moves: dict[str, np.ndarray] = {}
         for name, weight in uses:
             metric = (asked or {}).get(name, record["metric"]["name"])

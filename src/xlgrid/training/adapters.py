@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
 from xlgrid.methods import METHODS, make
 from xlgrid.methods.method import AdapterFormat
@@ -36,8 +37,8 @@ def import_adapter(
         lock: the file that has the commit of the revision.
 
     Raises:
-        FileNotFoundError: there is no such folder, or a file is missing.
-        ValueError: the method has no adapters, the Hub cannot be reached or does not know the repository, or the weights are
+        FileNotFoundError: there is no such folder, or a file of the adapter is missing.
+        ValueError: the encoder lacks its configuration, the method has no adapters, the Hub cannot be reached or does not know the repository, or the weights are
             damaged or do not fit.
     """
     began = time.monotonic()
@@ -48,7 +49,7 @@ def import_adapter(
     adapter, origin = fetch(place, adapter_format.FILES, revision, lock)
     method = make(recipe.base, recipe.options)
     if not (Path(encoder) / "config.json").is_file():
-        raise FileNotFoundError(f"{encoder} has no config.json: make or fetch the encoder again")
+        raise Damaged(f"{encoder} has no config.json: make or fetch the encoder again", encoder)
     model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), TASKS[recipe.kind].head)
     method.install(model)
     tensors = adapter_format.read(adapter, model, method)

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tokens_fixture import ids, rows, write
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data import batches
 from xlgrid.heads.values import Values
 
@@ -29,8 +30,9 @@ def test_token_ids_of_text_stay_in_the_file(tmp_path: Path) -> None:
 def test_a_truncated_file_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "t.arrow", rows(20))
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(ValueError, match=r"t\.arrow is damaged.*tokenize again"):
+    with pytest.raises(Damaged, match=r"t\.arrow is damaged.*tokenize again") as refused:
         batches.read(path)
+    assert refused.value.paths == (path,)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

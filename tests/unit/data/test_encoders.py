@@ -7,6 +7,7 @@ import pytest
 from mini_fixture import mini
 from tokenizers import Tokenizer
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data.encoders import check_encoder, copy_encoder, fetch_encoder
 
 
@@ -40,7 +41,7 @@ def test_another_encoder_leaves_nothing_of_the_one_before(encoder, tmp_path):
 def test_weights_in_several_files_are_refused(encoder, tmp_path):
     copy_encoder(encoder, tmp_path / "several")
     (tmp_path / "several" / "model.safetensors").rename(tmp_path / "several" / "model-00001-of-00002.safetensors")
-    with pytest.raises(FileNotFoundError, match="its weights are in several files"):
+    with pytest.raises(Damaged, match="its weights are in several files"):
         check_encoder(tmp_path / "several")
 
 
@@ -48,15 +49,16 @@ def test_cut_weights_are_an_error(encoder, tmp_path):
     copy_encoder(encoder, tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"model\.safetensors is damaged, perhaps cut short"):
+    with pytest.raises(Damaged, match=r"model\.safetensors is damaged, perhaps cut short") as refused:
         check_encoder(tmp_path / "cut")
+    assert refused.value.paths == (tmp_path / "cut",)
 
 
 def test_a_folder_without_weights_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no encoder"):
         check_encoder(tmp_path / "nowhere")
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(FileNotFoundError, match=r"has no model\.safetensors"):
+    with pytest.raises(Damaged, match=r"has no model\.safetensors"):
         check_encoder(tmp_path)
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data.formats import read_table, rows
 
 TABLE = pa.table({"text": ["a", "b"], "label": [0, 1]})
@@ -83,8 +84,9 @@ def test_missing_empty_and_cut_files_are_told_apart(tmp_path, read):
         read(tmp_path / "empty.parquet")
     pq.write_table(TABLE, tmp_path / "whole.parquet")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "whole.parquet").read_bytes()[:-100])
-    with pytest.raises(ValueError, match=r"cut\.parquet is damaged .*; fetch, copy or make it again"):
+    with pytest.raises(Damaged, match=r"cut\.parquet is damaged .*; fetch, copy or make it again") as refused:
         read(tmp_path / "cut.parquet")
+    assert refused.value.paths == (tmp_path / "cut.parquet",)
 
 
 @pytest.mark.parametrize("read", [reads_table, reads_rows])

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings, sizes
 from xlgrid.data.sources import SPLITS
@@ -69,5 +70,6 @@ def test_a_task_that_is_not_generated_is_refused(tmp_path):
 @pytest.mark.parametrize("meaning", ["", "{}", "[]", "[1, 2]", '{"facts": [[]], "rules": [], "question": ["a", "b"]}'])
 def test_a_damaged_meaning_is_refused_and_its_file_named(kind, meaning, tmp_path):
     pq.write_table(pa.table({"split": [*SPLITS], "meaning": [meaning] * 3}), tmp_path / "m.parquet")
-    with pytest.raises(ValueError, match=r"m\.parquet, train: a meaning is damaged .* make the file again"):
+    with pytest.raises(Damaged, match=r"m\.parquet, train: a meaning is damaged .* make the file again") as refused:
         make_data(kind, {}, "qa1" if kind in ("wikiann", "xquad", "copa") else "en", tmp_path / "m.parquet", tmp_path)
+    assert refused.value.paths == (tmp_path / "m.parquet",)

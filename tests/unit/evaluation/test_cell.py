@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from tokens_fixture import write
 from transformers import BertConfig, BertForSequenceClassification, BertModel, XLMRobertaConfig, XLMRobertaModel
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
@@ -84,7 +85,7 @@ def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
 def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> None:
     evaluate(**made, out=tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
-    pairs = [outcome if isinstance(outcome, list) else [outcome, 1] for outcome in records.outcomes(cell)]
+    pairs = [outcome if isinstance(outcome, list) else [outcome, 1] for outcome in records.outcomes("cell.json", cell)]
     assert 100 * sum(a for a, _ in pairs) / sum(b for _, b in pairs) == pytest.approx(cell["scores"]["accuracy"])
 
 
@@ -112,7 +113,7 @@ def test_a_cell_tells_bert_the_second_segment_as_its_run_did(segments: bool, tmp
 
     expected = [outcome(row, segments) for row in rows]
     assert expected != [outcome(row, not segments) for row in rows], "the types must matter here"
-    assert records.outcomes(records.read_cell(tmp_path / "cell.json")) == expected
+    assert records.outcomes("cell.json", records.read_cell(tmp_path / "cell.json")) == expected
 
 
 def spoil(run: Path, how: str) -> None:
@@ -147,6 +148,16 @@ def test_a_spoilt_run_names_its_file_and_writes_no_cell(
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         evaluate(**{**made, "run": tmp_path / "run"}, out=tmp_path / "cell.json")
     assert not (tmp_path / "cell.json").exists()
+
+
+def test_labels_of_another_training_say_what_to_make_again(made: dict[str, Any], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(made["run"], run)
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**record, "labels": ["other"]}))
+    with pytest.raises(Damaged, match="was trained on other: tokenize again, then rerun training") as refused:
+        evaluate(**{**made, "run": run}, out=tmp_path / "cell.json")
+    assert refused.value.paths == (made["tokens"], run)
 
 
 def test_another_encoder_is_noticed(made: dict[str, Any], tmp_path: Path) -> None:
@@ -225,8 +236,9 @@ def test_a_cell_has_the_parameters_of_its_target_as_of_the_step_it_names(
 
 def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(evaluated: dict[str, Any]) -> None:
     folder = Path("text/fr")
-    with pytest.raises(FileNotFoundError, match=f"snapshots of the steps: 10.* delete {folder}"):
+    with pytest.raises(Damaged, match=f"snapshots of the steps: 10.* delete {folder}") as missing:
         query_of(evaluated, "fr@20")
+    assert missing.value.paths == (folder,)
     write_record(folder, digest="other")
     with pytest.raises(ValueError, match=f"of recipe d, the run.json beside it of other: delete {folder}"):
         query_of(evaluated, "fr@10")
@@ -263,8 +275,9 @@ def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
 ) -> None:
     tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
     save_file(tensors, tmp_path / "text/fr/delta.safetensors", {"digest": "d"})
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=said) as refused:
         query_of(evaluated, "fr")
+    assert not isinstance(refused.value, Damaged), "the options of the methods may be wrong, and the run may be whole"
 
 
 def test_a_run_without_a_word_on_its_start_has_to_be_trained_again(evaluated: dict[str, Any], tmp_path: Path) -> None:

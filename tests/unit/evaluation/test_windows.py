@@ -112,7 +112,7 @@ def test_a_cell_counts_all_words_once_and_a_run_trains_on_all_windows(world: Pat
     sentences = read_table(world / kind / "qb1" / "train.parquet")["tokens"].to_pylist()
     assert cell["words"] == sum(map(len, sentences)) and cell["n"] == len(sentences)
     if kind == "udpos":
-        assert [count for _, count in records.outcomes(cell)] == [len(words) for words in sentences]
+        assert [count for _, count in records.outcomes("cell.json", cell)] == [len(words) for words in sentences]
     tokens = read(world, kind, "qb1")
     epoch = schedule.epoch(tokens.lengths, np.arange(len(tokens)), Training(batch_tokens=100), seed=1, number=0)
     assert sorted(np.concatenate(epoch).tolist()) == list(range(len(tokens)))

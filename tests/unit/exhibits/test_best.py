@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from drawing import draw
+from exhibit_fixture import draw
 
 NAN = float("nan")
 SCORES = {("en", "en"): 90, ("fr", "en"): 60, ("de", "en"): 70, ("en", "fr"): 50, ("fr", "fr"): 80, ("de", "fr"): 40}

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from drawing import draw
+from exhibit_fixture import draw
 from matplotlib.axes import Axes
 
-from xlgrid.exhibits import plots
 from xlgrid.exhibits.curve import curve
+from xlgrid.exhibits.drawing import plots
 from xlgrid.results import stats
 
 NAN = float("nan")

@@ -8,9 +8,10 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from drawing import EXHIBIT, draw
+from exhibit_fixture import EXHIBIT, draw
 
-from xlgrid.exhibits import claims, heatmap, plots
+from xlgrid.exhibits import claims, heatmap
+from xlgrid.exhibits.drawing import plots
 from xlgrid.heads import metrics
 from xlgrid.report import figures
 from xlgrid.results import stats, units, verdicts

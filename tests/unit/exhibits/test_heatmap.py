@@ -9,14 +9,14 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from drawing import draw as render_files
+from exhibit_fixture import draw as render_files
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
-from xlgrid.exhibits import plots
-from xlgrid.exhibits.blocks import by_family
+from xlgrid.exhibits.drawing import plots
+from xlgrid.exhibits.drawing.blocks import by_family
 from xlgrid.exhibits.heatmap import heatmap, limits
 from xlgrid.results import stats
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from drawing import EXHIBIT, draw
+from exhibit_fixture import EXHIBIT, draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError

@@ -8,6 +8,7 @@ import torch
 from models_fixture import model_of, write_run
 from safetensors.torch import save_file
 
+from xlgrid.base.errors import Damaged
 from xlgrid.methods import make
 from xlgrid.models import deltas
 
@@ -48,8 +49,9 @@ def test_of_both_runs_on_text_only_what_is_wanted_is_loaded(tmp_path: Path) -> N
 def test_weights_of_another_training_than_the_record_are_refused(tmp_path: Path) -> None:
     first, _ = text_runs(tmp_path)
     save_file(filled(BIAS, 2), first / "delta.safetensors", {"digest": "other"})
-    with pytest.raises(ValueError, match=r"is of recipe other, the run\.json beside it of d: delete"):
+    with pytest.raises(Damaged, match=r"is of recipe other, the run\.json beside it of d: delete") as refused:
         deltas.load_text_run(first, model_of("bert-sequence"), make("bitfit", {}))
+    assert refused.value.paths == (first,)
 
 
 def test_a_run_on_text_stores_no_language_modelling_head() -> None:

@@ -7,6 +7,7 @@ import pytest
 import transformers
 from transformers import ElectraConfig, XLMRobertaConfig
 
+from xlgrid.base.errors import Damaged
 from xlgrid.heads import HEADS
 from xlgrid.models import load
 
@@ -27,5 +28,6 @@ def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
 def test_a_folder_that_lacks_a_file_is_named(name: str, tmp_path: Path) -> None:
     for there in {"config.json", "model.safetensors"} - {name}:
         (tmp_path / there).write_text("{}")
-    with pytest.raises(FileNotFoundError, match=f"{name} does not exist: make or fetch the encoder again"):
+    with pytest.raises(Damaged, match=f"{name} does not exist: make or fetch the encoder again") as refused:
         load.load_model(tmp_path, HEADS["sequence"], 2)
+    assert refused.value.paths == (tmp_path,), "nothing asks Snakemake for one missing file of an encoder"

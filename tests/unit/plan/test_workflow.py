@@ -41,7 +41,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", ["one"]),
         ("--cores all", ["one"]),
         ("--cores all results/two/report.html", ["two"]),
-        ("-c all -q all results/two/report.html", ["two"]),
+        ("-c all -q all -- results/two/report.html", ["two"]),
+        ("--configfile results/two/b.yaml --cores all", ["one"]),
+        ("--configfile my.yaml results/two/b.yaml -n", ["one"]),
+        ("--shadow-prefix results/two/x results/one/report.html", ["one"]),
+        ("results/one/report.html --until evaluate results/two/summary.csv", ["one", "two"]),
         ("all results/two/report.html", ["two", "one"]),
         ("results/two/report.html results/one/summary.csv", ["two", "one"]),
         ("--report results/two/report.html", ["one"]),
@@ -51,7 +55,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--target-jobs evaluate:study=two,task=ner,seed=1", ["two"]),
         ("--target-jobs data:task=ner,study=two train:study=one,task=ner", ["two", "one"]),
         ("--target-jobs all:", ["one"]),
-        ("--target-jobs text:study=two,language=en --wait-for-files results/two/logs/x.log /tmp/y", ["two"]),
+        ("--target-jobs text:study=two,language=en --wait-for-files results/one/logs/x.log /tmp/y", ["two"]),
     ],
 )
 def test_a_command_loads_the_studies_that_it_names(command: str, studies: list[str]) -> None:
@@ -60,7 +64,11 @@ def test_a_command_loads_the_studies_that_it_names(command: str, studies: list[s
 
 def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
     files = [f"{project}/results/two/report.html", "./results/two/summary.csv", "results/x/../two/a", "../results/b/c"]
-    assert workflow.targets(files) == ["results/two/report.html", "results/two/summary.csv", "results/two/a"]
+    assert workflow.read_command(files, "one").files == [
+        "results/two/report.html",
+        "results/two/summary.csv",
+        "results/two/a",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -69,6 +77,7 @@ def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
         ({"stduy": "one"}, "", "unknown setting 'stduy', did you mean 'study'"),
         ({}, "results/tow/report.html", "unknown study 'tow', did you mean 'two'"),
         ({}, "results/broken/report.html", "broken.yaml: "),
+        ({}, "results/two/a=b", "nothing makes results/two/a=b"),
         ({}, f"results/two/{CELL.replace('full-ft', 'ful-ft')}", "did you mean 'full-ft'"),
     ],
 )

@@ -203,11 +203,24 @@ def test_a_damaged_cell_is_not_done_and_the_command_deletes_it_first() -> None:
     assert look().cells[CELL] == "done"
 
 
-def test_the_command_deletes_the_damaged_file_that_an_error_names() -> None:
-    delta = write(f"{RUN.folder}/delta.safetensors")
-    failed(CELL.path, NOW, "exception", f"error: {delta} is truncated or damaged (x): delete it and rerun training")
+def test_the_command_deletes_the_damaged_files_that_a_log_names() -> None:
+    delta, other = write(f"{RUN.folder}/delta.safetensors"), write("results/tiny/a b")
+    log = f"error: {delta} is damaged: make it again\ndelete: {delta} 'results/tiny/a b' results/tiny/gone\n"
+    again = f"again: rm -r {delta} '{other}' && snakemake --cores all --rerun-incomplete -- {CELL.path}"
+    write("results/tiny/logs/cells/ner/tiny/full-ft/qa1/qb1/seed1.log", log)
+    assert status.failures(look(), together=True)[0].endswith(again), "without a ledger"
+    failed(CELL.path, NOW, "exception", f"exit code 1\na.log:\n{log}")
     [told] = status.failures(look(), together=True)
-    assert told.endswith(f"again: rm -r {delta} && snakemake --cores all --rerun-incomplete -- {CELL.path}")
+    assert told.endswith(again)
+    assert f"reason: exception: exit code 1: {delta} is damaged: make it again\n" in told
+
+
+def test_a_file_that_only_the_words_of_an_error_say_to_delete_is_kept() -> None:
+    delta = write(f"{RUN.folder}/delta.safetensors")
+    for before in ("", f"error: x\ndelete: {delta}\n"):
+        write("results/tiny/logs/cells/ner/tiny/full-ft/qa1/qb1/seed1.log", f"{before}error: {delta}: or delete it\n")
+        [told] = status.failures(look(), together=True)
+        assert told.endswith(f"again: snakemake --cores all --rerun-incomplete -- {CELL.path}")
 
 
 def test_a_study_is_named_by_its_name_too() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from xlgrid.base.errors import Damaged
 from xlgrid.evaluation.cell import pack
 from xlgrid.results import records
 
@@ -21,24 +22,27 @@ def cell(folder: Path, name: str = "cell.json", **changes: Any) -> Path:
 
 
 def test_outcomes_read_back(tmp_path: Path) -> None:
-    assert records.outcomes(records.read_cell(cell(tmp_path))) == [[1, 0, 0], [0, 1, 1]]
+    assert records.outcomes("cell.json", records.read_cell(cell(tmp_path))) == [[1, 0, 0], [0, 1, 1]]
 
 
 def test_a_wrong_number_of_outcomes_is_noticed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="2 outcomes but n 3"):
-        records.outcomes(records.read_cell(cell(tmp_path, n=3)))
+    with pytest.raises(Damaged, match=r"cell\.json has 2 outcomes but n 3: delete it") as refused:
+        records.outcomes("cell.json", records.read_cell(cell(tmp_path, n=3)))
+    assert refused.value.paths == ("cell.json",)
 
 
 def test_damaged_outcomes_are_noticed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="t e m en fr 1 are damaged"):
-        records.outcomes(records.read_cell(cell(tmp_path, outcomes=pack([1, 1])[:-8])))
+    with pytest.raises(Damaged, match=r"cell\.json has damaged outcomes .* delete it") as refused:
+        records.outcomes("cell.json", records.read_cell(cell(tmp_path, outcomes=pack([1, 1])[:-8])))
+    assert refused.value.paths == ("cell.json",)
 
 
 def test_a_truncated_cell_is_named(tmp_path: Path) -> None:
     path = cell(tmp_path)
     path.write_text(path.read_text()[:-5])
-    with pytest.raises(ValueError, match=r"cell\.json is truncated .*delete it"):
+    with pytest.raises(Damaged, match=r"cell\.json is truncated .*delete it") as refused:
         records.read_cell(path)
+    assert refused.value.paths == (path,)
 
 
 def test_a_row_per_expected_cell(tmp_path: Path) -> None:
@@ -82,12 +86,12 @@ def test_the_main_metric_is_read_where_none_is_asked_for(tmp_path: Path) -> None
 
 
 def test_a_cell_without_a_metric_that_is_asked_for_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"cell\.json has no squad-em, but squad-f1: delete it"):
+    with pytest.raises(Damaged, match=r"cell\.json has no squad-em, but squad-f1: delete it"):
         records.read_cells([(questions(tmp_path, scores={"squad-f1": 75.0}), WHO)], {"t": ("squad-em",)})
 
 
 def test_a_cell_at_the_wrong_path_is_noticed(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="target 'fr' instead of 'de'"):
+    with pytest.raises(Damaged, match="target 'fr' instead of 'de'"):
         records.read_cells([(cell(tmp_path), {**WHO, "target": "de"})])
 
 
@@ -107,8 +111,9 @@ def test_curves_have_a_row_per_evaluation_of_finished_runs(tmp_path: Path) -> No
 def test_a_truncated_curve_is_named(tmp_path: Path) -> None:
     path = run(tmp_path / "a") / "curve.jsonl"
     path.write_text(path.read_text()[:-5])
-    with pytest.raises(ValueError, match=r"curve\.jsonl in .* is damaged"):
+    with pytest.raises(Damaged, match=r"curve\.jsonl in .* is damaged") as refused:
         records.read_curves([tmp_path / "a"])
+    assert refused.value.paths == (tmp_path / "a",)
 
 
 def test_what_follows_the_at_becomes_the_snapshot_and_is_not_shown(tmp_path: Path) -> None:

@@ -131,7 +131,9 @@ def test_the_noise_of_examples_is_that_of_a_bootstrap_that_draws_all_cells_toget
     rng = np.random.default_rng([6])
     terms = compared("b", "a", (1, 2))
     scored(terms, {"a": 0.4, "b": 0.6}, rng)
-    outcomes = [verdicts.records.outcomes(json.loads(Path(term.cell.path).read_text())) for term in terms]
+    outcomes = [
+        verdicts.records.outcomes(term.cell.path, json.loads(Path(term.cell.path).read_text())) for term in terms
+    ]
     each = 100 * np.array([term.weight / 2 for term in terms]) @ np.array(outcomes)
     drawn = [each[rng.integers(N, size=N)].mean() for _ in range(4000)]
     [variance] = verdicts.measure({"one": terms})["example_variance"]

@@ -83,7 +83,7 @@ def test_the_weights_of_the_encoder_are_not_loaded(encoder: Path, adapter: Path,
 
 
 def test_an_encoder_that_is_not_there_is_named(adapter: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"encoder has no config\.json: make or fetch the encoder again"):
+    with pytest.raises(ValueError, match=r"encoder has no config\.json: make or fetch the encoder again"):
         import_adapter(RECIPE, tmp_path / "encoder", str(adapter), tmp_path / "run")
 
 

@@ -612,7 +612,7 @@ def test_the_learning_rate_rises_and_falls_linearly() -> None:
 
 
 def test_a_missing_encoder_is_named(tokens: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"config\.json does not exist"):
+    with pytest.raises(ValueError, match=r"config\.json does not exist"):
         train(recipe(), tmp_path / "nowhere", [tokens], [tokens], tmp_path)
 
 

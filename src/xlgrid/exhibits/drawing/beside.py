@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from xlgrid.exhibits.sheet import PRINTED, Sheet, number
+from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet, number
 from xlgrid.results.naming import Published
 
 # Contradictions of a paper that the caption tells in full; more are counted, and an entry tells its own on hovering.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from xlgrid.exhibits.blocks import Block, by_family, by_group
+from xlgrid.exhibits.drawing.blocks import Block, by_family, by_group
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xlgrid.exhibits import sheet as printing
+from xlgrid.exhibits.drawing import sheet as printing
 
 
 def parse(markdown: str) -> list[list[str]]:

@@ -294,7 +294,7 @@ def latex(sheet: Sheet, name: str) -> str:
 def html(sheet: Sheet) -> str:
     """A `<table class="exhibit">` fragment; an entry shows its statistics and coverage on hovering."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("xlgrid", "exhibits"), autoescape=True, keep_trailing_newline=True
+        loader=jinja2.PackageLoader("xlgrid.exhibits.drawing", "."), autoescape=True, keep_trailing_newline=True
     )
     template = environment.get_template("table.html.j2")
     return template.render(sheet=sheet, blocks=_blocks(sheet), lines=lines(sheet))

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from drawing import draw
+from exhibit_fixture import draw
 
 from xlgrid.exhibits import Table
 from xlgrid.plan.explain import explain

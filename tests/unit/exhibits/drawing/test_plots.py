@@ -8,7 +8,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from xlgrid.exhibits import plots
+from xlgrid.exhibits.drawing import plots
 
 
 def panel(title: str = "") -> Axes:
