@@ -51,12 +51,12 @@ def resident() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def measure(name: str, given: argparse.Namespace) -> Measured:
+def measure(name: str, arguments: argparse.Namespace) -> Measured:
     head, base, options = METHODS[name]
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(arguments.threads)
     device = prediction.default_device()
-    config = AutoConfig.for_model(**HUB[given.encoder], num_labels=7)
-    config.num_hidden_layers = given.layers or config.num_hidden_layers
+    config = AutoConfig.for_model(**HUB[arguments.encoder], num_labels=7)
+    config.num_hidden_layers = arguments.layers or config.num_hidden_layers
     before = resident()
     model, method = model_class(config.model_type, HEADS[head])(config), make(base, options)
     encoder = sum(p.numel() * p.element_size() for p in model.parameters())
@@ -67,7 +67,7 @@ def measure(name: str, given: argparse.Namespace) -> Measured:
     weights = [p for p in model.parameters() if p.requires_grad]
     optimiser = torch.optim.AdamW(weights, lr=1e-4, fused=True)
     torch.manual_seed(1)
-    ids = torch.randint(5, config.vocab_size, (given.batch, given.length), device=device)
+    ids = torch.randint(5, config.vocab_size, (arguments.batch, arguments.length), device=device)
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     labels = ids % 7 if head == "token" else ids.masked_fill(torch.rand(ids.shape, device=device) > MASKED, -100)
 
@@ -79,9 +79,9 @@ def measure(name: str, given: argparse.Namespace) -> Measured:
         float(torch.nn.utils.clip_grad_norm_(weights, 1.0))
         optimiser.step()
 
-    clock = time.process_time if device.type == "cpu" and given.threads == 1 else time.perf_counter
+    clock = time.process_time if device.type == "cpu" and arguments.threads == 1 else time.perf_counter
     best = float("inf")
-    for number in range(given.steps + 1):
+    for number in range(arguments.steps + 1):
         if device.type == "cuda":
             torch.cuda.synchronize()
         start = clock()
@@ -102,19 +102,19 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16, help="inputs of a step")
     parser.add_argument("--steps", type=int, default=5, help="beside a first one that does not count")
     parser.add_argument("--threads", type=int, default=1, help="of a CPU")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     on_gpu = torch.cuda.is_available()
-    where = torch.cuda.get_device_name() if on_gpu else f"CPU, threads: {given.threads}"
-    print(f"{where}; {given.encoder}, {given.batch} inputs of {given.length} tokens")
+    where = torch.cuda.get_device_name() if on_gpu else f"CPU, threads: {arguments.threads}"
+    print(f"{where}; {arguments.encoder}, {arguments.batch} inputs of {arguments.length} tokens")
     compared: dict[str, Measured] = {}
     for name, (head, _, _) in METHODS.items():
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found = pool.apply(measure, (name, given))
-        other = compared.setdefault(head, found)
+            measured = pool.apply(measure, (name, arguments))
+        other = compared.setdefault(head, measured)
         print(
-            f"{name:31} {1000 * found.seconds:9.1f} ms {found.seconds / other.seconds:5.2f}x "
-            f"{found.memory / 2**20:8.0f} MiB {found.memory / other.memory:5.2f}x "
-            f"run {found.stored / 1e6:8.1f} MB {100 * found.stored / found.encoder:6.2f} % of the encoder",
+            f"{name:31} {1000 * measured.seconds:9.1f} ms {measured.seconds / other.seconds:5.2f}x "
+            f"{measured.memory / 2**20:8.0f} MiB {measured.memory / other.memory:5.2f}x "
+            f"run {measured.stored / 1e6:8.1f} MB {100 * measured.stored / measured.encoder:6.2f} % of the encoder",
             flush=True,
         )
 

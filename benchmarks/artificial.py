@@ -16,11 +16,11 @@ def main(codes: list[str]) -> None:
     for code in codes:
         start = time.perf_counter()
         language = artificial(code)
-        made = time.perf_counter()
+        ready = time.perf_counter()
         for fact in facts:
             language.realise(fact)
         spoken = time.perf_counter()
-        print(f"{code:<6} {N / (spoken - made):>10,.0f} sentences/s, language made in {1000 * (made - start):.1f} ms")
+        print(f"{code:<6} {N / (spoken - ready):>10,.0f} sentences/s, language made in {1000 * (ready - start):.1f} ms")
 
 
 if __name__ == "__main__":

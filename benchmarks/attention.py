@@ -27,10 +27,14 @@ METHODS: dict[str, Method] = {
 }
 
 
-def model_of(method: str, given: argparse.Namespace, device: torch.device) -> BertModel:
-    sizes = {"hidden_size": given.hidden, "num_hidden_layers": given.layers, "intermediate_size": 4 * given.hidden}
+def model_of(method: str, arguments: argparse.Namespace, device: torch.device) -> BertModel:
+    sizes = {
+        "hidden_size": arguments.hidden,
+        "num_hidden_layers": arguments.layers,
+        "intermediate_size": 4 * arguments.hidden,
+    }
     config = BertConfig(
-        **sizes, num_attention_heads=given.hidden // 64, hidden_dropout_prob=0, attention_probs_dropout_prob=0
+        **sizes, num_attention_heads=arguments.hidden // 64, hidden_dropout_prob=0, attention_probs_dropout_prob=0
     )
     model = BertModel(config, add_pooling_layer=False)
     METHODS[method].install(model)
@@ -47,13 +51,13 @@ def timed(work: Callable[[], object], device: torch.device) -> float:
     return time.perf_counter() - start
 
 
-def measure(length: int, given: argparse.Namespace, device: torch.device) -> None:
-    number = max(1, given.tokens // length)
+def measure(length: int, arguments: argparse.Namespace, device: torch.device) -> None:
+    number = max(1, arguments.tokens // length)
     ids = torch.randint(1000, (number, length), device=device)
     # Questions after their contexts are a quarter of the input.
     languages = np.tile(np.array([0, 1], np.int16), (number, 1))
     segments = Segments(np.full(number, length * 3 // 4), ("en", "fr"), languages, length)
-    models = {name: model_of(name, given, device) for name in METHODS}
+    models = {name: model_of(name, arguments, device) for name in METHODS}
 
     def step(name: str, training: bool) -> None:
         model = models[name].train(training)
@@ -67,18 +71,18 @@ def measure(length: int, given: argparse.Namespace, device: torch.device) -> Non
     for training in (True, False):
         seconds = {name: float("inf") for name in METHODS}
         memory = dict.fromkeys(METHODS, 0)
-        for turn in range(given.rounds + 1):
+        for turn in range(arguments.rounds + 1):
             for name in METHODS:
                 if device.type == "cuda":
                     torch.cuda.reset_peak_memory_stats()
-                found = timed(partial(step, name, training), device)
-                seconds[name] = min(seconds[name], found if turn else float("inf"))
+                duration = timed(partial(step, name, training), device)
+                seconds[name] = min(seconds[name], duration if turn else float("inf"))
                 if device.type == "cuda":
                     memory[name] = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
         for name in METHODS:
-            told = f"{length:6} {'training' if training else 'evaluation':10} {name:12} {1000 * seconds[name]:9.1f} ms"
-            told += f" {seconds[name] / seconds['plain']:6.2f}x"
-            print(told + (f" {memory[name] / 2**20:8.0f} MiB" if device.type == "cuda" else ""), flush=True)
+            line = f"{length:6} {'training' if training else 'evaluation':10} {name:12} {1000 * seconds[name]:9.1f} ms"
+            line += f" {seconds[name] / seconds['plain']:6.2f}x"
+            print(line + (f" {memory[name] / 2**20:8.0f} MiB" if device.type == "cuda" else ""), flush=True)
 
 
 def main() -> None:
@@ -88,12 +92,12 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--hidden", type=int, default=768)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     name = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
-    print(f"{name}, {given.layers} layers of {given.hidden}, {given.tokens} tokens at a time")
-    for length in given.lengths:
-        measure(length, given, device)
+    print(f"{name}, {arguments.layers} layers of {arguments.hidden}, {arguments.tokens} tokens at a time")
+    for length in arguments.lengths:
+        measure(length, arguments, device)
 
 
 if __name__ == "__main__":

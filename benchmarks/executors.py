@@ -110,14 +110,14 @@ def timed(name: str, cells: int, run: Callable[[], object]) -> float:
 
 def trivial(folder: Path, cells: int, without: list[str]) -> None:
     ways = {"submitit": through_submitit, "map_array": through_map_array, "slurm": through_slurm}
-    found = {}
+    seconds_per_cell = {}
     for label, run in ways.items():
         if label not in without:
             (folder / label).mkdir()
-            found[label] = timed(label, cells, partial(run, folder / label, cells))
-    for label, seconds in found.items():
+            seconds_per_cell[label] = timed(label, cells, partial(run, folder / label, cells))
+    for label, seconds in seconds_per_cell.items():
         if label != "submitit":
-            print(f"{label} / submitit: {seconds / found['submitit']:.1f}")
+            print(f"{label} / submitit: {seconds / seconds_per_cell['submitit']:.1f}")
 
 
 def real(folder: Path, cells: int, study: Path) -> None:

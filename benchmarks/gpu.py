@@ -238,9 +238,9 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="a tiny encoder, for a CPU")
     parser.add_argument("--minutes", type=float, default=8.5, help="parts that would begin later are left out")
     parser.add_argument("--out", type=Path, help="write the tables there, too")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
-    sizes, device, fit = Sizes(given.small), prediction.default_device(), []
+    sizes, device, fit = Sizes(arguments.small), prediction.default_device(), []
     started = time.monotonic()
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
     lines: list[str] = []
@@ -265,17 +265,17 @@ def main() -> None:
         }
         for title, part in parts.items():
             say(f"\n## {title}\n")
-            if time.monotonic() - started > 60 * given.minutes:
+            if time.monotonic() - started > 60 * arguments.minutes:
                 say("Left out: the time was up.")
                 continue
             for line in part():
                 say(line)
-                if time.monotonic() - started > 60 * given.minutes:
+                if time.monotonic() - started > 60 * arguments.minutes:
                     say("The rest is left out: the time was up.")
                     break
     say(f"\n{(time.monotonic() - started) / 60:.1f} minutes")
-    if given.out:
-        given.out.write_text("\n".join(lines) + "\n")
+    if arguments.out:
+        arguments.out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -196,20 +196,20 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16, help="examples of a step")
     parser.add_argument("--steps", type=int, default=40, help="of a round, beside three that do not count")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_encoder(folder / "encoder", given.layers, given.hidden, given.vocabulary)
-        rows = write_tokens(folder / "tokens.arrow", xnli_lengths(64 * given.batch), given.vocabulary)
+        write_encoder(folder / "encoder", arguments.layers, arguments.hidden, arguments.vocabulary)
+        rows = write_tokens(folder / "tokens.arrow", xnli_lengths(64 * arguments.batch), arguments.vocabulary)
         work: dict[str, Callable[[], Measured]] = {
-            "the loop": lambda: steps_of_loop(folder, given.batch, given.steps),
-            "Trainer": lambda: steps_of_trainer(folder, rows, given.batch, given.steps),
+            "the loop": lambda: steps_of_loop(folder, arguments.batch, arguments.steps),
+            "Trainer": lambda: steps_of_trainer(folder, rows, arguments.batch, arguments.steps),
             "Trainer, grouped by length": lambda: steps_of_trainer(
-                folder, rows, given.batch, given.steps, sampling="group_by_length"
+                folder, rows, arguments.batch, arguments.steps, sampling="group_by_length"
             ),
         }
-        rounds = [{label: act() for label, act in work.items()} for _ in range(given.rounds)]
+        rounds = [{label: act() for label, act in work.items()} for _ in range(arguments.rounds)]
     # An epoch's steps differ in their tokens, so rounds are compared by the seconds of a token.
     for label in work:
         each = [result[label].seconds / result[label].tokens for result in rounds]

@@ -92,24 +92,27 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32, help="inputs of a step")
     parser.add_argument("--steps", type=int, default=3, help="beside a first one that does not count")
     parser.add_argument("--threads", type=int, default=1, help="of a CPU")
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     device = prediction.default_device()
-    plan = load_plan(given.study)
+    plan = load_plan(arguments.study)
     study, estimate = plan.study, Estimate(plan, Assumed())
-    one_of = {run.method: run for run in plan.runs if run.encoder == given.encoder}
-    where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, threads: {given.threads}"
-    print(f"{where}; {given.encoder}, {given.batch} inputs of {given.length} tokens")
-    tokens = given.batch * given.length
+    one_of = {run.method: run for run in plan.runs if run.encoder == arguments.encoder}
+    where = torch.cuda.get_device_name() if device.type == "cuda" else f"CPU, threads: {arguments.threads}"
+    print(f"{where}; {arguments.encoder}, {arguments.batch} inputs of {arguments.length} tokens")
+    tokens = arguments.batch * arguments.length
     # One model at a time: a fully trained one takes 3 GB with its gradients and AdamW's moments.
-    for name in given.methods or one_of:
-        work, counted = Work(study, one_of[name], given.length, given.batch, device), estimate.count(one_of[name])
+    for name in arguments.methods or one_of:
+        work, counted = (
+            Work(study, one_of[name], arguments.length, arguments.batch, device),
+            estimate.count(one_of[name]),
+        )
         kinds: dict[str, tuple[Callable[[], object], float]] = {"training": (work.step, counted.training)}
         kinds["evaluation"] = partial(work.forward, training=False), counted.evaluation
         for kind, (act, operations) in kinds.items():
-            best = min([seconds(act, device) for _ in range(given.steps + 1)][1:])
-            told = f"{name:27} {kind:10} {1 / best:8.3f} steps/s {tokens / best:10,.0f} tokens/s"
-            print(f"{told} {operations * tokens / best / 1e12:8.3f} TFLOP/s", flush=True)
+            best = min([seconds(act, device) for _ in range(arguments.steps + 1)][1:])
+            line = f"{name:27} {kind:10} {1 / best:8.3f} steps/s {tokens / best:10,.0f} tokens/s"
+            print(f"{line} {operations * tokens / best / 1e12:8.3f} TFLOP/s", flush=True)
         del work, kinds, act
 
 

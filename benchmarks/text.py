@@ -80,11 +80,11 @@ def measured(code: str, folder: Path) -> tuple[float, int]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=int, nargs="*", default=[10, 40])
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         measured(ENCODER, folder)
-        for megabytes in given.megabytes:
+        for megabytes in arguments.megabytes:
             write_text(folder / "text.txt", megabytes)
             for step, code in STEPS.items():
                 seconds, most = measured(code, folder)

@@ -41,8 +41,8 @@ def study(rng: np.random.Generator, seeds: int, examples: int, noise: float, eff
     Returns:
         Shape [claims, 3].
     """
-    own = rng.normal(0, OWN_DIFFICULTY, (TARGETS, examples))
-    difficulty = rng.normal(0, DIFFICULTY, examples) + own
+    of_targets = rng.normal(0, OWN_DIFFICULTY, (TARGETS, examples))
+    difficulty = rng.normal(0, DIFFICULTY, examples) + of_targets
     runs = rng.normal(0, noise, (1 + CLAIMS, SOURCES, seeds))
     runs[1:] += effect
     rates = 1 / (1 + np.exp(-(difficulty + runs[..., None, None])))

@@ -149,7 +149,7 @@ def test_the_longest_input_is_cut_to_what_the_encoder_takes(built: Path, encoder
 
 
 @pytest.mark.parametrize("encoder", CHECKPOINTS)
-def test_text_trains_a_query_in_every_layer_through_which_cells_speak(built: Path, encoder: str) -> None:
+def test_text_trains_a_query_in_every_layer_with_which_cells_are_evaluated(built: Path, encoder: str) -> None:
     run = f"{RESULTS}/runs/mlm/{encoder}/query/en-fr/seed1"
     layers = [f"{STEMS[encoder]}.encoder.layer.{i}.attention.self.query.cross" for i in range(2)]
     assert set(load_file(built / run / "delta.safetensors")) == {f"{q}.{w}" for q in layers for w in ("weight", "bias")}

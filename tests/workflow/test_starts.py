@@ -1,4 +1,4 @@
-"""Runs that other runs begin with, on text and of a first task: which are made, and through which of them a cell speaks."""
+"""Runs that other runs begin with, on text and of a first task: which are made, and with which of them a cell is evaluated."""
 
 import json
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_attention_needs_no_cells_but_the_text_runs_of_both_targets(tmp_path: Pa
     assert planned(folder, "results/demo/exhibits/masks.csv") == {"figure": 1}
 
 
-def test_attention_speaks_through_each_target(built: Path) -> None:
+def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> None:
     path = "results/demo/attention/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/en-fr/en-de/seed1.json"
     found = attention.read(built / path)
     assert found["speaks"] == [[f"{RUNS}/mlm/mini-bert/query/{pair}/seed1"] for pair in PAIRS]
@@ -98,7 +98,7 @@ def test_attention_speaks_through_each_target(built: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "spoken"),
+    ("method", "target", "text_run"),
     [
         ("pair-qcross", "en-fr", "query/en-fr"),
         ("pair-qcross", "en-de", "query/en-de"),
@@ -109,9 +109,11 @@ def test_attention_speaks_through_each_target(built: Path) -> None:
         ("cs-baseline", "en-de", "cs-mlm/en-fr+en-de"),
     ],
 )
-def test_a_cell_speaks_through_its_own_target(built: Path, method: str, target: str, spoken: str) -> None:
+def test_a_cell_is_evaluated_with_the_run_on_text_of_its_target(
+    built: Path, method: str, target: str, text_run: str
+) -> None:
     cell = json.loads((built / CELLS / method / "en+en-fr" / target / "seed1.json").read_text())
-    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/{spoken}/seed1"]
+    assert cell["speaks"] == [f"{RUNS}/mlm/mini-bert/{text_run}/seed1"]
 
 
 def test_the_weights_of_the_query_are_the_targets_and_its_bias_the_runs(

@@ -79,7 +79,7 @@ def _generator(kind: str, options: dict[str, Any]) -> tuple[Generator, Any]:
     """The generator of a task and its options."""
     described = task(kind)
     if described.generator is None:
-        raise ValueError(f"data of {kind} cannot be generated: say in the study's `data` where they come from")
+        raise ValueError(f"data of {kind} cannot be generated: name their source in the study's `data`")
     try:
         return described.generator, described.Options(**options)
     except ValidationError as error:

@@ -120,7 +120,7 @@ def _merge(parts: list[str], pair: tuple[str, str], merged: str) -> list[str]:
 
 
 def tokenizer_config(kind: Kind, max_length: int) -> dict[str, Any]:
-    """The contents of tokenizer_config.json, read by transformers 4 and 5 alike, which the class name that transformers 5 itself writes is not."""
+    """The contents of tokenizer_config.json, for transformers 4 and 5: version 4 does not know the class name that 5 writes."""
     special = specials(kind)
     names = ["input_ids", *(["token_type_ids"] if kind == "bert" else []), "attention_mask"]
     config = {f"{name}_token": token for name, token in special.items()}

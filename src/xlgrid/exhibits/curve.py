@@ -18,7 +18,7 @@ class Curve(OfCells):
     """Mean score and standard deviation over seeds against `x`.
 
     `x` is `step`, for learning curves on the dev set, or a numeric column of the cells, such as `snapshot`: the step of the
-    run on text as of which a target is spoken (`Grid.snapshots`).
+    target's run on text whose weights evaluate (`Grid.snapshots`).
     """
 
     kind: Literal["curve"] = "curve"

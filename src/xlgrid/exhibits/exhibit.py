@@ -209,7 +209,7 @@ class OfCells(Exhibit):
 
     @property
     def shows_snapshots(self) -> bool:
-        """Whether the exhibit shows cells whose target is spoken as of a step of its run on text (`Grid.snapshots`)."""
+        """Whether the exhibit shows cells that take the weights of a step of their target's run on text (`Grid.snapshots`)."""
         return False
 
     def cells(self, planned: Iterable["Cell"]) -> list["Cell"]:

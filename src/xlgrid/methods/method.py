@@ -79,7 +79,7 @@ class Method:
             start: the method of the run on text; None if there is no such run.
 
         Raises:
-            ValueError: parameters that neither run trains would stay as they are drawn, or do not fit.
+            ValueError: no run trains some of the parameters, or those of the two methods do not fit.
         """
 
     @property

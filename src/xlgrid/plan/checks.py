@@ -42,14 +42,14 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
             assert start
             if study.methods[start.method].imported:
                 yield (
-                    f"grids.{name}.snapshots: method {start.method}, through whose runs on text cells of {method} speak, is "
-                    "`imported`, and imported adapters have no steps: leave one of the two out"
+                    f"grids.{name}.snapshots: cells of {method} are evaluated with the language adapters of method "
+                    f"{start.method}, which are `imported` and have no steps: leave out `snapshots` or `imported`"
                 )
                 continue
             texts = {start.of_target(t, s): t for t, s in product(study.targets(grid), study.sources(grid))}
             for text, target in texts.items():
                 if text is None:
-                    yield f"grids.{name}.snapshots: there is no run on text through which {method} speaks {target}: leave it out"
+                    yield f"grids.{name}.snapshots: method {method} has no run on text for target {target}: leave {target} out"
                     continue
                 kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.snapshots
                 if lacking := [step for step in grid.snapshots if step not in kept]:

@@ -69,7 +69,7 @@ class Assumed:
     """The numbers that the estimate assumes beside the study.
 
     Attributes:
-        examples: sizes of data, which count instead of the study's: see `DataSizes.given`.
+        examples: sizes of data, which count instead of the study's: see `DataSizes.stated`.
         tokens: task, or kind of task -> tokens per example, which count instead of the study's and of `Task.tokens`.
         training, evaluation: the TFLOP/s that a GPU sustains.
         step_ms: milliseconds of a step of training whatever its size.
@@ -236,7 +236,7 @@ class Estimate:
 def length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
     """Steps of a training, as `schedule.plan` has them, and examples that it sees, those of each pass counted again.
 
-    Of phases limited in depth, the generator's equal share of every depth counts; limits in tokens are not considered.
+    A phase counts the generator's equal share of every depth.
 
     Args:
         train: training examples.
@@ -251,7 +251,7 @@ def length(settings: Training, train: int, tokens: int, options: Mapping[str, ob
     for phase in settings.curriculum:
         if phase.epochs:
             depths = deepest + 1 if isinstance(deepest, int) else 1
-            share = 1.0 if phase.max_depth is None else min(1.0, (phase.max_depth + 1) / depths)
+            share = min(1.0, (phase.max_depth + 1) / depths)
             passes.append((phase.epochs, round(train * share)))
     steps = sum(max(1, round(epochs * math.ceil(pool / batch))) for epochs, pool in passes)
     return steps, round(sum(epochs * pool for epochs, pool in passes))

@@ -29,7 +29,7 @@ class DataSizes:
     """The sizes of a study's data.
 
     Attributes:
-        given: task or kind of task -> examples in train, dev and test, which replace the study's; the key `wikiann:jv` is
+        stated: task or kind of task -> examples in train, dev and test, which replace the study's; the key `wikiann:jv` is
             for one language or pair.
 
     Raises:
@@ -37,12 +37,12 @@ class DataSizes:
     """
 
     study: "Study"
-    given: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    stated: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     _known: dict[tuple[str, str], Splits] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        check_names(self.study, "examples", self.given)
-        for name, numbers in self.given.items():
+        check_names(self.study, "examples", self.stated)
+        for name, numbers in self.stated.items():
             entries = [entry for key, entry in self.study.tasks.items() if name.partition(":")[0] in (key, entry.kind)]
             splits = entries[0].splits
             if len(numbers) != len(splits):
@@ -58,10 +58,10 @@ class DataSizes:
     def _find(self, name: str, code: str) -> Splits:
         entry = self.study.tasks[name]
         for key in (f"{name}:{code}", f"{entry.kind}:{code}", name, entry.kind):
-            if key in self.given:
-                return Splits(*(*self.given[key], 0)[:3])
-        stated: Sizes | None = entry.examples_of.get(code, entry.examples)
-        train, dev, test = (stated.train, stated.dev, stated.test) if stated else (None, None, None)
+            if key in self.stated:
+                return Splits(*(*self.stated[key], 0)[:3])
+        sizes: Sizes | None = entry.examples_of.get(code, entry.examples)
+        train, dev, test = (sizes.train, sizes.dev, sizes.test) if sizes else (None, None, None)
         if entry.from_text:
             return self._of_text(name, code) or Splits(train, dev, 0)
         if entry.data is None:
@@ -98,10 +98,10 @@ def _count(files: Iterable[str]) -> int | None:
     return next((count_rows(file) for file in files if Path(file).is_file()), None)
 
 
-def check_names(study: "Study", option: str, given: Iterable[str]) -> None:
+def check_names(study: "Study", option: str, keys: Iterable[str]) -> None:
     """Raise a ValueError if an option of `xlgrid cost` is about a task or language that the study does not have."""
     known = dict.fromkeys([*study.tasks, *(entry.kind for entry in study.tasks.values())])
-    for key in given:
+    for key in keys:
         name, _, code = key.partition(":")
         if name not in known:
             raise ValueError(f"--{option}: {unknown('task or kind of task', name, known)}")

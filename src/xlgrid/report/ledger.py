@@ -39,14 +39,14 @@ class Job(NamedTuple):
     cluster: str = ""
 
 
-def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
+def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
     """Output -> the last job that was to make it. Nothing, where there is no ledger.
 
     The newest bundle of an output counts, because one of a killed Snakemake may be left over, and it counts only if no
-    failure was told since it was submitted and started: a job that is killed cannot say so itself.
+    failure was recorded since it was submitted and started: a job that is killed cannot say so itself.
 
     Args:
-        made: outputs that exist; the ledger is not asked how their jobs fare.
+        existing: outputs that exist; the ledger is not asked how their jobs fare.
     """
     # What counts is the bundle's time; what a failure must be later than is the time of the last sign of the job.
     newest: dict[str, tuple[tuple[float, str], float, Job]] = {}
@@ -60,7 +60,7 @@ def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
                     raise
                 continue
             order = (age, bundle)
-            for job, seen in _bundle(bundle, made):
+            for job, seen in _bundle(bundle, existing):
                 for output in job.outputs:
                     if output not in newest or order > newest[output][0]:
                         newest[output] = (order, max(submitted or age, seen), job)
@@ -78,7 +78,7 @@ def read(folder: str | Path, made: Container[str] = ()) -> dict[str, Job]:
     return jobs
 
 
-def _bundle(folder: str, made: Container[str]) -> list[tuple[Job, float]]:
+def _bundle(folder: str, existing: Container[str]) -> list[tuple[Job, float]]:
     """The jobs of a bundle, each with the time of its last sign, 0 without any."""
     jobs = _mapping(f"{folder}/bundle.json").get("jobs")
     try:
@@ -93,7 +93,7 @@ def _bundle(folder: str, made: Container[str]) -> list[tuple[Job, float]]:
         if not isinstance(job, dict):
             continue
         rule, outputs = str(job.get("rule", "")), _names(job.get("outputs"))
-        if outputs and all(output in made for output in outputs):
+        if outputs and all(output in existing for output in outputs):
             listed.append((Job(rule, outputs, "done"), 0.0))
             continue
         status = _mapping(files[str(number)]) if str(number) in files else {}

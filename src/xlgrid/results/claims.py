@@ -167,7 +167,7 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
 
     Args:
         name: of the claim, for messages.
-        cells: every planned cell; claims leave out cells whose target is spoken as of a step (`Grid.snapshots`).
+        cells: every planned cell; claims leave out cells with the weights of a step of a run on text (`Grid.snapshots`).
         belongs: whether the target (3rd) belongs to the group (1st) for the source (2nd).
 
     Raises:

@@ -82,8 +82,8 @@ def read_cells(
             row for the main metric of its cells.
 
     Returns:
-        `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step that the target is
-        spoken as of, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` of evaluation. All three are
+        `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step of the
+        target's run on text whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` of evaluation. All three are
         NaN where the file is missing, and `metric` is then as given or as in the task's other cells ("" if it has none).
 
     Raises:

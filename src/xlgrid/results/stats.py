@@ -124,8 +124,8 @@ def differences(first: pd.DataFrame, second: pd.DataFrame, by: Sequence[str]) ->
         paired[count] += paired[f"{count}_second"]
     parts = [over_seeds(paired, by)]
     if len(between):
-        one, other = (over_seeds(side.merge(between, on=by, sort=False), by) for side in (first, second))
-        parts.append(_of_means(one, other, by))
+        sides = [over_seeds(side.merge(between, on=by, sort=False), by) for side in (first, second)]
+        parts.append(_of_means(sides[0], sides[1], by))
     return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
 
 
@@ -176,10 +176,10 @@ def note_on_seeds(cells: pd.DataFrame, column: str, first: str, second: str, by:
         cells[cells[column] == side].groupby(list(by), sort=False)["seed"].agg(frozenset) for side in (first, second)
     ]
     both = pd.concat(seeds, axis=1, join="inner")
-    numbers = {(len(one), len(other)) for one, other in both.itertuples(index=False) if one != other}
+    numbers = {(len(left), len(right)) for left, right in both.itertuples(index=False) if left != right}
     if not numbers:
         return []
-    counted = " or ".join(f"{one} and {other}" for one, other in sorted(numbers))
+    counted = " or ".join(f"{left} and {right}" for left, right in sorted(numbers))
     return [
         f"{first} and {second} have different seeds ({counted}): there the difference is that of their means, its deviation "
         "√(sd² + sd²), and n the number of the one with fewer."

@@ -1,34 +1,38 @@
 """The verdict of each claim of a study, from its cells.
 
-**Effect.** Within each seed, the weighted sum of scores that `xlgrid.results.claims` describes; over seeds, their mean, in the
-unit of the metric.
+**Effect.** Within each seed, the weighted sum of scores that `xlgrid.results.claims` describes; over seeds, their mean,
+in the unit of the metric.
 
-**Interval.** 95 %, for what other seeds and other test examples would give: effect ± √(t² · s² / S + z² · v). s is the standard
-deviation of the effect over the S seeds, and t is Student's with S - 1 degrees of freedom. v is the variance of the effect over
-draws of test examples, and z is the normal distribution's. Drawing an example draws it in all cells of a claim: example i is the same
-in both methods and all seeds, so it is paired, and in all languages of a generated or parallel test set, so it counts once
-(`Metric.influences`; a bootstrap over examples tends to the same variance with many draws).
+**Interval.** 95 %, for what other seeds and other test examples would give: effect ± √(t² · s² / S + z² · v). s is the
+standard deviation of the effect over the S seeds, and t is Student's with S - 1 degrees of freedom. v is the variance
+of the effect over draws of test examples, and z is the normal distribution's. Drawing an example draws it in all cells
+of a claim: example i is the same in both methods and all seeds, so it is paired, and in all languages of a generated or
+parallel test set, so it counts once (`Metric.influences`; a bootstrap over examples tends to the same variance with
+many draws).
 
-If the noise is normal, the interval covers the true effect with at least 95 %, however the noise divides between seeds and
-examples; `benchmarks/verdicts.py` measures the level on simulated studies without an effect. The reason: the chance of covering it, given s, is F(w · t² · s² / σ² + (1 - w) · z²), where F is the distribution of χ² with one degree of
-freedom, σ² the true variance over seeds, and w its part in the whole; F is concave, so this is at least w times what a t interval
-covers plus 1 - w times what a normal interval covers. Degrees of freedom after Satterthwaite (1946), as for Welch's test, do not
-keep the level here: with two or three seeds, s is often small by chance, and they then come near infinity.
+If the noise is normal, the interval covers the true effect with at least 95 %, however the noise divides between seeds
+and examples; `benchmarks/verdicts.py` measures the level on simulated studies without an effect. The reason: the chance
+of covering it, given s, is F(w · t² · s² / σ² + (1 - w) · z²), where F is the distribution of χ² with one degree of
+freedom, σ² the true variance over seeds, and w its part in the whole; F is concave, so this is at least w times what a
+t interval covers plus 1 - w times what a normal interval covers. Degrees of freedom after Satterthwaite (1946), as for
+Welch's test, do not keep the level here: with two or three seeds, s is often small by chance, and they then come near
+infinity.
 
-A seed counts once however many runs it has, because runs of one seed share the order of their examples, dropout and the initial
-head. Noise of single examples in single runs is in both s and v, so that the interval is rather too wide. Tasks, languages,
-encoders and the runs that methods start with count as fixed, not as a sample.
+A seed counts once however many runs it has, because runs of one seed share the order of their examples, dropout and the
+initial head. Noise of single examples in single runs is in both s and v, so that the interval is rather too wide.
+Tasks, languages, encoders and the runs that methods start with count as fixed, not as a sample.
 
-**p.** For an effect no greater than the margin (`expect: greater`), no less than its negative (`less`), or the worse of both
-bounds (`none`): twice the tail for which an interval of that level ends at the bound. So p is below 0.05 exactly where the 95 %
-interval lies on the claimed side, or within ± the margin.
+**p.** For an effect no greater than the margin (`expect: greater`), no less than its negative (`less`), or the worse of
+both bounds (`none`): twice the tail for which an interval of that level ends at the bound. So p is below 0.05 exactly
+where the 95 % interval lies on the claimed side, or within ± the margin.
 
-**Corrected p.** Holm (1979) over all claims of the study; a claim without a p counts as p = 1, so that verdicts do not weaken
-as runs come in.
+**Corrected p.** Holm (1979) over all claims of the study; a claim without a p counts as p = 1, so that verdicts do not
+weaken as runs come in.
 
-**Verdict.** "not enough runs" below three seeds, or if any planned cell of the claim lacks a result; effect and interval, over the
-seeds that are complete, are then provisional, and there is no p. Otherwise "holds" if the corrected p is below 0.05, and
-"does not hold" if it is not: these runs do not show it. Only an interval on the other side says that the opposite is true.
+**Verdict.** "not enough runs" below three seeds, or if any planned cell of the claim lacks a result; effect and
+interval, over the seeds that are complete, are then provisional, and there is no p. Otherwise "holds" if the corrected
+p is below 0.05, and "does not hold" if it is not: these runs do not show it. Only an interval on the other side says
+that the opposite is true.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,13 +61,14 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
         asked: claim -> its metric, where that is not the main one of its cells.
 
     Returns:
-        A row per claim: `claim`, `metric` ("" without any result), `effect` (in its unit; without what `against` subtracts),
-        `seed_variance` (s² / S), `example_variance` (v), `n_seeds` (complete), `n_seeds_expected`, `n_cells` (with a result),
-        `n_cells_expected`. All are over complete seeds; `effect` and `example_variance` are NaN without one, `seed_variance`
-        without two.
+        A row per claim: `claim`, `metric` ("" without any result), `effect` (in its unit; without what `against`
+        subtracts), `seed_variance` (s² / S), `example_variance` (v), `n_seeds` (complete), `n_seeds_expected`,
+        `n_cells` (with a result), `n_cells_expected`. All are over complete seeds; `effect` and `example_variance` are
+        NaN without one, `seed_variance` without two.
 
     Raises:
-        ValueError: a cell is damaged, a claim's cells have different metrics, or a test set different numbers of examples.
+        ValueError: a cell is damaged, a claim's cells have different metrics, or a test set different numbers of
+            examples.
     """
     paths = {term.cell: Path(term.cell.path) for each in terms.values() for term in each}
     present = {cell for cell, path in paths.items() if path.exists()}
@@ -130,8 +135,8 @@ def judge(claims: Mapping[str, Claim], measured: pd.DataFrame) -> pd.DataFrame:
         measured: as `measure` returns it.
 
     Returns:
-        A row per claim: `claim`, `says`, `measured` (in words), `metric`, `expected` (an inequality), `effect`, `low`, `high` (the
-        interval), `se`, `p`, `p_corrected`, `verdict`, then the counts of `measured`.
+        A row per claim: `claim`, `says`, `measured` (in words), `metric`, `expected` (an inequality), `effect`, `low`,
+        `high` (the interval), `se`, `p`, `p_corrected`, `verdict`, then the counts of `measured`.
     """
     rows = []
     counts = [str(name) for name in measured if str(name).startswith("n_")]
@@ -174,7 +179,8 @@ def half_width(tail: float, seed_variance: float, example_variance: float, seeds
 
 
 def tail_beyond(distance: float, seed_variance: float, example_variance: float, seeds: int) -> float:
-    """The chance of an effect this far above a bound, if the truth is at the bound: the tail of the interval that ends there."""
+    """The chance of an effect this far above a bound, if the truth is at the bound: the tail of the interval that ends
+    there."""
     from scipy.optimize import brentq
 
     if distance == 0:

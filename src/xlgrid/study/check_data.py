@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
 
 
-def spoken(study: "Study") -> Iterator[str]:
+def available(study: "Study") -> Iterator[str]:
     """Data and text exist, or can be generated, in the languages of the grids and of the mini encoders."""
     yield from among("text.files", "language", study.text.files, study.languages)
     for name, encoder in study.encoders.items():
@@ -34,10 +34,10 @@ def spoken(study: "Study") -> Iterator[str]:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
             yield from (f"grids.{name}: {text}" for text in _lacking(study, key, grid))
-            mute = [code for code in codes if entry.data is None and not kind.speaks(code)]
-            if mute:
+            missing = [code for code in codes if entry.data is None and not kind.speaks(code)]
+            if missing:
                 yield (
-                    f"grids.{name}: task {key} cannot be generated in {', '.join(mute)}: give it `data`, "
+                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give it `data`, "
                     "leave them out, or see CONTRIBUTING.md on how to add a language"
                 )
 

@@ -25,8 +25,8 @@ def methods(study: "Study") -> Iterator[str]:
                 formats = [(base, readable.adapter_format) for base, readable in registry.METHODS.items()]
                 settings = [f"`base: {base}` and `options: {known.TEXT_OPTIONS}`" for base, known in formats if known]
                 yield (
-                    f"methods.{name}.imported: what can be read are language adapters: set {' or '.join(settings)}, or leave "
-                    "it out"
+                    f"methods.{name}.imported: only language adapters can be imported: set {' or '.join(settings)}, or leave "
+                    "out `imported`"
                 )
         if entry.start:
             place = f"methods.{name}.start"
@@ -86,7 +86,7 @@ def first_tasks(study: "Study") -> Iterator[str]:
 
 
 def grids(study: "Study") -> Iterator[str]:
-    """The runs on text with which the runs of a grid begin, and through which its cells speak, exist: one for each."""
+    """The runs on text with which the runs of a grid begin, and with which its targets are evaluated, exist: one for each."""
     for name, grid in study.grids.items():
         for key in grid.method:
             yield from _begins(study, name, grid, key)
@@ -104,7 +104,7 @@ def _begins(study: "Study", name: str, grid: "Grid", key: str) -> Iterator[str]:
         )
     if grid.snapshots and (start is None or start.source or start.at != "both"):
         yield (
-            f"grids.{name}.snapshots: cells of method {key} do not speak through runs on text of their targets: "
+            f"grids.{name}.snapshots: cells of method {key} are not evaluated with the runs on text of their targets: "
             "leave the method out of this grid, or give it a `start` without `source` and `at`"
         )
     if start is None:

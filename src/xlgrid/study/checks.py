@@ -26,7 +26,7 @@ def problems(study: "Study") -> list[str]:
         _names,
         check_starts.first_tasks,
         check_starts.grids,
-        check_data.spoken,
+        check_data.available,
         check_data.training,
         check_data.sizes,
         check_exhibits.exhibits,

@@ -94,7 +94,7 @@ class TaskEntry(Columns):
     @model_validator(mode="after")
     def _has_data(self) -> Self:
         if self.from_text and self.task.target:
-            raise ValueError(f"data of kind {self.kind} cannot be generated: say in `data` where they come from")
+            raise ValueError(f"data of kind {self.kind} cannot be generated: name their source in `data`")
         return self
 
     @model_validator(mode="after")

@@ -67,8 +67,8 @@ def train(
 
     Raises:
         FileNotFoundError: an input is missing.
-        ValueError: an input is damaged or does not fit, the recipe names a run to begin with that is not given, or memory
-            runs out even one example at a time.
+        ValueError: an input is damaged or does not fit, `start` or `first` is missing where the recipe has one, or is
+            there where the recipe has none, or memory runs out even one example at a time.
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
@@ -106,8 +106,9 @@ class Loop:
         for option, name, run in (("start", text, start), ("first", recipe.first, first)):
             if (name is None) != (run is None):
                 raise ValueError(
-                    f"the recipe {'begins' if name else 'does not begin'} with {f'the run of {name}' if name else 'a run'} as "
-                    f"its `{option}`, and {f'{run} is' if run else 'none is'} given: {'add' if name else 'leave out'} --{option}"
+                    f"the recipe's `{option}` is the run of {name}, but the call names no folder of a run: add --{option}"
+                    if name
+                    else f"the recipe has no `{option}`, but the call names the run in {run}: leave out --{option}"
                 )
         self.begun_with = {
             "encoder": str(encoder),

@@ -17,16 +17,14 @@ PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 
 
 class Phase(Strict):
-    """One phase of a curriculum: train on the examples that pass the limits, for a share of the steps or for epochs.
+    """One phase of a curriculum: train on the questions up to a proof depth, for a share of the steps or for epochs.
 
-    Foroutan et al. 2023, appendix C.2 trains on depth 0 for 3 epochs first; tiny encoders learn look-up sooner from short
-    inputs.
+    Foroutan et al. 2023, appendix C.2 trains on depth 0 for 3 epochs first.
     """
 
     share: float | None = Field(None, gt=0, lt=1, description="share of all optimiser steps")
     epochs: PositiveFloat | None = Field(None, description="passes over these examples, before those over all")
-    max_tokens: PositiveInt | None = Field(None, description="keep inputs of at most so many tokens")
-    max_depth: int | None = Field(None, ge=0, description="keep questions of at most this proof depth")
+    max_depth: int = Field(ge=0, description="keep questions of at most this proof depth")
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
@@ -88,9 +86,9 @@ class Start(Strict):
     )
     at: Literal["both", "source", "target"] = Field(
         "both",
-        description="both: a run begins with its source's, and a cell speaks through its target's, of which it takes what "
-        "`Method.is_language_specific` says; source: cells keep the run's; target: there is a run for each target, source@target, that "
-        "begins with the target's",
+        description="both: a run begins with the run on text of its source, and its cells take the parameters that "
+        "`Method.is_language_specific` names from the run on text of their target; source: cells keep those of the run; "
+        "target: there is a run for each target, source@target, that begins with the run on text of the target",
     )
     seed: Seed = 1
     reverse: Literal["same", "none"] = Field(
@@ -143,7 +141,8 @@ class Start(Strict):
         return Source(parts[0]) if parts else None
 
     def of_target(self, target: Target, source: Source) -> Source | None:
-        """The source of the run on text through which cells of `target` speak, for runs on `source`; None if there is none."""
+        """The source of the run on text with whose language-specific parameters `target` is evaluated, for runs on `source`;
+        None if there is none."""
         if not self.source and (target in self.pairs or not self.pairs):
             return Source(target)
         if not self.source and self.reverse == "same" and target.reverse in self.pairs:

@@ -20,21 +20,17 @@ def eligible(tokens: Tokens, phase: Phase) -> Ints:
     """Numbers of the examples that a curriculum's phase admits.
 
     Raises:
-        ValueError: none, or the phase limits depth and the data has no column `depth`.
+        ValueError: the phase admits none, or the data has no column `depth`.
     """
-    keep = np.ones(len(tokens), bool)
-    if phase.max_tokens is not None:
-        keep &= tokens.longest <= phase.max_tokens
-    if phase.max_depth is not None:
-        if (depths := tokens.columns.get("depth")) is None:
-            raise ValueError(f"the curriculum asks for max_depth {phase.max_depth}, but the data has no column `depth`")
-        keep &= depths <= phase.max_depth
-    if not keep.any():
+    if (depths := tokens.columns.get("depth")) is None:
+        raise ValueError(f"the curriculum asks for max_depth {phase.max_depth}, but the data has no column `depth`")
+    admitted = np.flatnonzero(depths <= phase.max_depth)
+    if not len(admitted):
         raise ValueError(
-            f"no example passes the curriculum's phase (max_tokens {phase.max_tokens}, max_depth {phase.max_depth}); "
-            f"the shortest has {min(tokens.longest.tolist(), default=0)} tokens: raise the limits, or drop the phase"
+            f"no example has a proof depth of at most {phase.max_depth}, for which a phase of the curriculum asks: "
+            "raise `max_depth`, or drop the phase"
         )
-    return np.flatnonzero(keep)
+    return admitted
 
 
 def epoch(
@@ -97,10 +93,10 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
     return Plan(pools, [*np.cumsum(counts[:-1]).tolist(), steps])
 
 
-def stream(tokens: Tokens, settings: Training, seed: int, made: Plan) -> Iterator[Ints]:
+def stream(tokens: Tokens, settings: Training, seed: int, planned: Plan) -> Iterator[Ints]:
     """The batch of every step, a function of its arguments alone, so that training resumes by skipping what is done."""
     step = number = 0
-    for pool, end in zip(*made, strict=True):
+    for pool, end in zip(*planned, strict=True):
         while step < end:
             for batch in epoch(tokens.lengths, pool, settings, seed, number, tokens.parts)[: end - step]:
                 yield batch

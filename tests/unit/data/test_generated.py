@@ -62,7 +62,7 @@ def test_a_misspelt_option_names_the_nearest(tmp_path):
 
 
 def test_a_task_that_is_not_generated_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="data of mlm cannot be generated: say in the study's `data`"):
+    with pytest.raises(ValueError, match="data of mlm cannot be generated: name their source in the study's `data`"):
         make_meanings("mlm", {}, tmp_path / "m.parquet")
 
 

@@ -195,7 +195,7 @@ QUERY = "roberta.encoder.layer.0.attention.self.query.cross"
 
 
 @pytest.fixture
-def spoken(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def evaluated(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A run of qcross that begins with the text of en; en and fr have text runs with a snapshot, each of one number all over."""
     monkeypatch.chdir(tmp_path)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
@@ -217,29 +217,31 @@ def write_record(folder: Path, digest: str = "d", start: str | None = None) -> N
     (folder / "run.json").write_text(json.dumps(record))
 
 
-def heard(spoken: dict[str, Any], target: str) -> float:
+def query_of(evaluated: dict[str, Any], target: str) -> float:
     parsed = Target(target)
-    tokens, text_run = batches.read(spoken["tokens"]), Path(f"text/{parsed.data}")
-    model = trained.model_of(trained.read(spoken["run"]), spoken["encoder"], tokens, text_run, parsed.step)
+    tokens, text_run = batches.read(evaluated["tokens"]), Path(f"text/{parsed.data}")
+    model = trained.model_of(trained.read(evaluated["run"]), evaluated["encoder"], tokens, text_run, parsed.step)
     return float(dict(model.named_parameters())[f"{QUERY}.weight"].detach().mean())
 
 
-def test_a_cell_speaks_through_its_target_as_of_the_step_it_names(spoken: dict[str, Any], tmp_path: Path) -> None:
-    assert heard(spoken, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
-    assert [heard(spoken, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
-    evaluate(**{**spoken, "target": "fr@10"}, out=tmp_path / "cell.json", text_run=Path("text/fr"))
+def test_a_cell_has_the_parameters_of_its_target_as_of_the_step_it_names(
+    evaluated: dict[str, Any], tmp_path: Path
+) -> None:
+    assert query_of(evaluated, "en") == pytest.approx(1, abs=0.1), "the run's own, whether or not trained further"
+    assert [query_of(evaluated, target) for target in ("fr", "fr@10", "en@10")] == [2, 3, 4]
+    evaluate(**{**evaluated, "target": "fr@10"}, out=tmp_path / "cell.json", text_run=Path("text/fr"))
     cell = records.read_cell(tmp_path / "cell.json")
     assert (cell["target"], cell["speaks"]) == ("fr@10", ["text/fr/step10.safetensors"])
 
 
-def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(spoken: dict[str, Any]) -> None:
+def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(evaluated: dict[str, Any]) -> None:
     folder = Path("text/fr")
     with pytest.raises(Damaged, match=f"snapshots of the steps: 10.* delete {folder}") as missing:
-        heard(spoken, "fr@20")
+        query_of(evaluated, "fr@20")
     assert missing.value.paths == (folder,)
     write_record(folder, digest="other")
     with pytest.raises(ValueError, match=f"of recipe d, the run.json beside it of other: delete {folder}"):
-        heard(spoken, "fr@10")
+        query_of(evaluated, "fr@10")
 
 
 def test_what_is_not_language_specific_stays_that_of_the_source(
@@ -269,19 +271,19 @@ def test_what_is_not_language_specific_stays_that_of_the_source(
     ],
 )
 def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
-    spoken: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], said: str
+    evaluated: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], said: str
 ) -> None:
     tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
     save_file(tensors, tmp_path / "text/fr/delta.safetensors", {"digest": "d"})
     with pytest.raises(ValueError, match=said) as refused:
-        heard(spoken, "fr")
+        query_of(evaluated, "fr")
     assert not isinstance(refused.value, Damaged), "the options of the methods may be wrong, and the run may be whole"
 
 
-def test_a_run_without_a_word_on_its_start_has_to_be_trained_again(spoken: dict[str, Any], tmp_path: Path) -> None:
-    record = json.loads((spoken["run"] / "run.json").read_text())
-    assert (record["start"], record["first"], record["encoder"]) == ("text/en", None, str(spoken["encoder"]))
+def test_a_run_without_a_word_on_its_start_has_to_be_trained_again(evaluated: dict[str, Any], tmp_path: Path) -> None:
+    record = json.loads((evaluated["run"] / "run.json").read_text())
+    assert (record["start"], record["first"], record["encoder"]) == ("text/en", None, str(evaluated["encoder"]))
     del record["start"]
-    (spoken["run"] / "run.json").write_text(json.dumps(record))
+    (evaluated["run"] / "run.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match=r"does not say with which run on text the run began: delete it and rerun"):
-        heard(spoken, "fr")
+        query_of(evaluated, "fr")

@@ -57,8 +57,8 @@ def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return make(base, options)
 
 
-def heard(method: Method, target: str) -> torch.Tensor:
-    """What an evaluation computes that speaks through `target`; the data are the same for all."""
+def scores_of(method: Method, target: str) -> torch.Tensor:
+    """Scores with the language-specific parameters of `target`; the data are the same for all."""
     data = batches.read("task.arrow", target)
     model = trained.model_of(trained.read(RUN), "encoder", data, Path(TEXT % target)).eval()
     chosen = np.arange(len(data))
@@ -70,6 +70,6 @@ def heard(method: Method, target: str) -> torch.Tensor:
 
 
 def test_another_language_computes_something_else_and_the_first_again_the_same(method: Method) -> None:
-    first, other, again = (heard(method, target) for target in ("en-fr", "en-de", "en-fr"))
+    first, other, again = (scores_of(method, target) for target in ("en-fr", "en-de", "en-fr"))
     assert (first - other).abs().max() > 1e-3
     assert torch.equal(first, again)

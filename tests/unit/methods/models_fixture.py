@@ -34,7 +34,7 @@ MODELS = {
 }
 # Sequences and tokens are told one of three.
 LABELS = {"span": 2, "choice": 1}
-SPEAKERS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
+TEXT_MODELS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
 IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 
 
@@ -45,7 +45,7 @@ def write_run(folder: Path, weights: dict[str, torch.Tensor]) -> None:
 
 
 def model_of(kind: str, seed: int = 3) -> Any:
-    config, maker = {**MODELS, **SPEAKERS}[kind]
+    config, maker = {**MODELS, **TEXT_MODELS}[kind]
     torch.manual_seed(seed)
     labels = LABELS.get(kind.split("-")[1], 3)
     model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=labels)).eval()

@@ -23,8 +23,16 @@ from xlgrid.plan.load import load_study
             "source: en}, set: {snapshots: [50, 200]}",
             "s.yaml:15: .*step 200, .* 100 steps",
         ),
-        ("method: query}}", "method: query, source: en}}", "grids.main.snapshots: cells of method own do not speak"),
-        ("method: query}}", "method: query, at: source}}", "grids.main.snapshots: cells of method own do not speak"),
+        (
+            "method: query}}",
+            "method: query, source: en}}",
+            "grids.main.snapshots: cells of method own are not evaluated",
+        ),
+        (
+            "method: query}}",
+            "method: query, at: source}}",
+            "grids.main.snapshots: cells of method own are not evaluated",
+        ),
         ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* its head is token, and sequence here"),
     ],
 )

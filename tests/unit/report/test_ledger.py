@@ -90,7 +90,7 @@ def test_what_vanishes_while_it_is_read_or_is_half_written_is_passed_over() -> N
 
 def test_the_status_of_what_exists_is_not_read() -> None:
     bundle("1/a", ("a", running()), ("b", running()))
-    found = ledger.read(ledger.FOLDER, made={"a"})
+    found = ledger.read(ledger.FOLDER, existing={"a"})
     assert {output: job.state for output, job in found.items()} == {"a": "done", "b": "running"}
 
 

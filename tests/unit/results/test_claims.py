@@ -40,8 +40,8 @@ def load(tmp_path: Path) -> Callable[..., Study]:
     def load(**changes: Any) -> Study:
         """The study, its claim changed; None takes a key away."""
         raw = yaml.safe_load(STUDY)
-        one = raw["claims"]["one"] | changes
-        raw["claims"]["one"] = {key: value for key, value in one.items() if value is not None}
+        claim = raw["claims"]["one"] | changes
+        raw["claims"]["one"] = {key: value for key, value in claim.items() if value is not None}
         path = tmp_path / "s.yaml"
         path.write_text(yaml.safe_dump(raw), encoding="utf-8")
         return load_study(path)
@@ -51,8 +51,8 @@ def load(tmp_path: Path) -> Callable[..., Study]:
 
 def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
     """(task, method, source, target, seed) -> weight."""
-    found = claims.terms("one", study.claims["one"], grid.cells(study), study.belongs)
-    return {(cell.task, cell.method, cell.source, cell.target, cell.seed): weight for cell, weight in found}
+    weighted = claims.terms("one", study.claims["one"], grid.cells(study), study.belongs)
+    return {(cell.task, cell.method, cell.source, cell.target, cell.seed): weight for cell, weight in weighted}
 
 
 @pytest.mark.parametrize(
@@ -95,17 +95,17 @@ def test_a_mistake_is_told_with_its_place(tmp_path: Path, old: str, new: str, li
 
 
 def test_a_comparison_pairs_cells_that_differ_in_its_axis_only(load: Callable[..., Study]) -> None:
-    found = terms(load())
-    assert len(found) == 2 * 2 * 5, "two methods, two seeds, five targets"
-    for (_, method, *_), weight in found.items():
+    weight_of = terms(load())
+    assert len(weight_of) == 2 * 2 * 5, "two methods, two seeds, five targets"
+    for (_, method, *_), weight in weight_of.items():
         assert weight == pytest.approx(1 / 5 if method == "bitfit" else -1 / 5)
 
 
 def test_pairs_count_alike_however_many_cells_a_side_has(load: Callable[..., Study]) -> None:
     """Three monolingual targets against two pairs, in three tasks."""
     sides = [{"group": "mono"}, {"group": "en-X"}]
-    found = terms(load(select={"method": "full-ft", "source": "en"}, compare=sides))
-    weights = {target: weight for (task, _, _, target, seed), weight in found.items() if (task, seed) == ("d1", 2)}
+    weight_of = terms(load(select={"method": "full-ft", "source": "en"}, compare=sides))
+    weights = {target: weight for (task, _, _, target, seed), weight in weight_of.items() if (task, seed) == ("d1", 2)}
     assert weights == {
         **dict.fromkeys(("en", "fr", "de"), pytest.approx(1 / 9)),
         **dict.fromkeys(("en-fr", "en-de"), pytest.approx(-1 / 6)),
@@ -114,21 +114,29 @@ def test_pairs_count_alike_however_many_cells_a_side_has(load: Callable[..., Stu
 
 def test_a_group_is_that_of_each_cell_s_own_source(load: Callable[..., Study]) -> None:
     sides = [{"source": "en", "group": "zero-shot:mono"}, {"source": "en-fr", "group": "zero-shot:en-X"}]
-    found = terms(load(select={"method": "full-ft"}, compare=sides))
-    assert {(source, target) for _, _, source, target, _ in found} == {("en", "fr"), ("en", "de"), ("en-fr", "en-de")}
+    weight_of = terms(load(select={"method": "full-ft"}, compare=sides))
+    assert {(source, target) for _, _, source, target, _ in weight_of} == {
+        ("en", "fr"),
+        ("en", "de"),
+        ("en-fr", "en-de"),
+    }
 
 
 def test_a_trend_has_the_weights_of_the_least_squares_slope(load: Callable[..., Study]) -> None:
     select = {"method": "full-ft", "source": "en", "target": "fr"}
     steps = [{"task": task} for task in ("d2", "d0", "d1")]
-    found = terms(load(select=select, compare=None, trend=steps, expect="less"))
-    assert {task: weight for (task, *_, seed), weight in found.items() if seed == 1} == {"d2": -0.5, "d0": 0, "d1": 0.5}
+    weight_of = terms(load(select=select, compare=None, trend=steps, expect="less"))
+    assert {task: weight for (task, *_, seed), weight in weight_of.items() if seed == 1} == {
+        "d2": -0.5,
+        "d0": 0,
+        "d1": 0.5,
+    }
 
 
 def test_a_gain_within_one_group_is_set_against_that_within_another(load: Callable[..., Study]) -> None:
     """Two pairs of languages against three languages, of one source, in each of two seeds."""
-    found = terms(load(within=[{"group": "en-X"}, {"group": "mono"}]))
-    weights = {(method, target): weight for (_, method, _, target, seed), weight in found.items() if seed == 1}
+    weight_of = terms(load(within=[{"group": "en-X"}, {"group": "mono"}]))
+    weights = {(method, target): weight for (_, method, _, target, seed), weight in weight_of.items() if seed == 1}
     assert weights == {
         (method, target): pytest.approx(sign * size)
         for method, sign in (("bitfit", 1), ("full-ft", -1))
@@ -148,8 +156,8 @@ def test_within_needs_a_comparison(load: Callable[..., Study]) -> None:
 
 
 def test_a_selection_narrows_the_seeds(load: Callable[..., Study]) -> None:
-    found = terms(load(select={"task": "d0", "source": "en", "seed": [2]}))
-    assert {seed for *_, seed in found} == {2}
+    weight_of = terms(load(select={"task": "d0", "source": "en", "seed": [2]}))
+    assert {seed for *_, seed in weight_of} == {2}
 
 
 def test_sides_that_name_seeds_are_refused(load: Callable[..., Study]) -> None:
@@ -210,12 +218,12 @@ def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_l
     raw["claims"]["one"]["compare"] = [{"method": ["bitfit"]}, {"method": ["query"]}]
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(raw), encoding="utf-8")
-    found = terms(load_study(path))
-    assert {(source, target) for _, method, source, target, _ in found if method == "bitfit"} == {
+    weight_of = terms(load_study(path))
+    assert {(source, target) for _, method, source, target, _ in weight_of if method == "bitfit"} == {
         ("en@fr", "fr"),
         ("en@de", "de"),
     }
-    assert {(source, target) for _, method, source, target, _ in found if method == "query"} == {
+    assert {(source, target) for _, method, source, target, _ in weight_of if method == "query"} == {
         ("en", "fr"),
         ("en", "de"),
     }

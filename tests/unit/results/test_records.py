@@ -15,9 +15,9 @@ WHO = {"task": "t", "encoder": "e", "method": "m", "source": "en", "target": "fr
 
 
 def cell(folder: Path, name: str = "cell.json", **changes: Any) -> Path:
-    made = {"study": "s", **WHO, "scores": {"f1": 50.0}, "metric": {"name": "f1", "implementation": "i"}, "n": 2}
+    defaults = {"study": "s", **WHO, "scores": {"f1": 50.0}, "metric": {"name": "f1", "implementation": "i"}, "n": 2}
     path = folder / name
-    path.write_text(json.dumps({**made, "outcomes": pack([[1, 0, 0], [0, 1, 1]]), **changes}))
+    path.write_text(json.dumps({**defaults, "outcomes": pack([[1, 0, 0], [0, 1, 1]]), **changes}))
     return path
 
 
@@ -64,12 +64,12 @@ SQUAD = {"squad-f1": 75.0, "squad-em": 50.0}
 
 
 def questions(folder: Path, **changes: Any) -> Path:
-    told = {
+    defaults = {
         "scores": SQUAD,
         "metric": {"name": "squad-f1", "implementation": "i"},
         "outcomes": pack([[1, 1], [0.5, 0]]),
     }
-    return cell(folder, **(told | changes))
+    return cell(folder, **(defaults | changes))
 
 
 def test_a_row_per_metric_that_is_asked_for_whether_there_is_a_result_or_not(tmp_path: Path) -> None:
@@ -118,12 +118,12 @@ def test_a_truncated_curve_is_named(tmp_path: Path) -> None:
 
 def test_what_follows_the_at_becomes_the_snapshot_and_is_not_shown(tmp_path: Path) -> None:
     early, own = {**WHO, "target": "fr@10"}, {**WHO, "source": "en@fr"}
-    found = records.read_cells(
+    frame = records.read_cells(
         [(cell(tmp_path, "early.json", target="fr@10"), early), (cell(tmp_path, "own.json", source="en@fr"), own)]
     )
-    assert found[["source", "target"]].values.tolist() == [["en", "fr"], ["en", "fr"]]
-    assert found["score"].notna().all()
-    assert found["snapshot"][0] == 10 and math.isnan(found["snapshot"][1])
+    assert frame[["source", "target"]].values.tolist() == [["en", "fr"], ["en", "fr"]]
+    assert frame["score"].notna().all()
+    assert frame["snapshot"][0] == 10 and math.isnan(frame["snapshot"][1])
     with pytest.raises(ValueError, match="target 'fr@10' instead of 'fr'"):
         records.read_cells([(tmp_path / "early.json", WHO)])
 
@@ -137,5 +137,5 @@ def test_curves_of_runs_for_one_target_each_say_which(tmp_path: Path) -> None:
         (folder / "curve.jsonl").write_text('{"step": 5, "score": 1}\n')
         folders.append(folder)
     assert "target" not in records.read_curves(folders[:1])
-    found = records.read_curves(folders)
-    assert found[["source", "target", "step"]].values.tolist() == [["en", "", 5], ["en", "fr", 5]]
+    curves = records.read_curves(folders)
+    assert curves[["source", "target", "step"]].values.tolist() == [["en", "", 5], ["en", "fr", 5]]

@@ -24,46 +24,46 @@ FULL = {("fr", 0): 10.0, ("de", 0): 20.0, ("fr", 1): 30.0, ("de", 1): 50.0}
 
 
 def test_a_mean_goes_over_targets_then_over_seeds() -> None:
-    one = stats.entries(cells(FULL), ["source"], "method").iloc[0]
-    assert (one["mean"], one["min"], one["max"]) == (27.5, 15, 40)
-    assert one["sd"] == pytest.approx(25 / math.sqrt(2)), "standard deviation of 15 and 40 with ddof=1"
-    assert list(one[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [2, 2, 4, 4]
+    entry = stats.entries(cells(FULL), ["source"], "method").iloc[0]
+    assert (entry["mean"], entry["min"], entry["max"]) == (27.5, 15, 40)
+    assert entry["sd"] == pytest.approx(25 / math.sqrt(2)), "standard deviation of 15 and 40 with ddof=1"
+    assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [2, 2, 4, 4]
 
 
 def test_a_seed_with_a_missing_cell_does_not_enter() -> None:
-    one = stats.entries(cells(FULL | {("de", 1): NAN}), ["source"], "method").iloc[0]
-    assert one["mean"] == 15, "seed 1 has no result for de, so only seed 0 counts"
-    assert math.isnan(one["sd"]), "one seed has no deviation"
-    assert list(one[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [1, 2, 3, 4]
+    entry = stats.entries(cells(FULL | {("de", 1): NAN}), ["source"], "method").iloc[0]
+    assert entry["mean"] == 15, "seed 1 has no result for de, so only seed 0 counts"
+    assert math.isnan(entry["sd"]), "one seed has no deviation"
+    assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [1, 2, 3, 4]
 
 
 def test_there_is_no_mean_without_a_complete_seed() -> None:
-    one = stats.entries(cells(FULL | {("de", 1): NAN, ("fr", 0): NAN}), ["source"], "method").iloc[0]
-    assert math.isnan(one["mean"])
-    assert list(one[["n_seeds", "n_cells"]]) == [0, 2]
+    entry = stats.entries(cells(FULL | {("de", 1): NAN, ("fr", 0): NAN}), ["source"], "method").iloc[0]
+    assert math.isnan(entry["mean"])
+    assert list(entry[["n_seeds", "n_cells"]]) == [0, 2]
 
 
 def test_a_cell_planned_for_one_seed_only_is_missing_in_the_others() -> None:
     ragged = {key: score for key, score in FULL.items() if key != ("de", 1)}
-    one = stats.entries(cells(ragged), ["source"], "method").iloc[0]
-    assert (one["mean"], one["n_seeds"], one["n_cells_expected"]) == (15, 1, 4)
+    entry = stats.entries(cells(ragged), ["source"], "method").iloc[0]
+    assert (entry["mean"], entry["n_seeds"], entry["n_cells_expected"]) == (15, 1, 4)
 
 
 def test_the_average_is_over_the_columns_within_a_seed_and_guarded() -> None:
-    found = stats.entries(cells(FULL), ["source"], "target", average=True).set_index("column")
-    assert found.loc["fr", "mean"] == 20
-    assert found.loc[stats.AVERAGE, "mean"] == 27.5
-    assert found.loc[stats.AVERAGE, "sd"] == pytest.approx(25 / math.sqrt(2))
-    assert found.loc[stats.AVERAGE, "n_cells"] == 4
+    entries = stats.entries(cells(FULL), ["source"], "target", average=True).set_index("column")
+    assert entries.loc["fr", "mean"] == 20
+    assert entries.loc[stats.AVERAGE, "mean"] == 27.5
+    assert entries.loc[stats.AVERAGE, "sd"] == pytest.approx(25 / math.sqrt(2))
+    assert entries.loc[stats.AVERAGE, "n_cells"] == 4
     holed = stats.entries(cells(FULL | {("fr", 1): NAN}), ["source"], "target", average=True).set_index("column")
     assert holed.loc[stats.AVERAGE, "mean"] == 15
     assert list(holed.loc[stats.AVERAGE, ["n_seeds", "n_cells", "n_cells_expected"]]) == [1, 3, 4]
 
 
 def test_rows_may_be_seeds() -> None:
-    found = stats.entries(cells(FULL), ["seed"], "method")
-    assert list(found["mean"]) == [15, 40]
-    assert list(found["n_seeds_expected"]) == [1, 1]
+    entries = stats.entries(cells(FULL), ["seed"], "method")
+    assert list(entries["mean"]) == [15, 40]
+    assert list(entries["n_seeds_expected"]) == [1, 1]
 
 
 @pytest.mark.parametrize("name", stats.FIXED)
@@ -87,16 +87,20 @@ TARGETS, SEEDS = ("fr", "de", "ru"), (0, 1, 2)
 def test_any_pattern_of_missing_cells_is_counted_right(scores: Sequence[int | None]) -> None:
     table = dict(zip(itertools.product(TARGETS, SEEDS), scores, strict=True))
     frame = cells({key: NAN if score is None else float(score) for key, score in table.items()})
-    one = stats.entries(frame, ["source"], "method").iloc[0]
+    entry = stats.entries(frame, ["source"], "method").iloc[0]
     by_seed = [[table[target, seed] for target in TARGETS] for seed in SEEDS]
-    whole = [sum(one) / len(one) for one in ([s for s in row if s is not None] for row in by_seed) if len(one) == 3]
-    assert one["n_cells"] == sum(score is not None for score in scores)
-    assert one["n_cells_expected"] == 9
-    assert (one["n_seeds"], one["n_seeds_expected"]) == (len(whole), 3)
+    whole = [
+        sum(scored) / len(scored)
+        for scored in ([s for s in row if s is not None] for row in by_seed)
+        if len(scored) == 3
+    ]
+    assert entry["n_cells"] == sum(score is not None for score in scores)
+    assert entry["n_cells_expected"] == 9
+    assert (entry["n_seeds"], entry["n_seeds_expected"]) == (len(whole), 3)
     if whole:
-        assert one["mean"] == pytest.approx(sum(whole) / len(whole))
+        assert entry["mean"] == pytest.approx(sum(whole) / len(whole))
     else:
-        assert math.isnan(one["mean"])
+        assert math.isnan(entry["mean"])
 
 
 def test_groups_may_overlap_and_keep_their_order() -> None:
@@ -104,9 +108,9 @@ def test_groups_may_overlap_and_keep_their_order() -> None:
         return group == "all" or target == "fr"
 
     grouped = stats.in_groups(cells(FULL), ["french", "all"], belongs)
-    found = stats.entries(grouped, ["method"], "group")
-    assert list(found["column"]) == ["french", "all"]
-    assert list(found["mean"]) == [20, 27.5]
+    entries = stats.entries(grouped, ["method"], "group")
+    assert list(entries["column"]) == ["french", "all"]
+    assert list(entries["mean"]) == [20, 27.5]
 
 
 def test_an_empty_group_is_an_error() -> None:
@@ -116,12 +120,12 @@ def test_an_empty_group_is_an_error() -> None:
 
 def test_a_difference_of_methods_with_the_same_seeds_is_paired_and_lacks_what_either_lacks() -> None:
     second = {("fr", 0): 1.0, ("de", 0): NAN, ("fr", 1): 2.0, ("de", 1): 8.0, ("es", 1): 9.0}
-    _, found = stats.method_differences(pd.concat([cells(FULL), cells(second, method="madx")]), "full-ft", "madx")
-    found = found.set_index("column")
-    assert set(found.index) == {"fr", "de"}, "only cells planned for both"
-    assert list(found.loc["fr", ["mean", "n_seeds", "n_seeds_expected"]]) == [(9 + 28) / 2, 2, 2]
-    assert found.loc["fr", "sd"] == pytest.approx(19 / math.sqrt(2)), "of the differences within each seed"
-    assert list(found.loc["de", ["mean", "n_seeds", "n_seeds_expected"]]) == [42, 1, 2]
+    _, entries = stats.method_differences(pd.concat([cells(FULL), cells(second, method="madx")]), "full-ft", "madx")
+    entries = entries.set_index("column")
+    assert set(entries.index) == {"fr", "de"}, "only cells planned for both"
+    assert list(entries.loc["fr", ["mean", "n_seeds", "n_seeds_expected"]]) == [(9 + 28) / 2, 2, 2]
+    assert entries.loc["fr", "sd"] == pytest.approx(19 / math.sqrt(2)), "of the differences within each seed"
+    assert list(entries.loc["de", ["mean", "n_seeds", "n_seeds_expected"]]) == [42, 1, 2]
 
 
 def unequal(first: list[float], second: list[float]) -> tuple[pd.DataFrame, list[str]]:
@@ -132,8 +136,8 @@ def unequal(first: list[float], second: list[float]) -> tuple[pd.DataFrame, list
             cells({("fr", seed): score for seed, score in enumerate(second)}, method="mlm-trg"),
         ]
     )
-    _, found = stats.method_differences(frame, "madx", "mlm-trg")
-    return found.iloc[0], stats.note_on_seeds(frame, "method", "madx", "mlm-trg", ["source", "target"])
+    _, entries = stats.method_differences(frame, "madx", "mlm-trg")
+    return entries.iloc[0], stats.note_on_seeds(frame, "method", "madx", "mlm-trg", ["source", "target"])
 
 
 def test_with_five_seeds_and_one_the_difference_is_that_of_the_means() -> None:
@@ -165,16 +169,16 @@ def test_a_difference_of_means_counts_the_seeds_of_the_less_complete_side() -> N
 
 def test_a_difference_of_columns_counts_the_cells_of_both() -> None:
     frame = pd.concat([cells(FULL), cells({**FULL, ("de", 0): NAN}, method="madx")])
-    found = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
+    entries = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
     counts = ["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]
-    assert found.loc[stats.minus("full-ft", "madx"), counts].to_list() == [1, 2, 7, 8]
+    assert entries.loc[stats.minus("full-ft", "madx"), counts].to_list() == [1, 2, 7, 8]
 
 
 def test_columns_with_different_seeds_are_subtracted_by_their_means_too() -> None:
     second = cells({("fr", 0): 4.0, ("de", 0): 6.0}, method="madx")
     frame = pd.concat([cells(FULL), second])
-    found = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
-    assert found.loc[stats.minus("full-ft", "madx"), ["mean", "n_seeds"]].to_list() == [27.5 - 5, 1]
+    entries = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")
+    assert entries.loc[stats.minus("full-ft", "madx"), ["mean", "n_seeds"]].to_list() == [27.5 - 5, 1]
 
 
 def test_the_same_seeds_need_no_note() -> None:
@@ -228,6 +232,6 @@ def test_a_run_without_a_learning_curve_still_counts_as_planned() -> None:
     curves = cells({("-", 0): 1.0, ("-", 1): 3.0}).drop(columns=["target", "metric"])
     curves = pd.concat([curves.assign(step=10), curves.iloc[:1].assign(step=20)])
     planned = cells({("fr", seed): NAN for seed in (0, 1, 2)})
-    found = stats.entries(stats.learning_curves(curves, planned, "method"), ["step"], "method").set_index("step")
-    assert list(found.loc[10, ["mean", "n_seeds", "n_seeds_expected"]]) == [2, 2, 3]
-    assert list(found.loc[20, ["mean", "n_seeds", "n_seeds_expected"]]) == [1, 1, 3]
+    entries = stats.entries(stats.learning_curves(curves, planned, "method"), ["step"], "method").set_index("step")
+    assert list(entries.loc[10, ["mean", "n_seeds", "n_seeds_expected"]]) == [2, 2, 3]
+    assert list(entries.loc[20, ["mean", "n_seeds", "n_seeds_expected"]]) == [1, 1, 3]

@@ -29,15 +29,18 @@ def cell(method: str, target: str, seed: int, task: str = "t") -> Cell:
     return Cell("s", task, "mini", method, "en", target, seed)
 
 
-def write(one: Cell, outcomes: Any, metric: str = "accuracy") -> None:
-    found = [
+def write(cell: Cell, outcomes: Any, metric: str = "accuracy") -> None:
+    listed = [
         each.tolist() if isinstance(each, np.ndarray) else each if isinstance(each, list) else int(each)
         for each in outcomes
     ]
-    told = {"metric": {"name": metric, "implementation": "i"}, "scores": {metric: heads.metric(metric).score(found)}}
-    path = Path(one.path)
+    scored = {
+        "metric": {"name": metric, "implementation": "i"},
+        "scores": {metric: heads.metric(metric).score(listed)},
+    }
+    path = Path(cell.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**one._asdict(), **told, "n": len(found), "outcomes": pack(found)}))
+    path.write_text(json.dumps({**cell._asdict(), **scored, "n": len(listed), "outcomes": pack(listed)}))
 
 
 def compared(first: str, second: str, seeds: tuple[int, ...], targets: tuple[str, ...] = ("fr", "de")) -> list[Term]:
@@ -70,43 +73,43 @@ def test_a_true_effect_holds_and_a_null_does_not() -> None:
     about["not the other way"] = about["true"]
     scored([*about["true"], *compared("c", "a", seeds)], {"a": 0.6, "b": 0.75, "c": 0.6}, np.random.default_rng([1]))
     claims = {"true": claim(), "null": claim(), "not the other way": claim("less")}
-    found = verdict(about, claims)
-    assert found["verdict"].to_dict() == {
+    judged = verdict(about, claims)
+    assert judged["verdict"].to_dict() == {
         "true": verdicts.HOLDS,
         "null": verdicts.DOES_NOT,
         "not the other way": verdicts.DOES_NOT,
     }
-    assert found.loc["true", "effect"] == pytest.approx(15, abs=2)
-    assert found.loc["true", "low"] < 15 < found.loc["true", "high"]
+    assert judged.loc["true", "effect"] == pytest.approx(15, abs=2)
+    assert judged.loc["true", "low"] < 15 < judged.loc["true", "high"]
 
 
 def test_no_effect_holds_only_within_a_margin_that_the_runs_can_tell() -> None:
     about = {name: compared("b", "a", (1, 2, 3, 4)) for name in ("wide", "narrow")}
     scored(about["wide"], {"a": 0.6, "b": 0.6}, np.random.default_rng([2]))
-    found = verdict(about, {"wide": claim("none", margin=10), "narrow": claim("none", margin=0.2)})
-    assert list(found["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
+    judged = verdict(about, {"wide": claim("none", margin=10), "narrow": claim("none", margin=0.2)})
+    assert list(judged["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
 
 
 def test_a_margin_is_what_the_effect_must_exceed() -> None:
     about = {name: compared("b", "a", (1, 2, 3)) for name in ("5", "20")}
     scored(about["5"], {"a": 0.6, "b": 0.75}, np.random.default_rng([3]))
-    found = verdict(about, {"5": claim(margin=5), "20": claim(margin=20)})
-    assert list(found["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
+    judged = verdict(about, {"5": claim(margin=5), "20": claim(margin=20)})
+    assert list(judged["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
 
 
 def test_a_margin_counts_downwards_where_less_is_expected() -> None:
     about = {name: compared("b", "a", (1, 2, 3)) for name in ("5", "20")}
     scored(about["5"], {"a": 0.75, "b": 0.6}, np.random.default_rng([3]))
-    found = verdict(about, {"5": claim("less", margin=5), "20": claim("less", margin=20)})
-    assert list(found["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
+    judged = verdict(about, {"5": claim("less", margin=5), "20": claim("less", margin=20)})
+    assert list(judged["verdict"]) == [verdicts.HOLDS, verdicts.DOES_NOT]
 
 
 def test_chance_is_subtracted() -> None:
     about = {"chance": [Term(cell("a", "fr", seed), 1.0) for seed in (1, 2, 3)]}
     scored(about["chance"], {"a": 0.55}, np.random.default_rng([4]))
     scores = [json.loads(Path(term.cell.path).read_text())["scores"]["accuracy"] for term in about["chance"]]
-    found = verdict(about, {"chance": claim(against=50)})
-    assert found.loc["chance", "effect"] == pytest.approx(np.mean(scores) - 50)
+    judged = verdict(about, {"chance": claim(against=50)})
+    assert judged.loc["chance", "effect"] == pytest.approx(np.mean(scores) - 50)
 
 
 def test_intervals_cover_the_truth_and_a_null_rarely_holds() -> None:
@@ -183,8 +186,8 @@ def test_holm_by_hand() -> None:
 def test_claims_without_a_verdict_count_in_the_correction() -> None:
     about = {"true": compared("b", "a", (1, 2, 3)), "later": compared("d", "a", (1, 2, 3))}
     scored(about["true"], {"a": 0.6, "b": 0.9}, np.random.default_rng([8]))
-    found = verdict(about, dict.fromkeys(about, claim()))
-    assert found.loc["true", "p_corrected"] == pytest.approx(2 * found.loc["true", "p"])
+    judged = verdict(about, dict.fromkeys(about, claim()))
+    assert judged.loc["true", "p_corrected"] == pytest.approx(2 * judged.loc["true", "p"])
 
 
 def test_cells_of_different_metrics_are_not_mixed() -> None:
@@ -257,19 +260,19 @@ def test_a_claim_about_exact_matches_is_judged_by_them() -> None:
     for term in terms:
         exact = (rng.random(N) < (0.8 if term.cell.method == "b" else 0.5)).astype(float)
         f1 = np.full(N, 0.2 if term.cell.method == "b" else 0.9)
-        found = [[float(one), float(other)] for one, other in zip(f1, exact, strict=True)]
-        write(term.cell, found, "squad-f1")
+        outcomes = [[float(of_f1), float(of_exact)] for of_f1, of_exact in zip(f1, exact, strict=True)]
+        write(term.cell, outcomes, "squad-f1")
         path = Path(term.cell.path)
         cell_json = json.loads(path.read_text())
-        cell_json["scores"]["squad-em"] = heads.metric("squad-em").score(found)
+        cell_json["scores"]["squad-em"] = heads.metric("squad-em").score(outcomes)
         path.write_text(json.dumps(cell_json))
     claims = {name: claim() for name in ("main", "exact")}
-    found = verdicts.judge(claims, verdicts.measure(dict.fromkeys(claims, terms), {"exact": "squad-em"}))
-    assert dict(zip(found["claim"], found["verdict"], strict=True)) == {
+    judged = verdicts.judge(claims, verdicts.measure(dict.fromkeys(claims, terms), {"exact": "squad-em"}))
+    assert dict(zip(judged["claim"], judged["verdict"], strict=True)) == {
         "main": verdicts.DOES_NOT,
         "exact": verdicts.HOLDS,
     }
-    assert found["effect"].tolist() == pytest.approx([-70, 30], abs=5)
+    assert judged["effect"].tolist() == pytest.approx([-70, 30], abs=5)
     # All questions have one F1, so other questions would change nothing.
     noise = verdicts.measure({"exact": terms, "main": terms}, {"exact": "squad-em"}).set_index("claim")
     assert noise.loc["main", "example_variance"] == pytest.approx(0, abs=1e-9)

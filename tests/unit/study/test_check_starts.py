@@ -19,7 +19,7 @@ from xlgrid.plan.load import load_study
         ("{n: 100}}", "{n: 100}, start: rtt}", "tasks.rt.start: unknown task 'rtt', did you mean 'rt'"),
         ("{n: 100}}", "{n: 100}, start: rt}", "tasks.rt.start: .* in a circle: rt -> rt"),
         ("bitfit, pair]", "bitfit, query]", r"grids.main.method: query, with its options .*, is for runs on text"),
-        ("seed: [1]}", "seed: [1], snapshots: [5]}", "grids.main.snapshots: cells of method full-ft do not speak"),
+        ("seed: [1]}", "seed: [1], snapshots: [5]}", "grids.main.snapshots: cells of method full-ft are not evaluated"),
         ("full-ft: {}", "full-ft: {imported: {path: 'x/{language}'}}", "methods.full-ft.imported: .*base: madx"),
         ("full-ft: {}", "full-ft: {imported: {path: 'x/{lang}'}}", "methods.full-ft.imported: .*'lang' in braces"),
         ("full-ft: {}", "full-ft: {imported: {path: x, hub: y/z}}", "exactly one"),

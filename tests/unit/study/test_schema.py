@@ -41,7 +41,7 @@ def test_a_study_describes_a_task() -> None:
         ({"kind": "copa"}, "the task copa has columns of its own, so leave out `inputs`"),
         ({"choice": ["one", "two"]}, "unknown key 'choice', did you mean 'choices'"),
         ({"labels": [1, 2, 3]}, "3 names for 2 `choices`"),
-        ({"data": None}, "data of kind choice cannot be generated: say in `data`"),
+        ({"data": None}, "data of kind choice cannot be generated: name their source in `data`"),
         ({"data": {"hub": "a/b", "labels": {"A": 3}}}, "unknown label of choice in `labels` '3'"),
         ({"options": {"n": 100}}, "unknown key 'n'"),
     ],
@@ -94,6 +94,8 @@ def test_settings_of_text_runs_are_training_settings_like_any(tmp_path: Path) ->
 
 
 def test_weights_are_read_under_the_names_that_others_gave() -> None:
-    given = ImportedAdapters(hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"})
-    assert given.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
-    assert given.place("qu", "bert") == "Hub/bert-qu-wiki"
+    imported = ImportedAdapters(
+        hub="Hub/{encoder}-{language}-wiki", names={"xlmr": "xlm-roberta-base", "zhyue": "zh_yue"}
+    )
+    assert imported.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
+    assert imported.place("qu", "bert") == "Hub/bert-qu-wiki"

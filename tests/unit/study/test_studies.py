@@ -81,7 +81,7 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
     """What the exhibits of foroutan2023 compare, if every cell scores 50: exhibit and published number of each entry."""
     folder = tmp_path_factory.mktemp("exhibits")
     planned = pd.DataFrame(cells(foroutan)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
-    found = []
+    comparisons = []
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(STUDIES[0].parents[1])
         for name in foroutan.exhibits:
@@ -89,9 +89,9 @@ def compared(foroutan: Study, tmp_path_factory: pytest.TempPathFactory) -> pd.Da
             if not isinstance(exhibit, Table):
                 continue
             exhibit.write_comparison(name, folder, exhibit.of_scores(foroutan, planned))
-            one = pd.read_csv(folder / f"{name}-published.csv")
-            found.append(one.assign(file=exhibit.references[0]))
-    return pd.concat(found)
+            comparison = pd.read_csv(folder / f"{name}-published.csv")
+            comparisons.append(comparison.assign(file=exhibit.references[0]))
+    return pd.concat(comparisons)
 
 
 @pytest.mark.slow
@@ -108,8 +108,10 @@ def test_every_entry_of_foroutan2023_is_complete(compared: pd.DataFrame) -> None
 
 def test_the_figures_of_foroutan2023_show_attention_of_three_runs_each(foroutan: Study) -> None:
     """Of the baseline and of its own method, on a pair trained on and on another (figures 4 and 5)."""
-    shown = [one for name in ("figure04", "figure05") for one in foroutan.exhibit(name).contrasts(cells(foroutan))]
-    assert Counter((one.method, one.source, one.target, one.other) for one in shown) == {
+    shown = [
+        contrast for name in ("figure04", "figure05") for contrast in foroutan.exhibit(name).contrasts(cells(foroutan))
+    ]
+    assert Counter((contrast.method, contrast.source, contrast.target, contrast.other) for contrast in shown) == {
         (method, "en+en-fr", "en-fr", "en-ar"): 3 for method in ("bitfit", "pair-qcross")
     }
 
@@ -121,7 +123,7 @@ def test_every_claim_of_foroutan2023_is_about_cells_that_are_planned_with_three_
         for name, claim in foroutan.claims.items()
     }
     assert len(seeds) == 12
-    assert [name for name, found in seeds.items() if found != {1, 2, 3}] == []
+    assert [name for name, planned_seeds in seeds.items() if planned_seeds != {1, 2, 3}] == []
 
 
 def test_foroutan2023_trains_a_query_for_each_pair_of_xnli_and_a_shared_one(foroutan: Study) -> None:
@@ -146,8 +148,8 @@ def test_foroutan2023_trains_a_query_for_each_pair_of_xnli_and_a_shared_one(foro
 def test_foroutan2023_trains_as_table_10_says(
     foroutan: Study, task: str, encoder: str, method: str, epochs: int, lr: float, phases: int
 ) -> None:
-    told = foroutan.recipe(task, encoder, method, "en+en-fr", 1).training
-    assert (told.epochs, told.lr, told.batch_size, len(told.curriculum)) == (epochs, lr, 32, phases)
+    training = foroutan.recipe(task, encoder, method, "en+en-fr", 1).training
+    assert (training.epochs, training.lr, training.batch_size, len(training.curriculum)) == (epochs, lr, 32, phases)
 
 
 @pytest.fixture(scope="module")
@@ -193,9 +195,12 @@ def test_the_variant_of_the_code_changes_what_the_code_does_otherwise_and_nothin
         )
         changed = {
             key: value
-            for one, other in ((ours.training.model_dump(), paper.training.model_dump()), (ours.options, paper.options))
-            for key, value in one.items()
-            if key not in other or value != other[key]
+            for changed_to, before in (
+                (ours.training.model_dump(), paper.training.model_dump()),
+                (ours.options, paper.options),
+            )
+            for key, value in changed_to.items()
+            if key not in before or value != before[key]
         }
         if changed != expected(run):
             wrong[run] = changed
@@ -229,10 +234,12 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
     planned = pd.DataFrame(cells(code)).drop(columns="study").assign(metric="accuracy", score=50.0, n=100)
     name = "code-beside-paper"
     code.exhibit(name).write_comparison(name, tmp_path, code.exhibit(name).of_scores(code, planned))
-    found = pd.read_csv(tmp_path / f"{name}-published.csv").pivot(index="column", columns="method", values="published")
-    assert found.shape == (3, 4) and found.notna().all().all()
+    published = pd.read_csv(tmp_path / f"{name}-published.csv").pivot(
+        index="column", columns="method", values="published"
+    )
+    assert published.shape == (3, 4) and published.notna().all().all()
     for method in ("bitfit", "pair-qcross"):
-        assert found[method].tolist() == found[f"{method}-paper"].tolist()
+        assert published[method].tolist() == published[f"{method}-paper"].tolist()
 
 
 DOCS = STUDIES[0].parents[1] / "docs"
@@ -255,8 +262,8 @@ def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
     }
     named = re.findall(r"[|,] `(\w+): ([\w., ]+)(?:: [^`]*)?`", (DOCS / f"{paper}.md").read_text())
     assert {place for place, _ in named} == set(known)
-    told = [(place, key) for place, keys in named for key in keys.split(", ")]
-    assert [(place, key) for place, key in told if key not in known[place]] == []
+    switches = [(place, key) for place, keys in named for key in keys.split(", ")]
+    assert [(place, key) for place, key in switches if key not in known[place]] == []
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -111,7 +111,7 @@ def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatc
         return str(tmp_path)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    monkeypatch.setattr(lock, "commit", lambda *told: commit)
+    monkeypatch.setattr(lock, "commit", lambda *arguments: commit)
     assert fetch("Hub/qu", FILES, "v1", tmp_path / "lock") == (
         tmp_path,
         {"hub": "Hub/qu", "revision": "v1", "commit": commit},

@@ -223,11 +223,13 @@ def kept(encoder: Path, tokens: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_snapshots_are_the_weights_as_of_their_steps(kept: Path, plain: Path, encoder: Path, tokens: Path) -> None:
     assert list(snapshots(kept)) == ["step12.safetensors", "step30.safetensors", "step5.safetensors"]
-    last, found = recipe(keep="last"), load_file(kept / "step30.safetensors")
+    last, snapshot = recipe(keep="last"), load_file(kept / "step30.safetensors")
     train(last, encoder, [tokens], [tokens], kept / "last")
-    assert all(torch.equal(found[name], one) for name, one in load_file(kept / "last" / "delta.safetensors").items())
+    assert all(
+        torch.equal(snapshot[name], tensor) for name, tensor in load_file(kept / "last" / "delta.safetensors").items()
+    )
     early = load_file(kept / "step5.safetensors")
-    assert early.keys() == found.keys() and not all(torch.equal(early[name], found[name]) for name in found)
+    assert early.keys() == snapshot.keys() and not all(torch.equal(early[name], snapshot[name]) for name in snapshot)
     weights = [load_file(folder / "delta.safetensors") for folder in (kept, plain)]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1]), "they change the training"
 
@@ -313,10 +315,10 @@ def staged(folder: Path, task: str, first: str | None, **changes: Any) -> tuple[
 
 
 def test_a_second_stage_begins_with_all_that_the_first_ended_with(encoder: Path, tokens: Path, tmp_path: Path) -> None:
-    one, folder = staged(tmp_path, "siqa", None)
-    train(one, encoder, [tokens], [tokens], folder)
-    two, second = staged(tmp_path, "copa", "siqa")
-    loop = Loop(two, encoder, [tokens], [tokens], second, first=folder)
+    siqa, folder = staged(tmp_path, "siqa", None)
+    train(siqa, encoder, [tokens], [tokens], folder)
+    copa, second = staged(tmp_path, "copa", "siqa")
+    loop = Loop(copa, encoder, [tokens], [tokens], second, first=folder)
     stored = load_file(folder / "delta.safetensors")
     assert "classifier.weight" in stored
     assert all(torch.equal(p, stored[name]) for name, p in deltas.kept(loop.model, loop.method).items())
@@ -325,42 +327,42 @@ def test_a_second_stage_begins_with_all_that_the_first_ended_with(encoder: Path,
 def test_a_second_stage_starts_over_when_the_first_has_changed(
     encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    two, second = staged(tmp_path, "copa", "siqa")
+    copa, second = staged(tmp_path, "copa", "siqa")
     for changes in ({}, {"lr": 1e-2}):
-        one, folder = staged(tmp_path, "siqa", None, **changes)
-        train(one, encoder, [tokens], [tokens], folder)
-        Loop(two, encoder, [tokens], [tokens], second, first=folder).save()
+        siqa, folder = staged(tmp_path, "siqa", None, **changes)
+        train(siqa, encoder, [tokens], [tokens], folder)
+        Loop(copa, encoder, [tokens], [tokens], second, first=folder).save()
     assert "have changed since" in capfd.readouterr().err
 
 
 def test_the_first_stage_comes_after_the_text(encoder: Path, tokens: Path, tmp_path: Path) -> None:
     """The parameters that a method trains are those of the first stage, all others those of the run on text."""
     query = "bert.encoder.layer.0.attention.self.query"
-    spoken = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
+    query_on_text = {f"{query}.weight": torch.full((16, 16), 0.1), f"{query}.bias": torch.full((16,), 0.2)}
     text = tmp_path / "text"
     text.mkdir()
-    save_file(spoken, text / "delta.safetensors", {"digest": "d"})
+    save_file(query_on_text, text / "delta.safetensors", {"digest": "d"})
     (text / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
     biases = {"base": "bitfit", "start": {"task": "mlm", "method": "mlm"}}
-    one, folder = staged(tmp_path, "siqa", None)
-    train(Recipe.model_validate(one.model_dump() | biases), encoder, [tokens], [tokens], folder, text)
-    two, second = staged(tmp_path, "copa", "siqa")
-    loop = Loop(Recipe.model_validate(two.model_dump() | biases), encoder, [tokens], [tokens], second, text, folder)
+    siqa, folder = staged(tmp_path, "siqa", None)
+    train(Recipe.model_validate(siqa.model_dump() | biases), encoder, [tokens], [tokens], folder, text)
+    copa, second = staged(tmp_path, "copa", "siqa")
+    loop = Loop(Recipe.model_validate(copa.model_dump() | biases), encoder, [tokens], [tokens], second, text, folder)
     stored = load_file(folder / "delta.safetensors")
     now = dict(loop.model.named_parameters())
-    assert torch.equal(now[f"{query}.weight"], spoken[f"{query}.weight"]) and f"{query}.weight" not in stored
+    assert torch.equal(now[f"{query}.weight"], query_on_text[f"{query}.weight"]) and f"{query}.weight" not in stored
     assert torch.equal(now[f"{query}.bias"], stored[f"{query}.bias"])
-    assert not torch.equal(spoken[f"{query}.bias"], stored[f"{query}.bias"])
+    assert not torch.equal(query_on_text[f"{query}.bias"], stored[f"{query}.bias"])
 
 
 def test_micro_batches_change_nothing_but_rounding(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
     for name, more in {"whole": {}, "cut": {"micro_batch_tokens": 40}}.items():
         settings = {"dropout": 0.0, "steps": 4, "evaluations": 1, **more}
         train(recipe(**settings), encoder, [tokens], [tokens], tmp_path / name)
-    found = [load_file(tmp_path / name / "delta.safetensors") for name in ("whole", "cut")]
-    for name, tensor in found[0].items():
+    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("whole", "cut")]
+    for name, tensor in weights[0].items():
         if "key.bias" not in name:  # Its gradient is zero in theory and noise in practice, which Adam scales up.
-            torch.testing.assert_close(tensor, found[1][name], atol=2e-4, rtol=0)
+            torch.testing.assert_close(tensor, weights[1][name], atol=2e-4, rtol=0)
 
 
 def short_of_memory(
@@ -462,8 +464,8 @@ def test_a_resumed_run_keeps_the_limit(
     loop.save()
     capfd.readouterr()
     train(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
-    told = capfd.readouterr().err
-    assert "resumes after step 1 of 6" in told and "out of memory" not in told
+    messages = capfd.readouterr().err
+    assert "resumes after step 1 of 6" in messages and "out of memory" not in messages
     records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("through", "stopped")]
     assert records[0]["micro_batch_tokens"] == records[1]["micro_batch_tokens"] == loop.limit
     assert result(tmp_path / "through") == result(tmp_path / "stopped")
@@ -531,8 +533,10 @@ def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
     # The fourth pass is amid the examples; those done by then are not done again.
     seen = short_of_memory(monkeypatch, lambda number, tokens: number == 4 or (number > 4 and tokens > 40))
     assert prediction.outcomes_on(model, Method(), data, 128) == expected
-    told = capfd.readouterr().err.splitlines()
-    assert len(told) == 2 and all("out of memory in evaluation: goes on with" in line for line in told), told
+    messages = capfd.readouterr().err.splitlines()
+    assert len(messages) == 2 and all("out of memory in evaluation: goes on with" in line for line in messages), (
+        messages
+    )
     assert max(seen[5:]) <= 40, seen
 
 
@@ -628,11 +632,11 @@ def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path
         (
             {"start": {"task": "mlm", "method": "m"}},
             {},
-            "with the run of en as its `start`, and none is given: add --start",
+            "`start` is the run of en, but the call names no folder of a run: add --start",
         ),
-        ({"first": "siqa"}, {}, "with the run of siqa as its `first`, and none is given: add --first"),
-        ({}, {"start": Path("text")}, "does not begin with a run as its `start`, and text is given: leave out --start"),
-        ({}, {"first": Path("run")}, "does not begin with a run as its `first`, and run is given: leave out --first"),
+        ({"first": "siqa"}, {}, "`first` is the run of siqa, but the call names no folder of a run: add --first"),
+        ({}, {"start": Path("text")}, "has no `start`, but the call names the run in text: leave out --start"),
+        ({}, {"first": Path("run")}, "has no `first`, but the call names the run in run: leave out --first"),
     ],
 )
 def test_the_runs_to_begin_with_are_those_of_the_recipe(

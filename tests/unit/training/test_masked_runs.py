@@ -54,9 +54,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def asked(case: str, **settings: Any) -> Recipe:
     base, options, more, text = CASES[case]
     calm = {"steps": STEPS, "evaluations": 2, "dropout": 0.0, "checkpoint_seconds": 3600}
-    found = recipe(base, **{**calm, **more, **settings})
+    base_recipe = recipe(base, **{**calm, **more, **settings})
     task = {"task": "mlm", "kind": "mlm"} if text else {}
-    return Recipe.model_validate({**found.model_dump(), **task, "options": options, "source": "+".join(LANGUAGES)})
+    return Recipe.model_validate(
+        {**base_recipe.model_dump(), **task, "options": options, "source": "+".join(LANGUAGES)}
+    )
 
 
 @dataclass
@@ -103,8 +105,8 @@ def test_an_interruption_anywhere_changes_no_byte(case: str, files: Path, tmp_pa
     wrong = {}
     for at in range(1, places):
         assert end(asked(case), files, tmp_path / str(at), at) < places, "it began anew"
-        found = left(tmp_path / str(at))
-        wrong |= {at: names} if (names := [name for name in RESULTS if found[name] != expected[name]]) else {}
+        results = left(tmp_path / str(at))
+        wrong |= {at: names} if (names := [name for name in RESULTS if results[name] != expected[name]]) else {}
     assert wrong == {}, f"interruptions, of {places}, and what came out differently"
 
 

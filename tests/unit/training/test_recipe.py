@@ -1,4 +1,4 @@
-"""Which run on text a run begins with, and which its cells speak through."""
+"""Which run on text a run begins with, and with which its cells are evaluated."""
 
 import pytest
 from hypothesis import given
@@ -75,9 +75,9 @@ def test_a_run_for_each_target_cannot_begin_with_one_for_all(key: str, value: ob
 )
 def test_at_says_whose_text_a_run_and_a_cell_have(at: str, source: str, run: str, cell: str) -> None:
     start = Start(task="mlm", method="mlm", at=at)  # type: ignore[arg-type]
-    made = Run("s", "ner", "e", "m", source, 5)
-    spoken = Cell(*made[:-1], "qu", made.seed)
-    assert started_from(start, made) == [Run("s", "mlm", "e", "mlm", run, 1)]
-    assert started_from(start, spoken) == [Run("s", "mlm", "e", "mlm", cell, 1)]
-    early = spoken._replace(target=Target("qu@1000"))
-    assert started_from(start, early) == started_from(start, spoken), "a snapshot is of the same run"
+    run_on_task = Run("s", "ner", "e", "m", source, 5)
+    cell_of_task = Cell(*run_on_task[:-1], "qu", run_on_task.seed)
+    assert started_from(start, run_on_task) == [Run("s", "mlm", "e", "mlm", run, 1)]
+    assert started_from(start, cell_of_task) == [Run("s", "mlm", "e", "mlm", cell, 1)]
+    early = cell_of_task._replace(target=Target("qu@1000"))
+    assert started_from(start, early) == started_from(start, cell_of_task), "a snapshot is of the same run"

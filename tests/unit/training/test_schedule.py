@@ -18,22 +18,22 @@ from xlgrid.training.recipe import Phase, Training
 
 def taken(tokens: Tokens, **settings: Any) -> list[Ints]:
     """The batches of a training with seed 1."""
-    made = Training(**{"batch_tokens": 24, **settings})
-    return list(schedule.stream(tokens, made, 1, schedule.plan(tokens, made, 1)))
+    training = Training(**{"batch_tokens": 24, **settings})
+    return list(schedule.stream(tokens, training, 1, schedule.plan(tokens, training, 1)))
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=80), st.integers(1, 200), st.integers(0, 5))
 def test_an_epoch_has_every_example_once_within_the_budget(sizes: list[int], budget: int, number: int) -> None:
     lengths = np.array(sizes)
-    found = schedule.epoch(lengths, np.arange(len(sizes)), Training(batch_tokens=budget), 1, number)
-    assert sorted(np.concatenate(found).tolist()) == list(range(len(sizes)))
-    assert all(len(b) == 1 or lengths[b].max() * len(b) <= budget for b in found)
+    epoch = schedule.epoch(lengths, np.arange(len(sizes)), Training(batch_tokens=budget), 1, number)
+    assert sorted(np.concatenate(epoch).tolist()) == list(range(len(sizes)))
+    assert all(len(b) == 1 or lengths[b].max() * len(b) <= budget for b in epoch)
 
 
 def test_little_is_padding() -> None:
     lengths = np.random.default_rng(1).integers(10, 200, 5000)
-    found = schedule.epoch(lengths, np.arange(5000), Training(batch_tokens=4096), 1, 0)
-    assert sum(lengths[b].max() * len(b) for b in found) < 1.05 * lengths.sum()
+    epoch = schedule.epoch(lengths, np.arange(5000), Training(batch_tokens=4096), 1, 0)
+    assert sum(lengths[b].max() * len(b) for b in epoch) < 1.05 * lengths.sum()
 
 
 def test_epochs_and_seeds_differ_and_repeat() -> None:
@@ -48,28 +48,27 @@ def test_epochs_and_seeds_differ_and_repeat() -> None:
 
 def test_a_phase_admits_only_what_it_says_for_its_share(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", rows(30), depths=[i % 4 for i in range(30)]))
-    steps = taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0), Phase(share=0.25, max_tokens=6)))
+    steps = taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0), Phase(share=0.25, max_depth=1)))
     assert len(steps) == 40
     depths = tokens.columns["depth"]
     assert {int(depths[i]) for b in steps[:20] for i in b} == {0}
-    assert max(int(tokens.lengths[i]) for b in steps[20:30] for i in b) == 6
+    assert {int(depths[i]) for b in steps[20:30] for i in b} == {0, 1}
     assert {int(depths[i]) for b in steps[30:] for i in b} == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize(
-    ("phase", "message"),
-    [({"max_tokens": 1}, "shortest has 2 tokens"), ({"max_depth": 1}, "no column `depth`")],
+    ("depths", "message"), [([2] * 5, "no example has a proof depth of at most 1"), (None, "no column `depth`")]
 )
-def test_an_impossible_phase_is_explained(tmp_path: Path, phase: dict[str, int], message: str) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", rows(5)))
+def test_an_impossible_phase_is_explained(tmp_path: Path, depths: list[int] | None, message: str) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(5), depths=depths))
     with pytest.raises(ValueError, match=message):
-        taken(tokens, steps=40, curriculum=(Phase.model_validate({"share": 0.5, **phase}),))
+        taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=1),))
 
 
 def test_a_curriculum_leaves_steps_for_everything(tmp_path: Path) -> None:
-    tokens = batches.read(write(tmp_path / "t.arrow", rows(5)))
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(5), depths=[0] * 5))
     with pytest.raises(ValueError, match="takes 40 steps of 40"):
-        taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_tokens=9),) * 2)
+        taken(tokens, steps=40, curriculum=(Phase(share=0.5, max_depth=0),) * 2)
 
 
 def test_epochs_of_a_phase_come_before_those_over_everything(tmp_path: Path) -> None:
@@ -100,4 +99,4 @@ def test_parts_of_a_mix_share_batches_unless_the_recipe_says_no(tmp_path: Path, 
 @pytest.mark.parametrize("phase", [{}, {"share": 0.5, "epochs": 3}])
 def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="exactly one"):
-        Phase.model_validate(phase)
+        Phase.model_validate({"max_depth": 0, **phase})

@@ -110,19 +110,19 @@ class MadX(Method):
         installed = [name for name in ("language", "invertible") if getattr(self, name)]
         if not isinstance(start, MadX) or start.tune != "language":
             raise ValueError(
-                f"its {' and '.join(installed)} adapters would stay as they are drawn: give it a `start` whose method is of base "
-                f"madx with `tune: language`, or set {' and '.join(f'`{name}: false`' for name in installed)}"
+                f"no run trains the {' and '.join(installed)} adapters of this method: add a `start` whose method has "
+                f"`base: madx` and `tune: language`, or set {' and '.join(f'`{name}: false`' for name in installed)}"
             )
         if start.leave_out_last and not self.leave_out_last:
             raise ValueError(
-                "the method that it starts with has no adapters in the last layer, where they would stay as they are drawn: "
+                "no run trains the adapters of the last layer, because the method of the `start` has none there: "
                 "set `leave_out_last: true` here, too"
             )
         for name in ("language", "invertible", "language_reduction", "invertible_reduction", "activation"):
             here, there = getattr(self, name), getattr(start, name)
             if here != there:
                 raise ValueError(
-                    f"option {name} is {here!r} here and {there!r} in the method that it starts with: set the same in both"
+                    f"option {name} is {here!r} here and {there!r} in the method of the `start`: set the same in both"
                 )
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:

@@ -77,9 +77,9 @@ class Layout:
             real: [B, L], false for padding; the same at every call.
         """
         if (length, dtype) not in self._biases:
-            own, cross = self.masks(length)
-            overlap = (own & cross).repeat(1, 1, 2)
-            kept = torch.cat([own, cross], -1)
+            within, across = self.masks(length)
+            overlap = (within & across).repeat(1, 1, 2)
+            kept = torch.cat([within, across], -1)
             if real is not None:
                 kept &= real.repeat(1, 2)[:, None]
             bias = torch.zeros(kept.shape, dtype=dtype, device=kept.device)
@@ -157,11 +157,11 @@ def weights(layer: Any, hidden: Tensor, real: Tensor | None, layout: Layout | No
         return states.unflatten(-1, (-1, layer.attention_head_size)).transpose(1, 2)
 
     query, key = heads(layer.query(hidden)), heads(layer.key(hidden))
-    own, *cross = query.split(key.shape[1], 1)
+    q, *q_cross = query.split(key.shape[1], 1)
     scale = 1 / math.sqrt(key.shape[3])
-    if layout is not None and cross:
-        return joint_weights(own, cross[0], key, layout.biases(key.shape[2], real, key.dtype), scale)
-    scores = own @ key.mT * scale
+    if layout is not None and q_cross:
+        return joint_weights(q, q_cross[0], key, layout.biases(key.shape[2], real, key.dtype), scale)
+    scores = q @ key.mT * scale
     if layout is not None:
         scores = scores + layout.biases(key.shape[2], real, key.dtype)[..., : key.shape[2]]
     elif real is not None:
@@ -191,26 +191,26 @@ def attend(
     Returns:
         [B, L, H, d].
     """
-    own, cross = query.chunk(2, 1) if query.shape[1] > key.shape[1] else (query, None)
+    q, q_cross = query.chunk(2, 1) if query.shape[1] > key.shape[1] else (query, None)
     length, real = key.shape[2], None if attention_mask is None else attention_mask.bool()
     if layout is None:
         mask = None if real is None else real[:, None, None, :]
-        out = scaled_dot_product_attention(own, key, value, mask, dropout, scale=scaling)
-    elif cross is None:
-        bias = layout.biases(length, real, own.dtype)[..., :length]
-        out = scaled_dot_product_attention(own, key, value, bias, dropout, scale=scaling)
+        out = scaled_dot_product_attention(q, key, value, mask, dropout, scale=scaling)
+    elif q_cross is None:
+        bias = layout.biases(length, real, q.dtype)[..., :length]
+        out = scaled_dot_product_attention(q, key, value, bias, dropout, scale=scaling)
     elif layout.unmasked is None and length >= LONG:
-        out = strict(own, cross, key, value, real, layout, scaling, dropout)
+        out = strict(q, q_cross, key, value, real, layout, scaling, dropout)
     else:
-        joint = joint_weights(own, cross, key, layout.biases(length, real, own.dtype), scaling)
+        joint = joint_weights(q, q_cross, key, layout.biases(length, real, q.dtype), scaling)
         # Dropout draws once for each cell, as in the authors' code, also where a cell has both queries.
         out = drop(joint, dropout) @ value
     return out.transpose(1, 2).contiguous(), None
 
 
 def strict(
-    own: Tensor,
-    cross: Tensor,
+    q: Tensor,
+    q_cross: Tensor,
     key: Tensor,
     value: Tensor,
     real: Tensor | None,
@@ -226,18 +226,18 @@ def strict(
     row comes from `joint_weights`.
     """
     length = key.shape[2]
-    biases = layout.biases(length, real, own.dtype)[:, :, :1]
-    top = drop(joint_weights(own[:, :, :1], cross[:, :, :1], key, biases, scale), dropout) @ value
+    biases = layout.biases(length, real, q.dtype)[:, :, :1]
+    top = drop(joint_weights(q[:, :, :1], q_cross[:, :, :1], key, biases, scale), dropout) @ value
     key = key * scale
-    of_own, of_cross = own @ key[:, :, :1].mT, cross @ key[:, :, :1].mT
-    both = torch.logaddexp(of_own, of_cross) - (math.log(2) if layout.overlap == "halve" else 0)
+    of_q, of_q_cross = q @ key[:, :, :1].mT, q_cross @ key[:, :, :1].mT
+    both = torch.logaddexp(of_q, of_q_cross) - (math.log(2) if layout.overlap == "halve" else 0)
     # Kernels of GPUs want a width that is a multiple of 8.
-    column = pad(torch.where(layout.switched[:, None, None, None], both, of_own), (0, 7))
+    column = pad(torch.where(layout.switched[:, None, None, None], both, of_q), (0, 7))
     first = (torch.arange(length, device=key.device) == 0)[:, None] & layout.bridge
-    one = pad(first.to(key.dtype), (0, 7)).expand_as(column)
+    selector = pad(first.to(key.dtype), (0, 7)).expand_as(column)
     second = layout.second(length)[:, None, :, None]
-    queries = torch.cat([torch.where(second, cross, own), torch.where(second, own, cross), column], -1)
-    keys = torch.cat([key.masked_fill(second | first, 0), key.masked_fill(~second, 0), one], -1)
+    queries = torch.cat([torch.where(second, q_cross, q), torch.where(second, q, q_cross), column], -1)
+    keys = torch.cat([key.masked_fill(second | first, 0), key.masked_fill(~second, 0), selector], -1)
     # The CPU's kernel wants values as wide as the keys.
     values = pad(value, (0, keys.shape[3] - value.shape[3]))
     mask = None if real is None else real[:, None, None]
@@ -245,14 +245,14 @@ def strict(
     return torch.cat([top, out[:, :, 1:, : value.shape[3]]], 2)
 
 
-def joint_weights(own: Tensor, cross: Tensor, key: Tensor, biases: Tensor, scale: float) -> Tensor:
+def joint_weights(q: Tensor, q_cross: Tensor, key: Tensor, biases: Tensor, scale: float) -> Tensor:
     """The attention weights of two queries, [B, H, L, L]: one softmax over the keys of Q and those of Q_cross, whose weights
     are then added.
 
     Args:
-        own, cross, key: [B, H, L, d].
+        q, q_cross, key: [B, H, L, d].
         biases: [B, 1, L, 2 L], as `Layout.biases` returns them.
     """
     keys = key.mT * scale
-    of_own, of_cross = torch.cat([own @ keys, cross @ keys], -1).add_(biases).softmax(-1).chunk(2, -1)
-    return of_own + of_cross
+    of_q, of_q_cross = torch.cat([q @ keys, q_cross @ keys], -1).add_(biases).softmax(-1).chunk(2, -1)
+    return of_q + of_q_cross

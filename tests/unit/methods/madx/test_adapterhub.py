@@ -86,8 +86,8 @@ def test_a_single_adapter_computes_what_it_does_in_the_library(
 @each_model
 def test_a_stack_computes_what_it_does_in_the_library(kind: str) -> None:
     model, method = installed(kind, {"task_reduction": 8})
-    speaker, text = installed(kind, LANG)
-    put(model, adapterhub.read(FOLDER / kind / "lang", speaker, text))
+    text_model, text = installed(kind, LANG)
+    put(model, adapterhub.read(FOLDER / kind / "lang", text_model, text))
     put(model, adapterhub.read(FOLDER / kind / "task", model, method))
     close(outputs(model, kind).hidden_states[-1], numbers(kind)["stack.states"])
 
@@ -95,8 +95,8 @@ def test_a_stack_computes_what_it_does_in_the_library(kind: str) -> None:
 @each_model
 def test_a_stack_without_the_last_layer_computes_what_it_does_in_the_library(kind: str) -> None:
     model, method = installed(kind, {"task_reduction": 8, **SHORT})
-    speaker, text = installed(kind, {**LANG, **SHORT})
-    put(model, adapterhub.read(FOLDER / kind / "lang", speaker, text))
+    text_model, text = installed(kind, {**LANG, **SHORT})
+    put(model, adapterhub.read(FOLDER / kind / "lang", text_model, text))
     put(model, adapterhub.read(FOLDER / kind / "short-task", model, method))
     close(outputs(model, kind).hidden_states[-1], numbers(kind)["short.states"])
 

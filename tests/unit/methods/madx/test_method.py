@@ -80,13 +80,13 @@ def test_what_a_language_swaps_is_all_that_its_text_has_trained_but_the_head() -
 
 @pytest.mark.parametrize("text", [{}, {"leave_out_last": True}])
 def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict[str, Any], tmp_path: Path) -> None:
-    speaker, method = adapted("bert-mlm", tune="language", **text), make("madx", {"tune": "language", **text})
-    kept = {name: p.detach().clone() for name, p in deltas.kept(speaker, method).items()}
+    text_model, method = adapted("bert-mlm", tune="language", **text), make("madx", {"tune": "language", **text})
+    kept = {name: p.detach().clone() for name, p in deltas.kept(text_model, method).items()}
     write_run(tmp_path, kept)
     model = adapted("bert-token", leave_out_last=True)
     deltas.load_text_run(tmp_path, model, make("madx", {"leave_out_last": True}))
     first = "encoder.layer.0.output.LayerNorm.language.up.weight"
-    assert torch.equal(model.base_model.get_parameter(first), speaker.base_model.get_parameter(first))
+    assert torch.equal(model.base_model.get_parameter(first), text_model.base_model.get_parameter(first))
 
 
 @pytest.mark.parametrize(
@@ -125,15 +125,15 @@ grids: {main: {task: [rt], encoder: [mini], method: [tested], source: [en], targ
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        ("{base: madx}", r"methods.tested: its language and invertible adapters would stay as they are drawn"),
-        ("{base: madx, options: {language: false}}", r"its invertible adapters would stay as they are drawn"),
+        ("{base: madx}", "methods.tested: no run trains the language and invertible adapters"),
+        ("{base: madx, options: {language: false}}", "no run trains the invertible adapters"),
         (
             "{base: madx, start: {task: mlm, method: whole, pairs: [en, qu]}}",
-            r"give it a `start` whose method is of base madx",
+            "add a `start` whose method has `base: madx`",
         ),
         (
             "{base: madx, options: {invertible: false}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
-            r"option invertible is False here and True in the method that it starts with",
+            r"option invertible is False here and True in the method of the `start`",
         ),
         (
             "{base: madx, options: {activation: gelu}, start: {task: mlm, method: adapter, pairs: [en, qu]}}",
@@ -185,7 +185,7 @@ def test_a_language_whose_adapters_nothing_trains_is_refused(start: str, message
         "{base: madx, start: {task: mlm, method: adapter}}",
         "{base: madx, start: {task: mlm, method: adapter, source: fr}}",
         "{base: madx, start: {task: mlm, method: adapter, at: target}}",
-        # What a target without adapters of its own speaks through is trained.
+        # The adapters that a target without adapters of its own is evaluated with are trained.
         "{base: madx, start: {task: mlm, method: adapter, pairs: [en]}}",
         "{base: madx, start: {task: mlm, method: adapter, pairs: [en], missing: none, at: source}}",
         # Without text, its query is a copy of the encoder's.
@@ -233,7 +233,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cell(root: Path, target: str) -> Any:
-    """The same data of en, whatever the target, through whose adapters they are read."""
+    """The same data of en, whatever the target, with whose adapters they are read."""
     out = root / f"{target}.json"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(root)
@@ -270,7 +270,7 @@ def test_the_wrong_language_lowers_the_score(made: Path) -> None:
     assert right["scores"]["accuracy"] > wrong["scores"]["accuracy"] + 10
 
 
-def test_a_cell_speaks_with_its_targets_adapters_and_the_runs_task_adapters(
+def test_a_cell_has_its_targets_language_adapters_and_the_runs_task_adapters(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(made)
