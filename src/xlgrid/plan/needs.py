@@ -158,7 +158,8 @@ def rests_on(plan: "Plan", product: Product) -> list[Product]:
         chain: dict[Product, None] = {}
         for files in inputs(plan, product).values():
             for file in [files] if isinstance(files, str) else files:
-                if needed := product_of(file):
+                # A file of another study, such as an encoder at a `path` below its results, has a plan of its own.
+                if (needed := product_of(file)) and needed.study == product.study:
                     chain |= dict.fromkeys(rests_on(plan, needed))
         plan.chains[product] = [*chain, product]
     return plan.chains[product]

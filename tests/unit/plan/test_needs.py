@@ -90,6 +90,15 @@ def test_every_rule_of_a_product_states_a_log() -> None:
     assert {name for name, _, _ in rules()} == {*re.findall(r"^rule (\w+):", text, re.MULTILINE)}
 
 
+def test_an_encoder_of_another_study_is_a_file_and_rests_on_nothing_here(plan: Plan) -> None:
+    """Even if both studies give it one name."""
+    path = "results/demo/encoders/mine"
+    plan.study.encoders["mine"] = EncoderEntry(path=path)
+    cell = CELL._replace(encoder="mine")
+    assert f"{path}/model.safetensors" in needs.inputs(plan, Encoder("tiny", "mine"))["files"]
+    assert {product.study for product in needs.rests_on(plan, cell)} == {"tiny"}
+
+
 def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     assert needs.inputs(plan, Data("tiny", "own", "qa1", "dev")) == {"files": ["x/qa1/dev.jsonl"]}
     required = ["encoder/config.json", "encoder/model.safetensors", "encoder/tokenizer.json"]
