@@ -1,4 +1,4 @@
-"""What a GPU does with this library, in at most nine minutes, from a bare checkout without a network.
+"""Measurements of this library on a GPU, in at most nine minutes, from a bare checkout without a network.
 
     PYTHONPATH=src python benchmarks/gpu.py [--out gpu.md]      # on a GPU: torch, transformers, accelerate, pydantic, pyarrow
     python benchmarks/gpu.py --small                            # on a CPU: the same program with a tiny encoder
@@ -254,7 +254,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         loops.write_encoder(folder / "encoder", sizes.layers, sizes.hidden, sizes.vocabulary)
-        # What compiles comes last, because it takes the longest.
+        # The compiled programs come last, because they take the longest.
         parts: dict[str, Callable[[], Iterator[str]]] = {
             "Training": lambda: speeds(folder, sizes, False, fit),
             "Constants of the cost estimate": lambda: constants(fit),

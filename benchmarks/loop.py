@@ -9,7 +9,6 @@ of all threads of a CPU, and those of a clock on a GPU. `benchmarks/gpu.py` meas
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -20,11 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import torch
 import transformers
 from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
 
+from xlgrid.data.tokenize import TokensFile
+from xlgrid.heads import HEADS
 from xlgrid.models import prediction
 from xlgrid.training import schedule
 from xlgrid.training.loop import Loop
@@ -75,14 +75,8 @@ def write_tokens(path: Path, lengths: list[int], vocabulary: int) -> list[dict[s
     labels = rng.integers(LABELS, size=len(rows)).tolist()
     about = {"labels": ["a", "b", "c"], "head": "sequence", "pad_id": PAD, "mask_id": FIRST - 1}
     about |= {"special_ids": [BEGIN, PAD, END], "vocabulary": vocabulary}
-    columns = {
-        "input_ids": pa.array(rows, pa.list_(pa.int32())),
-        "context_length": pa.array([len(row) // 2 for row in rows], pa.int32()),
-        "label": pa.array(labels, pa.int64()),
-    }
-    table = pa.table(columns).replace_schema_metadata({"xlgrid": json.dumps(about)})
-    with pa.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table)
+    with TokensFile(path, HEADS["sequence"].fields(), about) as file:
+        file.write({"input_ids": rows, "context_length": [len(row) // 2 for row in rows], "label": labels})
     return [{"input_ids": row, "labels": label} for row, label in zip(rows, labels, strict=True)]
 
 

@@ -245,7 +245,7 @@ class Head(ABC):
         return {}
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        """Those of `all_metrics` that a task with these labels has. The first one chooses checkpoints, and tables show it by
+        """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables show it by
         default."""
         return self.all_metrics
 

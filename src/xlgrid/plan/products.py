@@ -117,7 +117,7 @@ class Benchmark(Templated):
 
 @dataclass(frozen=True)
 class Partial(Templated):
-    """What a failed command leaves: the failures, and exhibits of the cells that exist."""
+    """The results of a command that failed: a list of the failures, and exhibits of the cells that exist."""
 
     template = "results/{study}/partial/failed.txt"
     study: str

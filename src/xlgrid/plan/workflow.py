@@ -18,7 +18,7 @@ SETTINGS = ("study", "hub_lock")
 
 
 class Command(NamedTuple):
-    """What a Snakemake command asks for.
+    """The request of a Snakemake command.
 
     Attributes:
         files: the files below results/, as paths from the working directory.
@@ -32,7 +32,7 @@ class Command(NamedTuple):
 
 
 def read_command(arguments: Sequence[str], default_study: str) -> Command:
-    """What the command with these arguments asks for. Snakemake tells its targets to no rules, but its parser is public."""
+    """The request of the command with these arguments. Rules cannot ask Snakemake for its targets, but its parser is public."""
     from snakemake.cli import get_argument_parser
 
     # The options of profiles are unknown, but they name no targets.

@@ -9,6 +9,7 @@ from xlgrid.base.settings import Strict
 # The keys of a study whose values, or the keys of whose values, name encoders and languages.
 _ENCODERS = ("encoder", "encoders")
 _LANGUAGES = ("languages", "examples_of", "source", "target", "targets", "pairs", "once")
+_GROUPS = ("group", "groups")
 Rename = Callable[[str], str | None]
 
 
@@ -46,11 +47,11 @@ def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) 
                 raise ValueError(f"replace.{what}s: {unknown(what, missing[0], known)}")
     dropped = {code: None for code in keys.get("languages", []) if languages and code not in languages}
     names = names.model_copy(update={"languages": dropped | names.languages})
-    encoder, language, group = _renames(names, keys.get("groups", {}))
+    renames = _renames(names, keys.get("groups", {}))
     rest = {key: value for key, value in keys.items() if key not in ("encoders", "replace")}
-    result: dict[str, Any] = _walk(rest, encoder, language, group)
+    result: dict[str, Any] = _walk(rest, renames)
     kept = {name: entry for name, entry in keys.get("encoders", {}).items() if name not in names.encoders}
-    result["encoders"] = _walk(kept, encoder, language, group)
+    result["encoders"] = _walk(kept, renames)
     if any(names.languages.values()):
         return _without_published(result)
     if "published" in result:
@@ -60,8 +61,8 @@ def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) 
     return result
 
 
-def _renames(names: Replace, groups: Mapping[str, Any]) -> tuple[Rename, Rename, Rename]:
-    """The new name of an encoder, of a source or target, and of a group of targets; None if nothing stands for it."""
+def _renames(names: Replace, groups: Mapping[str, Any]) -> dict[str, Rename]:
+    """Key of a study -> a function from a name under this key to the new name, or to None if nothing stands for it."""
 
     def encoder(name: str) -> str | None:
         return names.encoders.get(name, name)
@@ -81,27 +82,23 @@ def _renames(names: Replace, groups: Mapping[str, Any]) -> tuple[Rename, Rename,
             return None if new is None else f"{relation}{colon}{new}"
         return value
 
-    return encoder, language, group
+    by_keys = {_ENCODERS: encoder, _LANGUAGES: language, _GROUPS: group}
+    return {key: rename for keys, rename in by_keys.items() for key in keys}
 
 
-def _walk(value: Any, encoder: Rename, language: Rename, group: Rename) -> Any:
+def _walk(value: Any, renames: Mapping[str, Rename]) -> Any:
     """A part of a study with its names replaced."""
     if isinstance(value, list):
-        return [_walk(item, encoder, language, group) for item in value]
+        return [_walk(item, renames) for item in value]
     if not isinstance(value, dict):
         return value
     result = {}
     for key, item in value.items():
-        if key in _ENCODERS:
-            result[key] = _renamed(item, encoder)
-        elif key in _LANGUAGES:
-            result[key] = _renamed(item, language)
-        elif key in ("group", "groups") and isinstance(item, dict):
-            result[key] = {name: _renamed(members, language) for name, members in item.items()}
-        elif key in ("group", "groups"):
-            result[key] = _renamed(item, group)
+        if key == "groups" and isinstance(item, dict):
+            # The study's own groups: name -> languages.
+            result[key] = {name: _renamed(members, renames["languages"]) for name, members in item.items()}
         else:
-            result[key] = _walk(item, encoder, language, group)
+            result[key] = _renamed(item, renames[key]) if key in renames else _walk(item, renames)
     return result
 
 

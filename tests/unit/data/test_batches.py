@@ -80,7 +80,7 @@ def test_a_mix_of_texts_has_all_of_each(tmp_path: Path) -> None:
 @example([5, 5], 10, 9)
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=40).map(sorted), st.integers(1, 90), st.integers(1, 9))
 def test_a_batch_is_as_full_as_the_budget_allows(sizes: list[int], budget: int, most: int) -> None:
-    """Of rows in the order of their lengths, each batch takes the next row if the batch then still fits."""
+    """Rows come in the order of their lengths. A batch takes the next row if it still fits the budget with this row."""
     lengths = np.array(sizes)
     cuts = [batch.tolist() for batch in batches.cut(lengths, np.arange(len(sizes)), budget, most)]
     assert [row for batch in cuts for row in batch] == list(range(len(sizes)))

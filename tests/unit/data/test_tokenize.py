@@ -33,10 +33,10 @@ def tokenizer(world):
 
 
 def test_the_context_is_cut_off_where_its_length_says(world):
-    found, meta = tokens(world, "ruletaker")
+    table, meta = tokens(world, "ruletaker")
     reader, data = tokenizer(world), read_table(world / "ruletaker" / "train.parquet").to_pylist()
     assert meta["pad_id"] == reader.pad_token_id
-    for row, said in zip(found.to_pylist(), data, strict=True):
+    for row, said in zip(table.to_pylist(), data, strict=True):
         ids, n = row["input_ids"], row["context_length"]
         assert ids == reader(said["context"], said["question"])["input_ids"]
         assert ids[:n] == reader(said["context"])["input_ids"]
@@ -44,11 +44,11 @@ def test_the_context_is_cut_off_where_its_length_says(world):
 
 
 def test_long_inputs_lose_the_end_of_the_context(world, capsys):
-    found, _ = tokens(world, "ruletaker", 40)
+    table, _ = tokens(world, "ruletaker", 40)
     whole, _ = tokens(world, "ruletaker")
     long = sum(len(ids) > 40 for ids in whole["input_ids"].to_pylist())
-    assert long and f"{long} of {len(found)} inputs were cut to 40 tokens; raise max_length" in capsys.readouterr().err
-    for cut, full in zip(found.to_pylist(), whole.to_pylist(), strict=True):
+    assert long and f"{long} of {len(table)} inputs were cut to 40 tokens; raise max_length" in capsys.readouterr().err
+    for cut, full in zip(table.to_pylist(), whole.to_pylist(), strict=True):
         assert len(cut["input_ids"]) == min(40, len(full["input_ids"]))
         question = full["input_ids"][full["context_length"] :]
         assert cut["input_ids"][cut["context_length"] :] == question
@@ -65,25 +65,25 @@ def test_no_room_for_the_question_is_an_error(world):
 
 
 def test_the_first_piece_of_each_word_has_its_label(world):
-    found, meta = tokens(world, "wikiann")
+    table, meta = tokens(world, "wikiann")
     data = read_table(world / "wikiann" / "train.parquet").to_pylist()
     assert meta["head"] == "token"
-    for row, said in zip(found.to_pylist(), data, strict=True):
+    for row, said in zip(table.to_pylist(), data, strict=True):
         assert [label for label in row["labels"] if label != -100] == said["ner_tags"]
         assert len(row["labels"]) == len(row["input_ids"]) == row["context_length"]
         assert row["labels"][0] == row["labels"][-1] == -100
 
 
 def test_a_long_sentence_becomes_windows_with_each_word_once(world, capsys):
-    found, _ = tokens(world, "wikiann", 8)
+    table, _ = tokens(world, "wikiann", 8)
     data = read_table(world / "wikiann" / "train.parquet").to_pylist()
     whole, _ = tokens(world, "wikiann")
     long = sum(len(ids) > 8 for ids in whole["input_ids"].to_pylist())
-    assert long and len(found) > len(data)
+    assert long and len(table) > len(data)
     report = capsys.readouterr().err
     assert f"{long} of {len(data)} examples were split into windows of 8 tokens" in report and "words" not in report
     words = [[] for _ in data]
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         assert len(row["input_ids"]) == len(row["labels"]) == row["context_length"] <= 8
         words[row["example"]] += [label for label in row["labels"] if label != -100]
     assert words == [row["ner_tags"] for row in data]
@@ -129,8 +129,8 @@ def test_an_empty_second_segment_has_no_tokens(world):
     made = {"n": 40, "probe": "context-only"}
     make_meanings("lot", made, world / "lot.parquet")
     make_data("lot", made, "en", world / "lot.parquet", world / "lot")
-    found, _ = tokens(world, "lot")
-    for row, said in zip(found.to_pylist(), read_table(world / "lot" / "train.parquet").to_pylist(), strict=True):
+    table, _ = tokens(world, "lot")
+    for row, said in zip(table.to_pylist(), read_table(world / "lot" / "train.parquet").to_pylist(), strict=True):
         assert said["phrase"] == "" and row["context_length"] == len(row["input_ids"])
         alone = tokenizer(world)(said["context"])["input_ids"]
         assert row["input_ids"][: len(alone)] == alone
@@ -138,10 +138,10 @@ def test_an_empty_second_segment_has_no_tokens(world):
 
 
 def test_types_are_those_that_training_reads(world):
-    found, _ = tokens(world, "ruletaker")
-    assert found.schema.field("input_ids").type == pa.list_(pa.int32())
-    assert found.schema.field("label").type == pa.int64()
-    assert found.schema.field("context_length").type == found.schema.field("depth").type == pa.int32()
+    table, _ = tokens(world, "ruletaker")
+    assert table.schema.field("input_ids").type == pa.list_(pa.int32())
+    assert table.schema.field("label").type == pa.int64()
+    assert table.schema.field("context_length").type == table.schema.field("depth").type == pa.int32()
 
 
 def test_data_of_another_task_are_an_error(world, tmp_path):
@@ -156,9 +156,9 @@ def test_one_separator_is_one_on_every_encoder_and_nothing_else_changes(world):
     one, usual, sep = batches.read(out), tokens(world, "ruletaker")[0].to_pylist(), tokenizer(world).sep_token_id
     for i, row in enumerate(usual):
         ids, at = row["input_ids"], row["context_length"]
-        found = one.values[one.offsets[i] : one.offsets[i + 1]].tolist()
-        assert found.count(sep) == 2 and one.contexts[i] == at
-        assert found == ids[:at] + [token for token in ids[at:-1] if token != sep] + [sep]
+        ids_kept = one.values[one.offsets[i] : one.offsets[i + 1]].tolist()
+        assert ids_kept.count(sep) == 2 and one.contexts[i] == at
+        assert ids_kept == ids[:at] + [token for token in ids[at:-1] if token != sep] + [sep]
 
 
 def numbered(path, lines):
@@ -170,8 +170,8 @@ def numbered(path, lines):
 def of_text(world, lines, **settings):
     """The inputs of train and dev, of a text of `lines`."""
     path = numbered(world / "lines.parquet", lines)
-    found = splits(world, [path], **settings)
-    return [[one.values[a:b].tolist() for a, b in itertools.pairwise(one.offsets)] for one in found]
+    parts = splits(world, [path], **settings)
+    return [[one.values[a:b].tolist() for a, b in itertools.pairwise(one.offsets)] for one in parts]
 
 
 def splits(world, texts, code="en", max_length=512, **settings):
@@ -223,10 +223,10 @@ def test_texts_without_a_common_id_are_refused(world):
 def test_parallel_texts_have_one_separator_where_asked_for(world):
     texts = [world / "en.parquet", world / "fr.parquet"]
     make_text("fr", texts[1], TextSettings(sentences=60))
-    found = []
+    parts = []
     for one in (False, True):
-        found.append(next(splits(world, texts, "en-fr", one_separator=one)))
-    usual, once = found
+        parts.append(next(splits(world, texts, "en-fr", one_separator=one)))
+    usual, once = parts
     reader = tokenizer(world)
     extra = reader.num_special_tokens_to_add(pair=True) - 3
     assert once.contexts.tolist() == usual.contexts.tolist()
@@ -252,8 +252,8 @@ def test_split_documents_lose_nothing(world, documents, max_length):
     reader = tokenizer(world)
     ids = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in documents]
     assume(ids[0] and any(ids[1:]))
-    found = of_text(world, documents, documents="split", max_length=max_length)
-    for rows, wanted in zip(found, (ids[1:], ids[:1]), strict=True):
+    parts = of_text(world, documents, documents="split", max_length=max_length)
+    for rows, wanted in zip(parts, (ids[1:], ids[:1]), strict=True):
         assert all(len(row) <= max_length for row in rows)
         room = max_length - reader.num_special_tokens_to_add()
         pieces = [ids[start : start + room] for ids in wanted for start in range(0, len(ids), room)]
@@ -263,8 +263,8 @@ def test_split_documents_lose_nothing(world, documents, max_length):
 def test_documents_of_dev_are_not_in_train(world):
     names = list(dict.fromkeys(read_table(world / "en.parquet")["text"].to_pylist()))[:60]
     documents = [f"{name} " * 9 for name in names]
-    reader, found = tokenizer(world), of_text(world, documents, documents="split", max_length=20)
-    for rows, chosen in zip(found, (documents[1:50] + documents[51:], [documents[0], documents[50]]), strict=True):
+    reader, parts = tokenizer(world), of_text(world, documents, documents="split", max_length=20)
+    for rows, chosen in zip(parts, (documents[1:50] + documents[51:], [documents[0], documents[50]]), strict=True):
         expected = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in chosen]
         chained = itertools.chain.from_iterable
         assert [*chained(inside(reader, row) for row in rows)] == [*chained(expected)]
@@ -274,8 +274,8 @@ def test_rows_beyond_those_of_dev_are_trained_on(world, monkeypatch):
     reader = tokenizer(world)
     lines = [f"Bob is kind {i} ." for i in range(200)]
     monkeypatch.setattr(module, "BATCH", 30)
-    found = of_text(world, lines, dev_rows=2)
-    for rows, numbers in zip(found, ([i for i in range(200) if i not in (0, 50)], [0, 50]), strict=True):
+    parts = of_text(world, lines, dev_rows=2)
+    for rows, numbers in zip(parts, ([i for i in range(200) if i not in (0, 50)], [0, 50]), strict=True):
         assert rows == [reader(lines[i])["input_ids"] for i in numbers]
 
 

@@ -101,3 +101,9 @@ def test_the_example_of_the_documentation_is_a_study(tmp_path: Path) -> None:
     assert study.grids["ner"].encoder == ["mini-xlmr"]
     assert study.grids["ner-encoders"].encoder == ["mini-bert", "mini-xlmr-large"]
     assert study.groups["ner"] == ["qa1", "qb1"] and study.grids["xcopa"].source == ["qa1"]
+
+
+def test_the_names_that_a_paper_gives_to_groups_stay() -> None:
+    names = {"group": {"zero-shot:en-X": "en-fr+en-de", "mono": "avg"}}
+    keys = replaced(PARENT | {"published": {"names": names}}, Replace(), ["en", "fr"])
+    assert keys["published"]["names"]["group"] == names["group"]

@@ -24,7 +24,6 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertForSequenceClassification,
-    BertModel,
     XLMRobertaConfig,
     XLMRobertaForMaskedLM,
 )
@@ -56,15 +55,6 @@ module.train(Recipe.model_validate_json(recipe), Path(encoder), [Path(tokens)], 
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("encoder")
-    torch.manual_seed(1)
-    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    BertModel(BertConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")

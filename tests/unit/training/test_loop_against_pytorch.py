@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tokens_fixture import write
-from transformers import BertConfig, BertForSequenceClassification, BertModel
+from transformers import BertForSequenceClassification
 
 from xlgrid.training.loop import Loop, train
 from xlgrid.training.recipe import Recipe
@@ -33,15 +33,6 @@ SETTINGS: dict[str, Any] = {
     "evaluations": 4,
     "keep": "last",
 }
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("encoder")
-    torch.manual_seed(1)
-    size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
-    BertModel(BertConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
