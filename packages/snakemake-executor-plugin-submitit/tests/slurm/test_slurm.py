@@ -190,6 +190,8 @@ def test_scancel_of_a_task_fails_its_jobs_as_cancelled(grid: Grid, state: str, a
     task = min(task for task, current in grid.tasks().items() if current == state)
     lost = bundles(grid)[task]
     slurm("scancel", task)
+    # A job that still runs when the gate opens would end well.
+    wait("the cancelled task has ended", lambda: task not in grid.tasks(), report=grid.report)
     grid.open()
     assert grid.end(head) != 0, "Snakemake hides that a task was cancelled"
     assert grid.outputs() == names(8) - lost, grid.report()
