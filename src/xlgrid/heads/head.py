@@ -62,6 +62,7 @@ class Head(ABC):
         evaluation_seed: seeds torch's generator for each evaluation, where batches are random.
         output_share: the share of tokens at which a language model's output embeddings are computed.
         all_metrics: the metrics of all tasks with the head.
+        loss_names: the names of `losses`.
     """
 
     name: ClassVar[str]
@@ -78,6 +79,7 @@ class Head(ABC):
     mixes_all_rows: ClassVar[bool] = False
     evaluation_seed: ClassVar[int | None] = None
     output_share: ClassVar[float] = 0.0
+    loss_names: ClassVar[tuple[str, ...]] = ("loss",)
 
     # Data
 
@@ -231,6 +233,14 @@ class Head(ABC):
 
         logits, labels = self.scores(model, batch)
         return cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum")
+
+    def losses(self, model: "PreTrainedModel", batch: "Batch") -> dict[str, "torch.Tensor"]:
+        """The losses that training adds up, by name, each the sum of its terms in a batch."""
+        return {"loss": self.loss(model, batch)}
+
+    def terms_of_losses(self, batch: "Batch") -> dict[str, int]:
+        """The number of terms in each of `losses`."""
+        return {"loss": self.terms(batch)}
 
     @abstractmethod
     def predict(self, model: "PreTrainedModel", batch: "Batch", tokens: Tokens, rows: Ints) -> list[Any]:

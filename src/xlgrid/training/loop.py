@@ -1,25 +1,24 @@
 """Training: one loop for every task, encoder and method, which resumes after a kill as if nothing had happened.
 
 Two runs of one recipe on the CPU of one machine give the same bytes, whether or not they were interrupted: the batches
-are a function of the seed (`xlgrid.training.schedule.plan`), what a step draws (dropout, masks of text and of attention) is seeded
-from (seed, step), and all else that a step changes is in the state file.
+are a function of the seed (`xlgrid.training.schedule.plan`), what a part of a step draws (dropout, masks of text and of
+attention) is seeded from (seed, step, part), and all else that a step changes is in the state file.
+
+Several processes, which `torchrun` starts, share the parts of every step. They end with the weights of one process with these
+parts, up to the order of sums.
 
 A step that runs out of a GPU's memory is done again from its beginning in parts of half the size, and so are all later
 ones: the same batch, seed and loss, but sums in another order, and dropout and masks, which are drawn part by part,
 another draw.
 """
 
-import contextlib
 import os
 import random
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,9 +28,12 @@ from xlgrid.data import batches
 from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
-from xlgrid.training import schedule, state
-from xlgrid.training.recipe import Recipe, Training
+from xlgrid.training import processes, schedule, state
+from xlgrid.training.progress import Progress, means
+from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import fingerprint, write_results, write_tensors
+from xlgrid.training.schedule import learning_rate
+from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
 
 if TYPE_CHECKING:
@@ -40,10 +42,6 @@ if TYPE_CHECKING:
 
 # The attributes of a `Loop` that a step changes, besides the weights and the optimiser.
 PROGRESS = ("step", "limit", "seconds", "losses", "curve", "best", "best_step", "best_score")
-
-
-class Stopped(Exception):
-    """A signal asked the process to end."""
 
 
 def train(
@@ -73,14 +71,14 @@ def train(
         SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
     loop = Loop(recipe, Path(encoder), train, dev, Path(folder), start, first)
-    with _signals() as stop:
+    with signals() as stop:
         try:
             loop.go(stop)
         except Stopped:
             loop.save()
-            say(
-                f"stopped by {stop[0].name} before step {loop.step + 1} of {loop.steps}; the same command goes on there"
-            )
+            # Another process of the training may have got the signal.
+            by = f" by {stop[0].name}" if stop else ""
+            say(f"stopped{by} before step {loop.step + 1} of {loop.steps}; the same command goes on there")
             raise SystemExit(os.EX_TEMPFAIL) from None
     loop.finish()
 
@@ -127,9 +125,10 @@ class Loop:
         )
         if not len(self.dev):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
-        self.head = HEADS[self.train.head]
+        self.head = self.objective = HEADS[self.train.head]
         self.metric, *_ = self.head.metrics(self.dev.label_names)
         self.device = prediction.default_device()
+        self.processes = processes.join(self.device)
         if self.device.type == "cuda":
             torch.use_deterministic_algorithms(True, warn_only=True)
         self.bf16 = self.settings.precision == "bf16" and self.device.type == "cuda"
@@ -166,11 +165,13 @@ class Loop:
         self.step = 0
         self.limit = self.settings.micro_batch_tokens
         self.seconds = 0.0
-        self.losses: list[float] = []
+        self.losses: list[dict[str, float]] = []
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.best_step = self.best_score = -1.0
         self.resume()
+        # No process writes files while another still looks for those of an earlier training.
+        self.processes.sums({"ready": 1.0})
 
     def go(self, stop: list[signal.Signals]) -> None:
         """Train to the end; `stop` receives signals.
@@ -180,12 +181,14 @@ class Loop:
         """
         count = min(self.settings.evaluations, self.steps)
         due = {round(self.steps * (number + 1) / count) for number in range(count)}
-        ahead = islice(schedule.stream(self.train, self.settings, self.recipe.seed, self.plan), self.step, None)
+        ahead = schedule.stream(self.train, self.settings, self.recipe.seed, self.plan, self.step)
         saved = time.monotonic()
+        progress = Progress(self.step, self.steps)
         self.model.train()
 
         def check() -> None:
-            if stop:
+            # All processes stop before the same step, whichever got the signal.
+            if self.processes.sums({"stop": bool(stop)})["stop"]:
                 raise Stopped
 
         while True:
@@ -193,7 +196,7 @@ class Loop:
             if self.step in due and (not self.curve or self.curve[-1]["step"] < self.step):
                 self.evaluate(check)
             # Likewise before a stop or save at this step; once more after one, the same bytes.
-            if self.step in self.settings.snapshots:
+            if self.step in self.settings.snapshots and self.processes.writes:
                 write_tensors(deltas.snapshot_path(self.folder, self.step), self.recipe, self.trained())
             if self.step == self.steps:
                 return
@@ -201,7 +204,10 @@ class Loop:
             if time.monotonic() - saved >= self.settings.checkpoint_seconds:
                 self.save()
                 saved = time.monotonic()
-            self.advance(next(ahead))
+            chosen = next(ahead)
+            self.advance(chosen)
+            rate = self.optimiser.param_groups[0]["lr"]
+            progress.add(self.step, self.losses[-1], int(self.train.lengths[chosen].sum()), rate)
 
     def advance(self, chosen: Ints) -> None:
         """One optimiser step on the examples `chosen`."""
@@ -211,8 +217,13 @@ class Loop:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        loss = self.differentiate(chosen)
-        norm = float(torch.nn.utils.clip_grad_norm_(self.weights.values(), self.settings.clip))
+        losses = self.differentiate(chosen)
+        gradients = [p.grad for p in self.weights.values() if p.grad is not None]
+        total_norm = torch.nn.utils.get_total_norm(gradients)
+        loss, norm = sum(losses.values()), float(total_norm)
+        # Multiplying by 1 would change nothing, and read all gradients again.
+        if norm + 1e-6 > self.settings.clip:
+            torch.nn.utils.clip_grads_with_norm_(self.weights.values(), self.settings.clip, total_norm)
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise FloatingPointError(
                 f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
@@ -228,25 +239,32 @@ class Loop:
                 "not help: use a larger GPU, a smaller encoder, or a method that trains fewer weights; "
                 f"torch says: {error}"
             ) from error
-        self.losses.append(loss)
+        self.losses.append(losses)
         self.step += 1
 
-    def differentiate(self, chosen: Ints) -> float:
-        """Give the weights, which have none, the gradients of the examples `chosen`; return their loss.
+    def differentiate(self, chosen: Ints) -> dict[str, float]:
+        """Give the weights, which have none, the gradients of the examples `chosen`; return their losses by name.
 
         Where memory runs out, `limit` is halved until it does not.
 
         Raises:
-            ValueError: memory runs out one example at a time.
+            ValueError: memory runs out one example at a time, or in one of several processes.
         """
         import torch
 
         while True:
-            parts = batches.cut(self.train.lengths, chosen, self.limit or sys.maxsize)
+            parts = self.cut(chosen)
             try:
                 return self.accumulate(parts)
             except torch.OutOfMemoryError as error:
                 problem = str(error)
+            if self.processes.count > 1:
+                # The others wait for the gradients of this process, and cannot do the step again.
+                raise ValueError(
+                    f"out of memory at step {self.step + 1} of {self.steps}, in one of {self.processes.count} processes: set "
+                    f"`micro_batch_tokens` to less than {max(len(p) * int(self.train.lengths[p].max()) for p in parts)}; "
+                    f"torch says: {problem}"
+                )
             self.optimiser.zero_grad(set_to_none=True)
             self.limit = prediction.halved(self.limit or sys.maxsize, self.train.lengths, parts, problem)
             say(
@@ -254,23 +272,52 @@ class Loop:
                 f"{self.limit} tokens at once"
             )
 
-    def accumulate(self, parts: list[Ints]) -> float:
-        """Add the gradients of a batch, part by part, to those of the weights; return its loss."""
+    def cut(self, chosen: Ints) -> list[Ints]:
+        """The parts of a step, each of which is computed at once."""
+        groups = [chosen]
+        if self.settings.micro_batches == "language" and self.train.parts is not None:
+            groups = [chosen[self.train.parts[chosen] == part] for part in np.unique(self.train.parts[chosen])]
+        parts = [part for group in groups for part in batches.cut(self.train.lengths, group, self.limit or sys.maxsize)]
+        if len(parts) < self.processes.count and len(groups) == 1:
+            parts = [part for part in np.array_split(chosen, self.processes.count) if len(part)]
+        return parts
+
+    def accumulate(self, parts: list[Ints]) -> dict[str, float]:
+        """Add the gradients of a batch, part by part, to those of the weights; return its losses by name."""
         import torch
 
-        torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1, np.uint64)[0]))
         token_types = self.settings.segments and load.has_segments(self.model)
-        collated = [self.head.collate(self.train, part, token_types, self.device) for part in parts]
-        extras = [prediction.extras(self.method, self.train, part, self.device, training=True) for part in parts]
-        # The mean is over the whole batch, so that micro-batches change nothing but the order of sums.
-        terms = max(1, sum(map(self.head.terms, collated)))
-        loss = 0.0
-        for batch, extra in zip(collated, extras, strict=True):
+        computed: dict[int, dict[str, Any]] = {}
+        terms = dict.fromkeys(self.objective.loss_names, 0)
+        # Part 0 comes last, so that its dropout goes on with the generator from which its masks are drawn, as where a step has
+        # no other part.
+        for number in reversed(self.processes.own(range(len(parts)))):
+            torch.manual_seed(self.seeds(number)[0])
+            batch = self.objective.collate(self.train, parts[number], token_types, self.device)
+            for name, count in self.objective.terms_of_losses(batch).items():
+                terms[name] += count
+            computed[number] = batch | prediction.extras(
+                self.method, self.train, parts[number], self.device, training=True
+            )
+        # The means are over the whole batch, so that micro-batches change nothing but the order of sums.
+        totals = self.processes.sums(terms)
+        losses = dict.fromkeys(terms, torch.zeros((), dtype=torch.float64, device=self.device))
+        for number, batch in reversed(computed.items()):
+            if number:
+                torch.manual_seed(self.seeds(number)[1])
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-                share = self.head.loss(self.model, batch | extra) / terms
-            share.backward()
-            loss += float(share.detach())
-        return loss
+                shares = {
+                    name: loss / max(1, totals[name]) for name, loss in self.objective.losses(self.model, batch).items()
+                }
+            torch.stack([*shares.values()]).sum().backward()
+            losses = {name: losses[name] + share.detach().double() for name, share in shares.items()}
+        self.processes.add_gradients([*self.weights.values()])
+        return self.processes.sums({name: float(loss) for name, loss in losses.items()})
+
+    def seeds(self, part: int) -> list[int]:
+        """Two seeds for what a part of this step draws: in its batch, and in the model."""
+        numbers = [self.recipe.seed, self.step, *([part] if part else [])]
+        return [int(seed) for seed in np.random.SeedSequence(numbers).generate_state(2, np.uint64)]
 
     def evaluate(self, check: Any) -> None:
         """Score the dev set, add a line to the curve, keep the weights if they are the best so far, or the last count."""
@@ -284,19 +331,19 @@ class Loop:
         )
         line = {
             "step": self.step,
-            "loss": sum(self.losses) / max(1, len(self.losses)),
+            "loss": sum(sum(each.values()) for each in self.losses) / max(1, len(self.losses)),
             "score": self.metric.score(outcomes),
             "lr": learning_rate(self.settings, self.step - 1, self.steps),
             "seconds": round(self.elapsed(), 3),
         }
         self.curve.append(line)
-        self.losses = []
+        losses, self.losses = means(self.losses), []
         first = self.best_step < 0
         if first or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
             self.best_step, self.best_score = line["step"], line["score"]
             self.best = self.trained()
         say(
-            f"step {self.step}/{self.steps}  loss {line['loss']:.4f}  dev {line['score']:.2f}  "
+            f"step {self.step}/{self.steps}  {losses}  dev {line['score']:.2f}  "
             f"({self.settings.keep} {self.best_score:.2f} at {self.best_step})  {line['seconds']:.0f} s"
         )
 
@@ -310,6 +357,8 @@ class Loop:
 
     def save(self) -> None:
         """Write the state, atomically."""
+        if not self.processes.writes:
+            return
         values = {name: getattr(self, name) for name in PROGRESS}
         changing = {
             "seconds": self.elapsed(),
@@ -326,7 +375,7 @@ class Loop:
         saved = state.read(self.folder, self.recipe.digest(), self.inputs, self.settings.snapshots, self.device)
         if saved is None:
             for snapshot in self.folder.glob("step*.safetensors"):
-                snapshot.unlink()
+                snapshot.unlink(missing_ok=True)
             return
         with torch.no_grad():
             for name, parameter in self.weights.items():
@@ -339,6 +388,8 @@ class Loop:
 
     def finish(self) -> None:
         """Write the results and remove the state."""
+        if not self.processes.writes:
+            return
         details = {
             **self.begun_with,
             "inputs": self.inputs,
@@ -361,28 +412,3 @@ class Loop:
         }
         write_results(self.folder, self.recipe, details, self.curve, self.best)
         (self.folder / state.STATE).unlink(missing_ok=True)
-
-
-def learning_rate(settings: Training, step: int, steps: int) -> float:
-    """The learning rate of `step` (from 0): linear up over the warm-up, linear down to 0 after the last."""
-    warm = round(settings.warmup * steps)
-    return settings.lr * ((step + 1) / (warm + 1) if step < warm else (steps - step) / (steps - warm))
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[list[signal.Signals]]:
-    """A list that receives SIGTERM and SIGUSR2 while the block runs (in the main thread; else it stays empty)."""
-    got: list[signal.Signals] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        got.append(signal.Signals(number))
-
-    if threading.current_thread() is not threading.main_thread():
-        yield got
-        return
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGUSR2)}
-    try:
-        yield got
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

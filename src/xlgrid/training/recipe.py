@@ -68,6 +68,23 @@ class Training(Strict):
         True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
     )
     curriculum: tuple[Phase, ...] = ()
+    alpha: float | None = Field(
+        None,
+        ge=0,
+        description="draws the parts of a mix without end, a language of n rows with a probability proportional to n^alpha "
+        "(Conneau and Lample 2019, section 3.1), for `steps`; absent: an epoch has every row of each part once",
+    )
+    tlm: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="with `alpha`: the share of rows that are from the pairs of a mix, if it has both languages and pairs",
+    )
+    micro_batches: Literal["mixed", "language"] = Field(
+        "mixed",
+        description="a part of a step that is computed at once has rows of all parts of a mix, or of one, as a model with "
+        "modules for languages needs",
+    )
 
 
 class Start(Strict):

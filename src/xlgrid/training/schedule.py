@@ -1,10 +1,12 @@
-"""Which examples each optimiser step takes: curricula, epochs and batches, all decided by seeds alone."""
+"""Which examples each optimiser step takes: curricula, epochs, sampling and batches, all decided by seeds alone."""
 
 import sys
 from collections.abc import Iterator
+from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.data.batches import cut
@@ -42,19 +44,30 @@ def epoch(
     """
     rng = np.random.default_rng([seed, number])
     order = rng.permutation(chosen)
-    most = settings.batch_size or sys.maxsize
-    budget = sys.maxsize if settings.batch_size else settings.batch_tokens
-    examples = settings.batch_size or budget / max(1.0, float(lengths[chosen].mean()))
-    size = max(1, int(POOL * examples))
+    size = _pool_size(settings, float(lengths[chosen].mean()))
     batches: list[Ints] = []
-    groups = [order]
-    if parts is not None and not settings.mixed_batches:
-        groups = [order[parts[order] == part] for part in np.unique(parts)]
-    for group in groups:
+    for group in _groups(order, settings, parts):
         for start in range(0, len(group), size):
-            pool = group[start : start + size]
-            batches += cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, most)
+            batches += _near_in_length(lengths, group[start : start + size], settings)
     return [batches[at] for at in rng.permutation(len(batches))]
+
+
+def _pool_size(settings: Training, mean_length: float) -> int:
+    """The number of examples in a pool."""
+    return max(1, int(POOL * (settings.batch_size or settings.batch_tokens / max(1.0, mean_length))))
+
+
+def _groups(rows: Ints, settings: Training, parts: Ints | None) -> list[Ints]:
+    """The rows that may share a batch."""
+    if parts is None or settings.mixed_batches:
+        return [rows]
+    return [rows[parts[rows] == part] for part in np.unique(parts)]
+
+
+def _near_in_length(lengths: Ints, pool: Ints, settings: Training) -> list[Ints]:
+    """The batches of a pool, sorted by length."""
+    budget = sys.maxsize if settings.batch_size else settings.batch_tokens
+    return cut(lengths, pool[np.argsort(lengths[pool], kind="stable")], budget, settings.batch_size or sys.maxsize)
 
 
 class Plan(NamedTuple):
@@ -73,10 +86,13 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
     """Each phase of the curriculum for its share or epochs, then everything for the rest of `steps` or for `epochs`.
 
     Raises:
-        ValueError: there are no examples, a phase admits none, or the phases leave nothing for all examples.
+        ValueError: there are no examples, a phase admits none, the phases leave nothing for all examples, or `alpha` is
+            without `steps`.
     """
     if not len(tokens):
         raise ValueError("there are no training examples: look at the data and the tokens file")
+    if settings.alpha is not None and (settings.steps is None or settings.curriculum):
+        raise ValueError("`alpha` draws examples without end: set `steps` beside it, and leave out `curriculum`")
     pools = [*(eligible(tokens, phase) for phase in settings.curriculum), np.arange(len(tokens))]
     epochs = [*(phase.epochs for phase in settings.curriculum), None if settings.steps else settings.epochs]
     counts = [
@@ -93,8 +109,14 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
     return Plan(pools, [*np.cumsum(counts[:-1]).tolist(), steps])
 
 
-def stream(tokens: Tokens, settings: Training, seed: int, planned: Plan) -> Iterator[Ints]:
-    """The batch of every step, a function of its arguments alone, so that training resumes by skipping what is done."""
+def stream(tokens: Tokens, settings: Training, seed: int, planned: Plan, first: int = 0) -> Iterator[Ints]:
+    """The batch of every step from step `first` on, a function of its arguments alone, so that training resumes anywhere."""
+    if settings.alpha is None:
+        return islice(_epochs(tokens, settings, seed, planned), first, None)
+    return islice(_sampled(tokens, settings, seed, first), planned.steps - first)
+
+
+def _epochs(tokens: Tokens, settings: Training, seed: int, planned: Plan) -> Iterator[Ints]:
     step = number = 0
     for pool, end in zip(*planned, strict=True):
         while step < end:
@@ -102,3 +124,86 @@ def stream(tokens: Tokens, settings: Training, seed: int, planned: Plan) -> Iter
                 yield batch
                 step += 1
             number += 1
+
+
+def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Iterator[Ints]:
+    """Batches without end, from step `first` on: each part of a mix has its share of every pool, in a random order of its own
+    that is another one in each of its epochs."""
+    parts = np.zeros(len(tokens), np.int64) if tokens.parts is None else tokens.parts
+    sizes = np.bincount(parts)
+    begins = np.cumsum(sizes) - sizes
+    of_part = shares(sizes, _pairs(tokens, begins), settings)
+    means = np.add.reduceat(tokens.lengths, begins) / sizes
+    size = _pool_size(settings, float(of_part @ means))
+    orders: dict[int, tuple[int, Ints]] = {}
+
+    def rows(part: int, start: int, stop: int) -> Ints:
+        """The rows of a part at these places of all its epochs."""
+        places = np.arange(start, stop)
+        taken = np.empty(len(places), np.int64)
+        for number in np.unique(places // sizes[part]).tolist():
+            if orders.get(part, (-1, None))[0] != number:
+                orders[part] = number, np.random.default_rng([seed, part, number]).permutation(int(sizes[part]))
+            now = places // sizes[part] == number
+            taken[now] = begins[part] + orders[part][1][places[now] % sizes[part]]
+        return taken
+
+    drawn = np.zeros(len(sizes), np.int64)
+    step = 0
+    for pool in count():
+        before, drawn = drawn, drawn + _counts(of_part, drawn, size)
+        # The number of batches in a pool is known without a look at the lengths, so that skipping pools takes no time.
+        if settings.batch_size and settings.mixed_batches and step + POOL <= first:
+            step += POOL
+            continue
+        rng = np.random.default_rng([seed, pool])
+        spans = zip(range(len(sizes)), before.tolist(), drawn.tolist(), strict=True)
+        chosen = rng.permutation(np.concatenate([rows(*span) for span in spans]))
+        batches = [
+            batch
+            for group in _groups(chosen, settings, parts)
+            for batch in _near_in_length(tokens.lengths, group, settings)
+        ]
+        for at in rng.permutation(len(batches)):
+            if step >= first:
+                yield batches[at]
+            step += 1
+
+
+def shares(sizes: Ints, pairs: NDArray[np.bool_], settings: Training) -> NDArray[np.float64]:
+    """The share of training examples that comes from each part of a mix, in proportion to size^alpha among languages, and
+    among pairs (Conneau and Lample 2019, section 3.1). Both sum to 1, pairs to `settings.tlm` of it.
+
+    Args:
+        sizes: [parts], rows.
+        pairs: [parts], whether a part has two languages.
+    """
+    assert settings.alpha is not None
+    weights = np.asarray(sizes, np.float64) ** settings.alpha
+    if pairs.all() or not pairs.any():
+        return weights / weights.sum()
+    languages, aligned = weights * ~pairs, weights * pairs
+    return (1 - settings.tlm) * languages / languages.sum() + settings.tlm * aligned / aligned.sum()
+
+
+def _pairs(tokens: Tokens, begins: Ints) -> NDArray[np.bool_]:
+    """[parts], whether the parts that begin at these rows are pairs."""
+    language_of = tokens.language_of[begins * tokens.inputs_per_row]
+    return language_of[:, 0] != language_of[:, 1]
+
+
+def _counts(of_part: NDArray[np.float64], drawn: Ints, size: int) -> Ints:
+    """The examples that a pool of `size` takes from each part, after those that earlier pools have drawn: after every pool, each
+    part has its share of all examples, up to one or two."""
+    due = of_part * (drawn.sum() + size) - drawn
+    counts = np.floor(due).clip(0).astype(np.int64)
+    missing = size - int(counts.sum())
+    order = np.argsort(counts - due, kind="stable")
+    counts[order[:missing] if missing > 0 else order[counts[order] > 0][missing:]] += np.sign(missing)
+    return counts
+
+
+def learning_rate(settings: Training, step: int, steps: int) -> float:
+    """The learning rate of `step` (from 0): linear up over the warm-up, linear down to 0 after the last."""
+    warm = round(settings.warmup * steps)
+    return settings.lr * ((step + 1) / (warm + 1) if step < warm else (steps - step) / (steps - warm))

@@ -1,5 +1,6 @@
 """The state of an interrupted training, from which the same command goes on."""
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -70,5 +71,6 @@ def read(
 
 
 def say(line: str) -> None:
-    """Print a line to stderr at once."""
-    print(line, file=sys.stderr, flush=True)
+    """Print a line to stderr at once. Of several processes that share a training, the first one prints."""
+    if os.environ.get("RANK", "0") == "0":
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,55 @@
+"""The log of a training: losses, speed and the time that is left, so that a person can follow it for days."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from xlgrid.training.state import say
+
+# The seconds between two lines.
+SECONDS = 30.0
+
+
+class Progress:
+    """Counts steps, and prints a line about them every `SECONDS`."""
+
+    def __init__(self, first: int, steps: int) -> None:
+        """Begin at step `first` of `steps`."""
+        self.first, self.steps = first, steps
+        self.began = self.printed = time.monotonic()
+        self.tokens = 0
+        self.losses: list[Mapping[str, float]] = []
+
+    def add(self, step: int, losses: Mapping[str, float], tokens: int, rate: float) -> None:
+        """Count a step that is done.
+
+        Args:
+            step: the number of steps that are done.
+            losses: the losses of the step by name.
+            tokens: the tokens of the step, without padding.
+            rate: the learning rate of the step.
+        """
+        self.tokens += tokens
+        self.losses.append(losses)
+        now = time.monotonic()
+        if now - self.printed < SECONDS:
+            return
+        left = (now - self.began) / (step - self.first) * (self.steps - step)
+        say(
+            f"step {step}/{self.steps}  {means(self.losses)}  {self.tokens / (now - self.printed):,.0f} tokens/s  "
+            f"lr {rate:.2g}  {duration(left)} left"
+        )
+        self.printed, self.tokens, self.losses = now, 0, []
+
+
+def means(losses: Sequence[Mapping[str, float]]) -> str:
+    """The mean of each loss, as text."""
+    names = losses[0] if losses else {}
+    return "  ".join(f"{name} {sum(each[name] for each in losses) / len(losses):.4f}" for name in names)
+
+
+def duration(seconds: float) -> str:
+    """A number of seconds in days, hours, minutes and seconds, of which the largest two are shown: `2 d 3 h`."""
+    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
+    units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds % 60, "s")]
+    largest = next((at for at, (number, _) in enumerate(units) if number), 3)
+    return " ".join(f"{number:.0f} {unit}" for number, unit in units[largest : largest + 2])

@@ -1,0 +1,28 @@
+"""The lines of the log while a training runs."""
+
+import pytest
+
+from xlgrid.training import progress
+from xlgrid.training.progress import Progress, duration
+
+
+def test_a_line_says_losses_speed_rate_and_time_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    log = Progress(100, 1000)
+    for step in range(101, 161):
+        now += 1.0
+        log.add(step, {"MLM": float(step % 2), "NSP": 0.25}, 50, 1e-3)
+    assert capsys.readouterr().err.splitlines() == [
+        "step 130/1000  MLM 0.5000  NSP 0.2500  50 tokens/s  lr 0.001  14 min 30 s left",
+        "step 160/1000  MLM 0.5000  NSP 0.2500  50 tokens/s  lr 0.001  14 min 0 s left",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_700, "1 h 1 min"), (100_000, "1 d 3 h")]
+)
+def test_a_duration_has_two_units(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,113 @@
+"""Parts of a mix that are drawn without end, by `alpha` and `tlm`: shares, orders, padding, and where a training resumes."""
+
+import time
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokens_fixture import rows, write
+
+from xlgrid.base.arrays import Ints
+from xlgrid.data import batches
+from xlgrid.heads.tokens import Tokens, Vocabulary, offsets_of
+from xlgrid.training import schedule
+from xlgrid.training.recipe import Training
+
+
+def mixed(sizes: list[int], pairs: tuple[int, ...] = (), longest: int = 9) -> Tokens:
+    """A mix of parts with so many rows, of which the parts `pairs` have two languages; there are no token ids."""
+    total = sum(sizes)
+    parts = np.repeat(np.arange(len(sizes)), sizes)
+    language_of = np.zeros((total, 2), np.int16)
+    language_of[:, 1] = np.isin(parts, pairs)
+    lengths = np.random.default_rng(1).integers(3, longest + 1, total)
+    codes, vocabulary = ("en", "fr"), Vocabulary(50, 4, ())
+    offsets = offsets_of([lengths])
+    return Tokens("mlm", (), 0, np.zeros(0, np.int32), offsets, lengths, codes, language_of, vocabulary, parts=parts)
+
+
+def drawn(tokens: Tokens, steps: int, first: int = 0, **settings: Any) -> list[Ints]:
+    """The batches of a training from step `first` on."""
+    training = Training(**{"steps": steps, "batch_size": 8, "alpha": 0.7, **settings})
+    return list(schedule.stream(tokens, training, 1, schedule.plan(tokens, training, 1), first))
+
+
+def counts(tokens: Tokens, taken: list[Ints]) -> Ints:
+    assert tokens.parts is not None
+    return np.bincount(tokens.parts[np.concatenate(taken)], minlength=int(tokens.parts[-1]) + 1)
+
+
+@given(st.lists(st.integers(1, 2000), min_size=1, max_size=12), st.floats(0, 1))
+def test_counts_follow_the_size_to_the_power_of_alpha(sizes: list[int], alpha: float) -> None:
+    tokens = mixed(sizes)
+    wanted = np.array(sizes, float) ** alpha / sum(size**alpha for size in sizes) * 640 * 8
+    got = counts(tokens, drawn(tokens, 640, alpha=alpha))
+    assert got.sum() == 640 * 8
+    assert (abs(got - wanted) <= np.maximum(0.01 * wanted, 2)).all()
+
+
+@pytest.mark.parametrize(("pairs", "share"), [((2, 3), 0.25), ((), 0.0), ((0, 1, 2, 3), 1.0)])
+def test_pairs_have_their_share_and_alpha_holds_among_them(pairs: tuple[int, ...], share: float) -> None:
+    tokens = mixed([1000, 250, 500, 125], pairs)
+    got = counts(tokens, drawn(tokens, 640, alpha=0.5, tlm=0.25))
+    assert abs(got[list(pairs)].sum() / got.sum() - share) < 0.001
+    assert abs(got[0] / got[1] - 2) < 0.02 and abs(got[2] / got[3] - 2) < 0.02
+
+
+def test_an_epoch_of_a_part_has_each_row_once_and_the_next_another_order() -> None:
+    tokens = mixed([64, 640], longest=3)
+    batches_drawn = drawn(tokens, 32 * 8, alpha=1.0)
+    of_first = [row for batch in batches_drawn for row in batch.tolist() if row < 64]
+    assert 2 * 64 <= len(of_first)
+    assert max(np.bincount(of_first)) - min(np.bincount(of_first)) <= 1, "no row comes again before all others have"
+    of_pool = [np.concatenate(batches_drawn[at : at + 32]).tolist() for at in (0, 32)]
+    assert of_pool[0] != of_pool[1]
+
+
+@pytest.mark.parametrize("settings", [{}, {"batch_size": None, "batch_tokens": 64}, {"mixed_batches": False}])
+@pytest.mark.parametrize("first", [1, 31, 32, 100])
+def test_a_training_goes_on_where_it_was(settings: dict[str, Any], first: int) -> None:
+    tokens = mixed([300, 40, 200], (2,), longest=20)
+    whole = drawn(tokens, 130, **settings)
+    assert len(whole) == 130
+    rest = drawn(tokens, 130, first, **settings)
+    assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in whole[first:]]
+
+
+def test_a_hundred_thousand_steps_are_skipped_in_seconds() -> None:
+    tokens = mixed([20_000, 5_000, 10_000], (2,), longest=100)
+    for settings in ({}, {"batch_size": None, "batch_tokens": 4096}):
+        training = Training(**{"steps": 100_000, "batch_size": 32, "alpha": 0.7, **settings})  # type: ignore[arg-type]
+        began = time.process_time()
+        next(schedule.stream(tokens, training, 1, schedule.plan(tokens, training, 1), 99_999))
+        assert time.process_time() - began < 20
+
+
+def test_little_is_padding() -> None:
+    tokens = mixed([3000, 2000], longest=200)
+    taken = drawn(tokens, 320, batch_size=32)
+    padded = sum(len(batch) * int(tokens.lengths[batch].max()) for batch in taken)
+    assert padded < 1.03 * sum(int(tokens.lengths[batch].sum()) for batch in taken)
+
+
+def test_a_batch_has_several_languages_unless_the_recipe_says_no() -> None:
+    tokens = mixed([500, 500])
+    assert tokens.parts is not None
+    for mixed_batches in (True, False):
+        taken = drawn(tokens, 64, mixed_batches=mixed_batches)
+        assert any(len(set(tokens.parts[batch])) > 1 for batch in taken) is mixed_batches
+
+
+def test_a_file_of_one_language_is_drawn_without_end(tmp_path: Path) -> None:
+    tokens = batches.read(write(tmp_path / "t.arrow", rows(30), "mlm"))
+    assert np.bincount(np.concatenate(drawn(tokens, 480, batch_size=4))).tolist() == [64] * 30
+
+
+@pytest.mark.parametrize("settings", [{"steps": None}, {"curriculum": ({"share": 0.5, "max_depth": 1},)}])
+def test_what_does_not_go_with_alpha_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="`alpha` draws examples without end: set `steps`"):
+        next(islice(drawn(mixed([5, 5]), **{"steps": 4, **settings}), 1))
