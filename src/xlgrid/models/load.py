@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import Head
+from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -103,6 +104,26 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
         with torch.no_grad():
             for name, parameter in zip(names, (dense.weight, dense.bias), strict=True):
                 parameter.copy_(stored.get_tensor(name))
+
+
+def check_positions(model: "PreTrainedModel", tokens: Tokens) -> None:
+    """Check that an encoder has a position for every token of the longest input.
+
+    Raises:
+        ValueError: the longest input is too long.
+    """
+    import torch
+
+    longest = int(tokens.sizes.max(initial=0))
+    for name, table in model.base_model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(table, torch.nn.Embedding):
+            # The families of RoBERTa count positions from the padding id + 1, which is the `padding_idx` of their table.
+            most = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+            if longest > most:
+                raise ValueError(
+                    f"the longest input has {longest} tokens, but the encoder takes at most {most}: lower `max_length` of the "
+                    "study's task"
+                )
 
 
 def has_segments(model: "PreTrainedModel") -> bool:

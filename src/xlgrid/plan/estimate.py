@@ -219,7 +219,9 @@ class Estimate:
         place = run.encoder, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = self.study.methods[run.method]
-            config = configuration(self.study.encoders[run.encoder], Encoder(run.study, run.encoder).folder)
+            vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(run.encoder)]
+            size = vocabulary.size if vocabulary.languages else None
+            config = configuration(self.study.encoders[run.encoder], Encoder(run.study, run.encoder).folder, size)
             self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options)
         return self._counts[place]
 

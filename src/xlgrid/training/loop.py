@@ -139,6 +139,8 @@ class Loop:
         self.model: PreTrainedModel = load.load_model(
             encoder, self.head, len(self.train.label_names), self.settings.dropout
         )
+        for tokens in (self.train, self.dev):
+            load.check_positions(self.model, tokens)
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, encoder)
         self.method.install(self.model)
