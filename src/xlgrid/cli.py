@@ -199,16 +199,23 @@ def tokenize(
     split: Annotated[
         Literal["train", "dev", "test"] | None, typer.Option(help="the rows of a text to take", show_default="all")
     ] = None,
-    documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows of a text")] = "cut",
+    documents: Annotated[
+        Literal["cut", "split", "pack"], typer.Option(help="what becomes of long rows of a text, or of all rows")
+    ] = "cut",
     dev_rows: Annotated[
         int, typer.Option(help="most rows for dev, every 50th, and for test, halfway between")
     ] = 10_000,
+    lines: Annotated[
+        Literal["joined", "segments"], typer.Option(help="what a line break in a row of a text is")
+    ] = "joined",
 ) -> None:
     """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
 
     described, folder = json.loads(columns), _folder(vocabulary)
-    tokenize(data, folder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows)
+    tokenize(
+        data, folder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows, lines
+    )
 
 
 @app.command()

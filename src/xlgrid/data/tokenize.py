@@ -36,8 +36,9 @@ def tokenize(
     stride: int = STRIDE,
     columns: Columns | Mapping[str, Any] | None = None,
     split: str | None = None,
-    documents: Literal["cut", "split"] = "cut",
+    documents: Literal["cut", "split", "pack"] = "cut",
     dev_rows: int = DEV_ROWS,
+    lines: Literal["joined", "segments"] = "joined",
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file, which `xlgrid.data.batches.read` opens.
 
@@ -57,7 +58,7 @@ def tokenize(
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
         columns: the columns of a task that is described by its head.
         split: `train`, `dev` or `test` takes the rows of a text that are for this split; None takes all rows.
-        documents: see `xlgrid.tasks.mlm.Options`.
+        documents, lines: see `xlgrid.tasks.mlm.Options`.
         dev_rows: the most rows that are for `dev`, and for `test`.
 
     Raises:
@@ -82,7 +83,7 @@ def tokenize(
             f"max_length {max_length} does not fit: inputs in the vocabulary {vocabulary} have {least} to {most} tokens; "
             "change it in the study's task"
         )
-    encoding = Encoding(tokenizer, max_length, one_separator, stride, documents == "split")
+    encoding = Encoding(tokenizer, max_length, one_separator, stride, documents, lines)
     parts = iter([_side_by_side(data, described.inputs)]) if len(data) > 1 else tables(data[0], BATCH)
     first = next(parts)
     fields = head.fields()
@@ -119,6 +120,9 @@ def tokenize(
                 rows_written += len(example)
                 if progress.due():
                     progress.say(f"{where}: {rows_read:,} rows read, {rows_written:,} written")
+        if (rest := head.remainder(encoding)).get("input_ids"):
+            file.write(rest)
+            rows_written += len(rest["input_ids"])
         if not rows_written:
             raise ValueError(
                 f"{where} has {rows_read} rows, and none with text for {split}: a text takes two rows with text, of which one "

@@ -1,8 +1,8 @@
 """Token ids of one or two segments, as all heads make them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 # The label of tokens at which no prediction is due, which torch's cross entropy leaves out.
 IGNORED = -100
@@ -17,7 +17,8 @@ class Encoding:
         max_length: the most tokens of an input, special tokens included.
         one_separator: XLM-R's inputs have one special token between two segments, where its tokenizer puts two.
         stride: the tokens that two windows of a context share.
-        split: a long text becomes several inputs; otherwise it is cut.
+        documents, lines: see `xlgrid.tasks.mlm.Options`.
+        carry: the tokens of packed texts that do not fill an input yet, which begin the next one.
         truncated: the number of inputs that were cut; or of examples that have several windows.
         lost_words: the number of words without a token.
     """
@@ -26,7 +27,9 @@ class Encoding:
     max_length: int
     one_separator: bool = False
     stride: int = 128
-    split: bool = False
+    documents: Literal["cut", "split", "pack"] = "cut"
+    lines: Literal["joined", "segments"] = "joined"
+    carry: list[int] = field(default_factory=list)
     truncated: int = 0
     lost_words: int = 0
 
@@ -49,6 +52,31 @@ class Encoding:
         self.truncated += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
         contexts = [context_length(encoding) for encoding in encoded.encodings]
         return {"input_ids": self.separated(encoded["input_ids"], contexts), "context_length": contexts}
+
+    def packed(self, texts: Sequence[list[int]]) -> list[list[int]]:
+        """Inputs of exactly `max_length` tokens, filled with texts one after another and a separator after each; the tokens
+        that do not fill an input stay in `carry`.
+
+        Args:
+            texts: token ids without special tokens.
+        """
+        for ids in texts:
+            if ids:
+                self.carry += [*ids, self.tokenizer.sep_token_id]
+        room = self.max_length - self.tokenizer.num_special_tokens_to_add()
+        full = len(self.carry) // room * room
+        inputs = [self._whole(self.carry[start : start + room]) for start in range(0, full, room)]
+        del self.carry[:full]
+        return inputs
+
+    def last_packed(self) -> list[list[int]]:
+        """The input with what is left in `carry`, if there is any."""
+        # The separator after the last text would stand twice, because every input ends with one.
+        left, self.carry = self.carry[:-1], []
+        return [self._whole(left)] if left else []
+
+    def _whole(self, ids: list[int]) -> list[int]:
+        return [self.tokenizer.cls_token_id, *ids, self.tokenizer.sep_token_id]
 
     def separated(self, rows: list[list[int]], contexts: list[int]) -> list[list[int]]:
         """Token ids of inputs, with `one_separator` without the second of two separators between the segments."""

@@ -170,6 +170,10 @@ class Head(ABC):
             For heads with several inputs in a row, the entries of the first two are lists, with one element per input.
         """
 
+    def remainder(self, encoding: Encoding) -> dict[str, list[Any]]:
+        """The rows of a tokens file that `encode` has kept back when the data end, with the columns of `encode`."""
+        return {}
+
     def segment_languages(self, codes: Sequence[str]) -> tuple[str, str]:
         """The languages of the first and the second segment in data of one language, or of a pair."""
         return codes[0], codes[-1]

@@ -49,12 +49,18 @@ class MlmHead(Head):
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         """Inputs of the rows of one text or of two parallel texts, `example` being the row of each.
 
-        With `encoding.split`, a row of one text becomes as many inputs as its tokens need, and a row without tokens none.
-        Otherwise a row that is too long loses tokens at the end of its longer segment, and is counted as truncated.
+        Rows of one text become inputs as `encoding.documents` and `encoding.lines` say; a row without tokens becomes none if
+        documents are split or packed. Otherwise a row that is too long loses tokens at the end of its longer segment, and is
+        counted as truncated.
         """
-        # The mini encoders take the text after a line break for a second segment.
-        segments = [[text.replace("\n", " ") for text in table[column].to_pylist()] for column in task.inputs]
-        split = encoding.split and len(segments) == 1
+        columns = [table[column].to_pylist() for column in task.inputs]
+        if len(columns) == 1 and encoding.lines == "segments":
+            return self._of_lines(columns[0], encoding)
+        segments = [[text.replace("\n", " ") for text in texts] for texts in columns]
+        if len(segments) == 1 and encoding.documents == "pack":
+            texts = encoding.tokenizer(segments[0], add_special_tokens=False, return_attention_mask=False)["input_ids"]
+            return _whole_rows(encoding.packed(texts))
+        split = encoding.documents == "split" and len(segments) == 1
         encoded = encoding.tokenizer(
             *segments,
             truncation=True,
@@ -80,6 +86,33 @@ class MlmHead(Head):
             contexts = [context_length(encoding_) for encoding_ in encoded.encodings]
             ids = encoding.separated(ids, contexts)
         return {"input_ids": ids, "context_length": contexts, "example": list(range(len(ids)))}
+
+    def _of_lines(self, texts: list[str], encoding: Encoding) -> dict[str, list[Any]]:
+        """Inputs of two segments, the first line of a text and the rest of it; of one segment if a text is one line."""
+        inputs: dict[int, tuple[list[int], int]] = {}
+        for has_two in (False, True):
+            rows = [row for row, text in enumerate(texts) if ("\n" in text) is has_two]
+            if not rows:
+                continue
+            columns = zip(*(texts[row].split("\n", 1) for row in rows), strict=True)
+            encoded = encoding.tokenizer(
+                *([line.replace("\n", " ") for line in column] for column in columns),
+                truncation=True,
+                max_length=encoding.max_length,
+            )
+            encoding.truncated += sum(bool(each.overflowing) for each in encoded.encodings)
+            contexts = [context_length(each) for each in encoded.encodings]
+            ids = encoding.separated(encoded["input_ids"], contexts) if has_two else encoded["input_ids"]
+            inputs |= dict(zip(rows, zip(ids, contexts, strict=True), strict=True))
+        rows = sorted(inputs)
+        return {
+            "input_ids": [inputs[row][0] for row in rows],
+            "context_length": [inputs[row][1] for row in rows],
+            "example": rows,
+        }
+
+    def remainder(self, encoding: Encoding) -> dict[str, list[Any]]:
+        return _whole_rows(encoding.last_packed())
 
     def collate(
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
@@ -115,6 +148,11 @@ class MlmHead(Head):
         due = batch["labels"] != IGNORED
         right = due.masked_scatter(due, logits.argmax(-1) == labels)
         return [list(pair) for pair in zip(right.sum(1).tolist(), due.sum(1).tolist(), strict=True)]
+
+
+def _whole_rows(inputs: list[list[int]]) -> dict[str, list[Any]]:
+    """The columns of inputs of one segment, each of which has texts of several rows."""
+    return {"input_ids": inputs, "context_length": [len(ids) for ids in inputs], "example": [0] * len(inputs)}
 
 
 def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":

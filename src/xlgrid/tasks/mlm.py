@@ -4,9 +4,9 @@ A pair has both of its texts in each input: translation language modelling (Conn
 """
 
 import math
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
 
@@ -32,13 +32,26 @@ def split_sizes(rows: int, dev_rows: int) -> tuple[int, int, int]:
 class Options(Strict):
     """The options that decide what becomes of the rows of a text."""
 
-    documents: Literal["cut", "split"] = Field(
+    documents: Literal["cut", "split", "pack"] = Field(
         "cut",
-        description="rows of more than `max_length` tokens lose their end, or become several inputs, without a loss; "
-        "those of a pair are cut",
+        description="rows of more than `max_length` tokens lose their end (cut), or become several inputs (split); pack: rows fill "
+        "inputs of exactly `max_length` tokens one after another, with a separator between them. Rows of a pair are cut",
+    )
+    lines: Literal["joined", "segments"] = Field(
+        "joined",
+        description="a line break in a row is a space, or begins the second segment, as a question follows its context; with "
+        "`documents: cut`, for languages, since a pair has two segments anyway",
     )
     dev_rows: PositiveInt = Field(
         DEV_ROWS,
         description="most rows to choose checkpoints with, every 50th row, and most rows to test on, those halfway between "
         "them; the others are trained on",
     )
+
+    @model_validator(mode="after")
+    def _segments_are_of_whole_rows(self) -> Self:
+        if self.lines == "segments" and self.documents != "cut":
+            raise ValueError(
+                f"`lines: segments` goes with `documents: cut`, got `{self.documents}`: leave out one of the two"
+            )
+        return self

@@ -298,3 +298,43 @@ def test_a_pair_of_long_documents_is_cut(world):
     path = numbered(world / "pair.parquet", ["Bob is kind . " * 40] * 60)
     train, dev = splits(world, [path, path], "en-fr", documents="split", max_length=30)
     assert (len(train), len(dev)) == (57, 2) and set(train.lengths.tolist()) == {30}
+
+
+@given(st.lists(WORDS, min_size=3, max_size=40), st.integers(6, 12), st.integers(1, 7))
+@settings(max_examples=30)
+def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, documents, max_length, batch):
+    reader = tokenizer(world)
+    ids = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in documents]
+    assume(ids[0] and any(ids[1:25]))
+    with pytest.MonkeyPatch.context() as patch:
+        # The rows of a batch do not fill an input.
+        patch.setattr(module, "BATCH", batch)
+        parts = of_text(world, documents, documents="pack", max_length=max_length)
+    held_out = [row for row in (0, 25) if row < len(ids)]
+    for rows, wanted in zip(parts, ([i for i in range(len(ids)) if i not in held_out], [0]), strict=True):
+        assert [len(row) for row in rows[:-1]] == [max_length] * (len(rows) - 1) and len(rows[-1]) <= max_length
+        joined = [token for row in wanted if ids[row] for token in [*ids[row], reader.sep_token_id]]
+        tokens = [token for row in rows for token in inside(reader, row)]
+        assert tokens in (joined, joined[:-1])
+
+
+def test_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world):
+    lines = read_table(world / "en.parquet")["text"].to_pylist() * 25
+    train, _ = splits(world, [numbered(world / "lines.parquet", lines)], documents="pack", max_length=64)
+    assert train.sizes.sum() >= 0.95 * len(train) * 64
+    of_text_alone = ~np.isin(train.values[:], train.vocabulary.special_ids)
+    assert of_text_alone.sum() >= 0.85 * len(train) * 64, "separators between sentences are tokens, too, but few"
+
+
+def test_the_second_line_of_a_row_is_the_second_segment(world):
+    lines = ["Bob is kind .\nIs Bob big ?", "Bob is kind .", "a\nb\nc"] * 20
+    reader = tokenizer(world)
+    wanted = [reader(*text.replace("\n", "|", 1).replace("\n", " ").split("|"))["input_ids"] for text in lines]
+    path = numbered(world / "lines.parquet", lines)
+    train, _ = splits(world, [path], lines="segments")
+    kept = [row for row in range(60) if row % 25]
+    assert [train.values[a:b].tolist() for a, b in itertools.pairwise(train.offsets)] == [wanted[row] for row in kept]
+    for row, context, size in zip(kept, train.contexts.tolist(), train.sizes.tolist(), strict=True):
+        assert (context < size) is ("\n" in lines[row])
+        first = reader(lines[row].split("\n")[0])["input_ids"]
+        assert wanted[row][:context] == first[:context] and context == len(first)

@@ -8,7 +8,7 @@ from xlgrid.tasks import task
 from xlgrid.tasks.mlm import Options, split_of, split_sizes
 
 
-@pytest.mark.parametrize("option", [{"documents": "cuts"}, {"document": "cut"}])
+@pytest.mark.parametrize("option", [{"documents": "cuts"}, {"document": "cut"}, {"lines": "segment"}])
 def test_an_option_or_value_that_does_not_exist_is_refused(option: dict[str, object]) -> None:
     [name] = option
     with pytest.raises(ValidationError, match=name):
@@ -31,3 +31,9 @@ def test_the_sizes_of_splits_count_the_rows_of_each(dev_rows: int) -> None:
 def test_dev_and_test_take_turns_every_25_rows() -> None:
     held_out = [(row, split) for row in range(700) if (split := split_of(row, 3)) != "train"]
     assert held_out == [(0, "dev"), (25, "test"), (50, "dev"), (75, "test"), (100, "dev"), (125, "test")]
+
+
+@pytest.mark.parametrize("documents", ["split", "pack"])
+def test_segments_are_those_of_whole_rows(documents: str) -> None:
+    with pytest.raises(ValidationError, match="`lines: segments` goes with `documents: cut`"):
+        Options.model_validate({"documents": documents, "lines": "segments"})
