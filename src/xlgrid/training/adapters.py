@@ -15,7 +15,7 @@ from xlgrid.models import deltas, prediction
 from xlgrid.models.load import shapes
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import fingerprint, write_results
+from xlgrid.training.results import fingerprint, write_record, write_tensors
 
 
 def import_adapter(
@@ -76,7 +76,8 @@ def import_adapter(
         **prediction.circumstances(torch.device("cpu")),
         "seconds": round(time.monotonic() - began, 3),
     }
-    write_results(Path(folder), recipe, details, [], tensors)
+    write_record(Path(folder), recipe, details, [])
+    write_tensors(Path(folder) / deltas.DELTA, recipe, tensors)
 
 
 def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, safetensors: bool = False) -> None:

@@ -31,7 +31,7 @@ from xlgrid.models import deltas, load, prediction
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.progress import Progress, means
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import fingerprint, write_results, write_tensors
+from xlgrid.training.results import fingerprint, write_record, write_tensors
 from xlgrid.training.schedule import learning_rate
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
@@ -70,7 +70,15 @@ def train(
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
-    loop = Loop(recipe, Path(encoder), train, dev, Path(folder), start, first)
+    run(Loop(recipe, Path(encoder), train, dev, Path(folder), start, first))
+
+
+def run(loop: "Loop") -> None:
+    """Take a training to its end and write its results.
+
+    Raises:
+        ValueError, FloatingPointError, SystemExit: as `train`.
+    """
     with signals() as stop:
         try:
             loop.go(stop)
@@ -99,7 +107,7 @@ class Loop:
         import torch
 
         self.began = time.monotonic()
-        self.recipe, self.settings, self.folder = recipe, recipe.training, folder
+        self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
         text = recipe.start.of_run(recipe.source) if recipe.start else None
         for option, name, run in (("start", text, start), ("first", recipe.first, first)):
             if (name is None) != (run is None):
@@ -115,7 +123,7 @@ class Loop:
         }
         # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
         begun = [run / deltas.DELTA for run in (start, first) if run]
-        self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begun])
+        self.inputs = fingerprint([self.beginning(), *train, *dev, *begun])
         codes = recipe.source.parts
         self.train, self.dev = (
             batches.mix(
@@ -136,9 +144,7 @@ class Loop:
         random.seed(recipe.seed)
         np.random.seed(recipe.seed % 2**32)
         torch.manual_seed(recipe.seed)
-        self.model: PreTrainedModel = load.load_model(
-            encoder, self.head, len(self.train.label_names), self.settings.dropout
-        )
+        self.model = self.load_model()
         for tokens in (self.train, self.dev):
             load.check_positions(self.model, tokens)
         if self.settings.head == "lm-head":
@@ -174,6 +180,14 @@ class Loop:
         self.resume()
         # No process writes files while another still looks for those of an earlier training.
         self.processes.sums({"ready": 1.0})
+
+    def beginning(self) -> Path:
+        """The file whose contents, with the recipe, decide the weights before the first step."""
+        return self.encoder / "model.safetensors"
+
+    def load_model(self) -> "PreTrainedModel":
+        """The encoder with a head, before the method is installed."""
+        return load.load_model(self.encoder, self.head, len(self.train.label_names), self.settings.dropout)
 
     def go(self, stop: list[signal.Signals]) -> None:
         """Train to the end; `stop` receives signals.
@@ -412,5 +426,10 @@ class Loop:
             **prediction.circumstances(self.device),
             "seconds": round(self.elapsed(), 3),
         }
-        write_results(self.folder, self.recipe, details, self.curve, self.best)
+        self.write(details)
         (self.folder / state.STATE).unlink(missing_ok=True)
+
+    def write(self, details: dict[str, Any]) -> None:
+        """Write the results; `details` are the entries of run.json besides those of every record."""
+        write_record(self.folder, self.recipe, details, self.curve)
+        write_tensors(self.folder / deltas.DELTA, self.recipe, self.best)

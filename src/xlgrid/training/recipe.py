@@ -11,6 +11,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.languages.sources import Source, Target
+from xlgrid.training.scratch import Scratch
 
 # The settings of `Training` that change only how fast a run trains and how much of it is repeated after an interruption.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
@@ -181,6 +182,9 @@ class Recipe(Strict):
     seed: Seed
     training: Training
     start: Start | None = None
+    scratch: Scratch | None = Field(
+        default=None, description="of a pre-training: the encoder, which begins with new weights"
+    )
     first: str | None = Field(
         None, description="task of the run with all of whose weights, after those of `start`, this one begins"
     )

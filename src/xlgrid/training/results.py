@@ -8,21 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.files import whole, write_text
-from xlgrid.models import deltas
 from xlgrid.training.recipe import Recipe
 
 if TYPE_CHECKING:
     import torch
 
 
-def write_results(
-    folder: Path,
-    recipe: Recipe,
-    details: dict[str, Any],
-    curve: list[dict[str, float]],
-    tensors: dict[str, "torch.Tensor"],
-) -> None:
-    """Write `curve.jsonl`, `run.json` and `delta.safetensors` of a run.
+def write_record(folder: Path, recipe: Recipe, details: dict[str, Any], curve: list[dict[str, float]]) -> None:
+    """Write `curve.jsonl` and `run.json` of a run.
 
     Args:
         details: the entries of run.json besides the recipe, its digest and the commit of this code.
@@ -30,7 +23,6 @@ def write_results(
     record = {"recipe": recipe.model_dump(mode="json"), "digest": recipe.digest(), **details, "commit": _commit()}
     write_text(folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in curve))
     write_text(folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
-    write_tensors(folder / deltas.DELTA, recipe, tensors)
 
 
 def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]) -> None:

@@ -1,0 +1,120 @@
+"""Pre-training an encoder from scratch: a run of the loop that begins with new weights and leaves an encoder's folder."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.base.errors import Damaged
+from xlgrid.base.files import whole, write_text
+from xlgrid.data.encoders import copy_tokenizer, token_ids, write_json
+from xlgrid.data.vocabulary import specials
+from xlgrid.heads.nsp import MODULE, NextSentenceHead
+from xlgrid.models import deltas
+from xlgrid.training import loop
+from xlgrid.training.recipe import Recipe
+from xlgrid.training.results import write_record
+from xlgrid.training.scratch import Scratch, new_model
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+
+def pretrain(
+    recipe: Recipe, vocabulary: str | Path, train: Sequence[Path], dev: Sequence[Path], folder: str | Path
+) -> None:
+    """Pre-train the encoder that `recipe.scratch` describes.
+
+    Write config.json, model.safetensors, the files of the vocabulary, encoder.json, run.json and curve.jsonl to `folder`, and
+    during training `step{n}.safetensors` for each of the recipe's snapshots. An interrupted training goes on from `state.pt`.
+
+    Args:
+        vocabulary: the folder of the encoder's vocabulary, of the same kind.
+        train, dev: the tokens files of texts, one for each part of the recipe's source, in the same order.
+
+    Raises:
+        FileNotFoundError, ValueError, FloatingPointError, SystemExit: as `xlgrid.training.loop.train`.
+    """
+    loop.run(Pretraining(recipe, Path(vocabulary), train, dev, Path(folder)))
+
+
+class Pretraining(loop.Loop):
+    """A pre-training in progress; the folder of the vocabulary stands in the place of an encoder's."""
+
+    @property
+    def scratch(self) -> Scratch:
+        """The description of the encoder."""
+        assert self.recipe.scratch
+        return self.recipe.scratch
+
+    def beginning(self) -> Path:
+        return self.encoder / "tokenizer.json"
+
+    def load_model(self) -> "PreTrainedModel":
+        scratch, entries = self.scratch, token_ids(self.encoder)
+        if missing := [token for token in specials(scratch.kind).values() if token not in entries]:
+            raise ValueError(
+                f"the vocabulary {self.encoder} has no {missing[0]}: an encoder of kind {scratch.kind} takes its own kind"
+            )
+        model = new_model(scratch, 1 + max(entries.values()))
+        if scratch.nsp:
+            if not (self.train.contexts < self.train.sizes).any():
+                raise ValueError(
+                    f"nsp takes texts of two lines, which are those of natural languages with `statements`, and `lines: segments` "
+                    f"of task {self.recipe.task}: set nsp to false"
+                )
+            self.objective = NextSentenceHead(scratch.max_length)
+            self.objective.attach(model)
+        return model
+
+    def trained(self) -> dict[str, "torch.Tensor"]:
+        """The weights of the encoder with its language-modelling head, without those that only the objective uses."""
+        return {
+            name: parameter.detach().cpu().clone()
+            for name, parameter in self.model.named_parameters()
+            if not name.startswith(f"{MODULE}.")
+        }
+
+    def write(self, details: dict[str, Any]) -> None:
+        details["vocabulary"] = details.pop("encoder")
+        write_record(self.folder, self.recipe, details, self.curve)
+        copy_tokenizer(self.encoder, self.folder)
+        # The vocabulary may be for longer inputs.
+        path = self.folder / "tokenizer_config.json"
+        config = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": self.scratch.max_length}
+        write_json(path, config)
+        self.model.config.architectures = [type(self.model).__name__]
+        origin = {"source": "scratch", "recipe": json.loads(self.recipe.identity())}
+        write_encoder(self.folder, self.model.config.to_json_string(), origin, self.best)
+
+
+def write_encoder(folder: Path, config: str, origin: dict[str, Any], tensors: dict[str, "torch.Tensor"]) -> None:
+    """Write config.json, encoder.json and, in one step at the end, model.safetensors."""
+    from safetensors.torch import save
+
+    write_text(folder / "config.json", config)
+    write_text(folder / "encoder.json", json.dumps(origin, ensure_ascii=False, indent=2) + "\n")
+    with whole(folder / "model.safetensors") as aside:
+        aside.write_bytes(save(tensors, metadata={"format": "pt"}))
+
+
+def take_snapshot(encoder: str | Path, step: int, folder: str | Path) -> None:
+    """Make an encoder of the snapshot that a pre-training has written after a step.
+
+    Args:
+        encoder: the folder of the pre-trained encoder.
+        folder: the folder to write.
+
+    Raises:
+        ValueError: there is no such snapshot, or it is damaged.
+    """
+    encoder, folder = Path(encoder), Path(folder)
+    path = deltas.snapshot_path(encoder, step)
+    if not path.is_file():
+        raise Damaged(f"{path} does not exist: only pre-training can make it, so delete {encoder}", encoder)
+    tensors, _, _ = deltas.read_delta(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    copy_tokenizer(encoder, folder)
+    config, origin = ((encoder / name).read_text(encoding="utf-8") for name in ("config.json", "encoder.json"))
+    write_encoder(folder, config, json.loads(origin) | {"step": step}, tensors)
