@@ -11,7 +11,7 @@ from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, product_of
+from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import ImportedAdapters, MethodEntry
 from xlgrid.training.encoders import EncoderEntry
@@ -64,8 +64,10 @@ def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
 def rules() -> Iterator[tuple[str, str, str]]:
     """Name, first output and log of each rule that states both."""
     text = "".join(path.read_text() for path in sorted(RULES.glob("*.smk")))
-    [layout] = re.findall(r'LAYOUT = \[\s*"(.*?)"', text)
-    for rule in re.split(r"^(?:use )?rule ", text.replace("LAYOUT,", f'"{layout}"'), flags=re.MULTILINE)[1:]:
+    for name in ("LAYOUT", "VOCABULARY"):
+        [files] = re.findall(rf"{name} = (?:\[|multiext\()\s*(.*?)[\])]", text, re.DOTALL)
+        text = text.replace(f"        {name},\n", f"        {files.rstrip()},\n")
+    for rule in re.split(r"^(?:use )?rule ", text, flags=re.MULTILINE)[1:]:
         output = re.search(r'output:.*?"(results/.*?)"(?:, "(.*?)")?', rule, re.DOTALL)
         log = re.search(r'log:.*?"(results/[^"]*\.log)"', rule, re.DOTALL)
         if output and log:
@@ -79,6 +81,7 @@ def rules() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize(("rule", "output", "log"), [*rules()])
 def test_a_log_is_where_the_rule_writes_it(plan: Plan, rule: str, output: str, log: str) -> None:
     values = {"study": "tiny", "task": "siqa" if rule in ("meanings", "data") else "own", "encoder": "tiny"}
+    values["vocabulary"] = "tiny"
     values |= {"method": "full-ft", "source": "qa1", "target": "qb1", "other": "qa2", "seed": "1"}
     values |= {"language": "qa1", "split": "test", "exhibit": "scores"}
     product = product_of(output.format(**values))
@@ -101,12 +104,28 @@ def test_an_encoder_of_another_study_is_a_file_and_rests_on_nothing_here(plan: P
 
 def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     assert needs.inputs(plan, Data("tiny", "own", "qa1", "dev")) == {"files": ["x/qa1/dev.jsonl"]}
-    required = ["encoder/config.json", "encoder/model.safetensors", "encoder/tokenizer.json"]
-    assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": required}
+    vocabulary = Vocabulary("tiny", "mine")
+    weights = {"vocabulary": vocabulary.path, "files": ["encoder/config.json", "encoder/model.safetensors"]}
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == weights
+    assert needs.inputs(plan, vocabulary) == {"files": ["encoder/tokenizer.json"]}
     for name in ("vocab.txt", "notes.md", "pytorch_model.bin"):
         Path("encoder").mkdir(exist_ok=True)
         Path("encoder", name).touch()
-    assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": [*required, "encoder/vocab.txt"]}
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == weights
+    assert needs.inputs(plan, vocabulary) == {"files": ["encoder/tokenizer.json", "encoder/vocab.txt"]}
+
+
+def test_encoders_with_one_vocabulary_share_tokens(plan: Plan) -> None:
+    study = plan.study
+    cells = [CELL, CELL._replace(encoder="mine")]
+    apart = {needs.test_tokens(plan, cell) for cell in cells}
+    shared = study.encoders | {"mine": EncoderEntry(path="encoder", vocabulary="tiny")}
+    together = Plan(study.model_copy(update={"encoders": shared}))
+    assert len(apart) == 2 and {needs.test_tokens(together, cell).vocabulary for cell in cells} == {"tiny"}
+    vocabularies = [each for each in needs.rests_on(together, cells[1]) if isinstance(each, Vocabulary)]
+    assert vocabularies == [Vocabulary("tiny", "tiny")]
+    texts = [f"results/tiny/text/{code}.parquet" for code in ("qa1", "qa2", "qb1")]
+    assert needs.inputs(together, vocabularies[0]) == {"texts": texts}
 
 
 def test_a_count_of_parameters_reads_the_encoders_whose_sizes_are_not_known_without_them(plan: Plan) -> None:
@@ -132,7 +151,8 @@ def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
     plan = Plan(study.model_copy(update=changed))
     files = [product.path for product in needs.rests_on(plan, run)]
-    assert files == ["results/begun/encoders/mini/model.safetensors", f"{run.folder}/run.json"]
+    encoder = ["results/begun/vocabularies/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
+    assert files == [*encoder, f"{run.folder}/run.json"]
     assert needs.inputs(plan, run)["adapter"] == ["fr/adapter_config.json", "fr/adapter.safetensors"]
 
 
