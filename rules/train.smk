@@ -29,13 +29,14 @@ rule train:
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
         start=lambda w, input: [f"--start={path}" for path in input.start],
         first=lambda w, input: [f"--first={path}" for path in input.first],
+        vocabulary=lambda w, input: [f"--vocabulary={path}" for path in input.vocabulary],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
             --encoder {params.encoder:q} \
             {params.train:q} \
             {params.dev:q} \
-            {params.start:q} {params.first:q} \
+            {params.start:q} {params.first:q} {params.vocabulary:q} \
             --output {params.folder:q} 2>{log:q}
         """
 
