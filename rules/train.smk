@@ -1,6 +1,7 @@
 """Runs: one training each, or adapters that others have trained.
 
-REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, adapters of one's own (`imported: path`)
+REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, the vocabulary of text where it is not the
+    encoder's, adapters of one's own (`imported: path`)
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
 

@@ -9,11 +9,12 @@ from plan_fixture import EARLY, begun
 
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
+from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import ImportedAdapters, MethodEntry
+from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
 from xlgrid.training.encoders import EncoderEntry
 
 RULES = Path(__file__).parents[3] / "rules"
@@ -177,3 +178,43 @@ def test_a_summary_needs_the_cells_that_no_exhibit_shows(plan: Plan) -> None:
     inputs = needs.inputs(plan, Summary("tiny"))
     assert {str(path).split("/")[4] for path in inputs["cells"]} == {"mine"} and len(inputs["cells"]) == 3
     assert inputs["exhibits"] == ["results/tiny/exhibits/scores.csv"]
+
+
+def other_vocabulary(**methods: object) -> Plan:
+    """The study `begun`, with text in a vocabulary of its own."""
+    keys = begun(early=EARLY).model_dump(mode="json", exclude_unset=True)
+    keys["vocabularies"] = {"own": {"languages": ["en", "fr"]}}
+    keys["tasks"]["mlm"]["vocabulary"] = "own"
+    keys["methods"] |= methods
+    keys["methods"]["plain"] = {"base": "full-ft"}
+    keys["grids"]["plain"] = keys["grids"]["g"] | {"method": ["plain"]}
+    return Plan(Study.model_validate(keys))
+
+
+def test_what_begins_with_text_in_a_vocabulary_of_its_own_reads_its_tokens_and_all_else_those_of_the_encoder() -> None:
+    plan = other_vocabulary()
+    assert not plan_problems(plan)
+    for user in [*plan.cells, *plan.runs]:
+        vocabulary = needs.vocabulary_of(plan, user)
+        assert vocabulary == ("mini" if user.method == "plain" else "own"), user.path
+        if isinstance(user, Cell):
+            assert needs.test_tokens(plan, user).vocabulary == vocabulary
+            continue
+        assert {tokens.vocabulary for tokens in needs.source_tokens(plan, user, "train")} == {vocabulary}
+        resized = ["results/begun/vocabularies/own/tokenizer.json"] if user.task == "mlm" else []
+        assert needs.inputs(plan, user)["vocabulary"] == resized, user.path
+
+
+def test_the_vocabulary_of_the_encoder_resizes_nothing() -> None:
+    plan = other_vocabulary()
+    encoders = {"mini": EncoderEntry(path="x", vocabulary="own")}
+    same = Plan(plan.study.model_copy(update={"encoders": encoders}))
+    assert {needs.vocabulary_of(same, run) for run in same.runs} == {"own"}
+    assert not any(needs.new_vocabulary(same, run) for run in same.runs)
+
+
+def test_runs_on_text_that_begin_with_others_have_the_vocabulary_of_the_encoder() -> None:
+    plan = other_vocabulary(mlm={"base": "full-ft", "start": {"task": "mlm", "method": "plain", "source": "en"}})
+    [problem] = plan_problems(plan)
+    assert problem.startswith("tasks.mlm.vocabulary: results/begun/runs/mlm/mini/mlm/")
+    assert "have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method" in problem
