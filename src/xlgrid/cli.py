@@ -228,13 +228,17 @@ def train(
     pace: Json = "{}",
     start: Annotated[Path | None, typer.Option(help="the run on text that the recipe's `start` names")] = None,
     first: Annotated[Path | None, typer.Option(help="the run of the task that the recipe's `first` names")] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="that of the tokens, for text in another vocabulary than the encoder's")
+    ] = None,
 ) -> None:
     """Train one run; repeat --train and --dev for each part of a mix. An interrupted run goes on from where it was."""
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
     parsed = Recipe.parse(recipe, pace)
-    train_run(parsed, _folder(encoder), train, dev, output, start and _folder(start), first and _folder(first))
+    begun = (path and _folder(path) for path in (start, first, vocabulary))
+    train_run(parsed, _folder(encoder), train, dev, output, *begun)
 
 
 @app.command()

@@ -85,8 +85,8 @@ class NextSentenceHead(MlmHead):
         inputs = {name: tensor for name, tensor in batch.items() if name not in (KEPT, "labels")}
         states = model.base_model(**inputs).last_hidden_state
         due = batch["labels"] != IGNORED
-        classifier, *pooler = model.get_submodule(MODULE).children()
-        answers = classifier((pooler or [model.base_model.pooler])[0](states)).float()
+        classifier, *poolers = [*model.get_submodule(MODULE).children(), model.base_model.pooler]
+        answers = classifier(poolers[0](states)).float()
         return {
             "MLM": cross_entropy(output(states[due]).float(), batch["labels"][due], reduction="sum"),
             "NSP": cross_entropy(answers, batch[KEPT], ignore_index=IGNORED, reduction="sum"),

@@ -122,8 +122,20 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
 
 
 def vocabulary_of(plan: "Plan", user: Run | Cell) -> str:
-    """The vocabulary whose tokens a run trains on, or a cell is evaluated on."""
-    return plan.study.vocabulary_of(user.encoder)
+    """The vocabulary whose tokens a run trains on, or a cell is evaluated on: that of its task or, where the task names none, of
+    the last run on text that it loads whose task names one; otherwise that of the encoder."""
+    study = plan.study
+    # The last run on text of a cell is that of its target.
+    tasks = [user.task, *(run.task for run in reversed(text_runs(study, user)))]
+    named = (study.tasks[task].vocabulary for task in tasks)
+    return next(filter(None, named), None) or study.vocabulary_of(user.encoder)
+
+
+def new_vocabulary(plan: "Plan", run: Run) -> list[Vocabulary]:
+    """The vocabulary, other than the encoder's, for which a run on text trains embeddings: none or one."""
+    vocabulary = plan.study.tasks[run.task].vocabulary
+    is_new = vocabulary and vocabulary != plan.study.vocabulary_of(run.encoder)
+    return [Vocabulary(run.study, vocabulary)] if vocabulary and is_new else []
 
 
 def test_tokens(plan: "Plan", cell: Cell) -> Tokens:
@@ -150,6 +162,7 @@ def _of_run(plan: "Plan", run: Run) -> Inputs:
         "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
         "dev": [tokens.path for tokens in source_tokens(plan, run, "dev")],
         "encoder": encoder,
+        "vocabulary": [vocabulary.path for vocabulary in new_vocabulary(plan, run)],
         "first": [earlier.delta for earlier in first_stage(plan.study.tasks[run.task].start, run)],
         **_text_runs(plan, start=run),
     }

@@ -76,6 +76,8 @@ def _vocabularies(study: "Study") -> Iterator[str]:
                 f"vocabularies.{name}: encoder {name} has a vocabulary of its own, which has this name: choose another, or add "
                 f"`vocabulary: {name}` to the encoder"
             )
+    for name, task in study.tasks.items():
+        yield from among(f"tasks.{name}", "vocabulary", filter(None, [task.vocabulary]), study.all_vocabularies)
     for name, encoder in study.encoders.items():
         if encoder.vocabulary is None:
             continue

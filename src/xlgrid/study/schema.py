@@ -73,6 +73,11 @@ class TaskEntry(Columns):
         None,
         description="task of the study; runs begin with all weights, head too, of that task's run of the same method",
     )
+    vocabulary: str | None = Field(
+        None,
+        description="of a task of kind `mlm`: the vocabulary of its runs and of those that begin with them, where it is not the "
+        "encoder's; the runs train embeddings of its tokens",
+    )
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
     )
@@ -119,6 +124,10 @@ class TaskEntry(Columns):
             raise ValueError(
                 f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
                 f"{' and '.join(f'`{name}`' for name in wrong)}"
+            )
+        if self.vocabulary and self.task.target:
+            raise ValueError(
+                "only the runs of a task of kind mlm train embeddings of another vocabulary: leave out `vocabulary`"
             )
         if self.inputs and self.from_text:
             raise ValueError("`inputs` names columns of `data`, and the texts of the study have one: leave it out")
