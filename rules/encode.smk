@@ -1,6 +1,6 @@
 """Vocabularies and encoders, in the ordinary Hugging Face layout wherever they come from, and the data as tokens.
 
-REQUIRED INPUTS: results/{study}/text/{language}.parquet (vocabularies and encoders from scratch, tokens of text),
+REQUIRED INPUTS: results/{study}/text/{language}.parquet (vocabularies, tokens of text),
     results/{study}/data/...
 OUTPUTS: results/{study}/vocabularies/{vocabulary}/, results/{study}/encoders/{encoder}/,
     results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow
@@ -81,7 +81,39 @@ rule local_vocabulary:
         "xlgrid copy-vocabulary {params.path:q} --output {params.folder:q} 2> {log:q}"
 
 
-rule mini_encoder:
+rule pretrain:
+    input:
+        inputs(Encoder),
+    output:
+        LAYOUT,
+        "results/{study}/encoders/{encoder}/run.json",
+        "results/{study}/encoders/{encoder}/curve.jsonl",
+    log:
+        "results/{study}/logs/encoders/{encoder}.log",
+    benchmark:
+        "results/{study}/benchmarks/encoders/{encoder}.tsv"
+    wildcard_constraints:
+        study=studies_where("encoders", "encoders", lambda encoder: encoder.scratch),
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        # As in rule train: settings that cannot change the result are in `pace`.
+        recipe=lambda w: study(w).pretraining(w.encoder).identity(),
+        pace=lambda w, input: study(w).pretraining(w.encoder).pace(),
+        folder=subpath(output[0], parent=True),
+        train=lambda w, input: [f"--train={path}" for path in input.train],
+        dev=lambda w, input: [f"--dev={path}" for path in input.dev],
+    shell:
+        r"""
+        xlgrid pretrain --recipe {params.recipe:q} --pace {params.pace:q} \
+            --vocabulary {input.vocabulary:q} \
+            {params.train:q} \
+            {params.dev:q} \
+            --output {params.folder:q} 2>{log:q}
+        """
+
+
+rule snapshot_encoder:
     input:
         inputs(Encoder),
     output:
@@ -91,16 +123,15 @@ rule mini_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies_where("encoders", "encoders", lambda encoder: encoder.mini),
+        study=studies_where("encoders", "encoders", lambda encoder: encoder.of),
     conda:
         "../envs/xlgrid.yaml"
     params:
-        spec=lambda w: study(w).encoders[w.encoder].mini.model_dump_json(exclude_defaults=True),
+        step=lambda w: study(w).encoders[w.encoder].step,
         folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid mini-encoder {input.texts:q} --vocabulary {input.vocabulary:q} \
-            --spec {params.spec:q} \
+        xlgrid snapshot-encoder --encoder {input.encoder:q} --step {params.step} \
             --output {params.folder:q} 2>{log:q}
         """
 
@@ -186,5 +217,6 @@ rule tokens:
 localrules:
     hub_vocabulary,
     local_vocabulary,
+    snapshot_encoder,
     hub_encoder,
     local_encoder,

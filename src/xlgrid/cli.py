@@ -156,12 +156,28 @@ def copy_vocabulary(path: Path, output: Output) -> None:
 
 
 @app.command()
-def mini_encoder(texts: list[Path], vocabulary: VocabularyFolder, spec: Json, output: Output) -> None:
-    """Pre-train a tiny encoder on texts named {language}.parquet."""
-    from xlgrid.training.mini import MiniEncoder, make_mini
+def pretrain(
+    recipe: Json,
+    vocabulary: VocabularyFolder,
+    train: Annotated[list[Path], typer.Option(help="tokens of the text of a language or pair")],
+    dev: Annotated[list[Path], typer.Option(help="likewise, for evaluations")],
+    output: Output,
+    pace: Json = "{}",
+) -> None:
+    """Pre-train an encoder from scratch; repeat --train and --dev for each language and pair. An interrupted training goes on
+    from where it was. `torchrun --nproc-per-node N -m xlgrid.cli pretrain ...` shares it among N GPUs."""
+    from xlgrid.training.pretraining import pretrain
+    from xlgrid.training.recipe import Recipe
 
-    parsed = MiniEncoder.model_validate_json(spec)
-    make_mini(parsed, {path.stem: path for path in texts}, _folder(vocabulary), output)
+    pretrain(Recipe.parse(recipe, pace), _folder(vocabulary), train, dev, output)
+
+
+@app.command()
+def snapshot_encoder(encoder: EncoderFolder, step: Annotated[int, typer.Option()], output: Output) -> None:
+    """Make an encoder of the weights that a pre-training has kept after a step."""
+    from xlgrid.training.pretraining import take_snapshot
+
+    take_snapshot(_folder(encoder), step, output)
 
 
 @app.command()
@@ -455,3 +471,7 @@ def partial(
             render(plan.study, plan.cells, output)
         except (ValueError, FileNotFoundError) as error:
             print(f"{name}: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

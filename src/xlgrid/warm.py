@@ -27,7 +27,7 @@ LIBRARIES = {
         "pyarrow.parquet",
     ),
     "vocabulary": ("xlgrid.data.vocabulary", "pyarrow.parquet", "tokenizers"),
-    "mini-encoder": ("xlgrid.training.mini", "xlgrid.models.load", "pandas", *_MODELS),
+    "pretrain": ("xlgrid.training.pretraining", *_MODELS),
     "train": ("xlgrid.training.loop", *_MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *_MODELS),
     "attention": ("xlgrid.evaluation.attention", "tokenizers", *_MODELS),

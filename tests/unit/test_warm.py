@@ -46,10 +46,11 @@ def test_a_command_without_libraries_needs_nothing(words: list[str]) -> None:
 @pytest.mark.slow
 def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> None:
     """A first model or tokenizer of transformers otherwise imports a thousand modules, in each job again."""
-    spec = {"languages": ["qa1"], "vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 2}
+    spec = {"languages": ["qa1"], "vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16}
     training = {"steps": 2, "evaluations": 1, "lr": 1e-3}
     recipe = {"study": "s", "task": "ner", "kind": "wikiann", "encoder": "mini", "method": "full-ft", "base": "full-ft"}
     recipe |= {"options": {}, "source": "qa1", "seed": 1, "training": training}
+    pretraining = recipe | {"task": "pretraining", "kind": "mlm", "scratch": spec}
     generated = ["--options", '{"n": 100}']
     encoder = ["--encoder", f"{tmp_path}/mini"]
     vocabulary = {"languages": ["qa1"], "size": 300}
@@ -64,8 +65,12 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
             *("--output", f"{tmp_path}/vocabulary"),
         ],
         [
-            *("mini-encoder", f"{tmp_path}/qa1.parquet", "--vocabulary", f"{tmp_path}/vocabulary"),
-            *("--spec", json.dumps(spec), "--output", encoder[1]),
+            *("tokenize", "mlm", f"{tmp_path}/qa1.parquet", "--split", "train"),
+            *(*tokens, f"{tmp_path}/text.arrow"),
+        ],
+        [
+            *("pretrain", "--recipe", json.dumps(pretraining), "--vocabulary", f"{tmp_path}/vocabulary"),
+            *("--train", f"{tmp_path}/text.arrow", "--dev", f"{tmp_path}/text.arrow", "--output", encoder[1]),
         ],
         ["tokenize", "wikiann", f"{tmp_path}/data/train.parquet", *tokens, f"{tmp_path}/train.arrow"],
         ["tokenize", "wikiann", f"{tmp_path}/data/dev.parquet", *tokens, f"{tmp_path}/dev.arrow"],

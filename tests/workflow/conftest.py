@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from project import ROOT, SIZES, project, shell, shown, small
+from project import FEW, ROOT, SIZES, project, shell, shown, small
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def mine(finished: Path) -> Path:
         shutil.copy(ROOT / "studies" / f"{name}.yaml", finished / "studies")
     study = yaml.safe_load(shown("docs/adapters.md"))
     study["text"]["sentences"] = 200
-    study["encoders"] = {"mini-xlmr": {"mini": SIZES}}
+    study["encoders"] = {"mini-xlmr": {"scratch": SIZES, "training": FEW}}
     study["tasks"] = {"wikiann": {"options": {"n": 100}}}
     steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
     study["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2]}}]

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-SIZES = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 5}
+SIZES = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16}
+FEW = {"steps": 5}
 
 
 def small() -> dict[str, Any]:
@@ -24,7 +25,8 @@ def small() -> dict[str, Any]:
         ("mini-xlmr", ["qa1", "qa2", "qb1"], "qa1 qb1"),
         ("mini-bert", ["en", "fr"], "en fr"),
     ):
-        study["encoders"][name]["mini"] |= {"languages": languages, "bitext": [pair.split()], **SIZES}
+        study["encoders"][name]["scratch"] |= {"languages": languages, "bitext": [pair.split()], **SIZES}
+        study["encoders"][name]["training"] = FEW
     for task in study["tasks"].values():
         task["options"]["n"] = 100
     study["training"] = [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2}}]

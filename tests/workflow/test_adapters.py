@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import ROOT, SIZES, project, shell
+from project import FEW, ROOT, SIZES, project, shell
 
 from xlgrid.models.deltas import read_delta
 from xlgrid.plan.load import load_study
@@ -38,7 +38,7 @@ def study() -> dict[str, Any]:
             **{name: ["ql1"] for name in ("unseen", "unseen-truly-low-resource", "xcopa-unseen")},
         },
         "text": {"sentences": 200},
-        "encoders": {name: {"mini": SIZES} for name in BASE["encoders"] if BASE["encoders"][name]},
+        "encoders": {name: {"scratch": SIZES, "training": FEW} for name in BASE["encoders"] if BASE["encoders"][name]},
         # Windows, because with so few pieces a text is long.
         "tasks": {name: {"options": {"n": 100}, "stride": 32} for name in BASE["tasks"] if name != "mlm"},
         "training": [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2, 4]}}],

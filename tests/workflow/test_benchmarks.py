@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import ROOT, SIZES, blocks, project, shell
+from project import FEW, ROOT, SIZES, blocks, project, shell
 
 from xlgrid.data import batches
 from xlgrid.plan.grid import cells
@@ -134,7 +134,7 @@ def small() -> dict[str, Any]:
     return {
         "extends": "benchmarks",
         "text": {"sentences": 200},
-        "encoders": {"me5-small": {"hub": None, "mini": mini}},
+        "encoders": {"me5-small": {"hub": None, "scratch": mini, "training": FEW}},
         "tasks": tasks,
         "training": [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2}}],
         "grids": {

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import ROOT, SIZES, project, shell
+from project import FEW, ROOT, SIZES, project, shell
 
 BASE, PAPER = (
     yaml.safe_load((ROOT / "studies" / f"{name}.yaml").read_text()) for name in ("foroutan2023-mini", "foroutan2023")
@@ -23,7 +23,7 @@ def study() -> dict[str, Any]:
     return {
         "extends": "foroutan2023-mini",
         "text": {"sentences": 200},
-        "encoders": {name: {"mini": SIZES} for name in BASE["encoders"] if BASE["encoders"][name]},
+        "encoders": {name: {"scratch": SIZES, "training": FEW} for name in BASE["encoders"] if BASE["encoders"][name]},
         "tasks": {"ruletaker-d0": {"options": {"n": 200}}},
         "training": [{"set": steps}],
         "grids": {name: {"seed": [1]} for name in PAPER["grids"] | BASE["grids"]},

@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     mine = {
         "extends": "demo",
         "tasks": {"ner": {"data": {"local": "mine/{language}/{split}.jsonl"}}},
-        "encoders": {"mini-bert": {"mini": None, "path": "encoder"}},
+        "encoders": {"mini-bert": {"scratch": None, "training": None, "path": "encoder"}},
         "exhibits": {"ner-full-ft": None, "ner-bitfit-minus-full-ft": None, "learning-curves": None},
     }
     (made / "studies" / "mine.yaml").write_text(yaml.safe_dump(mine))

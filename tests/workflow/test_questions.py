@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import SIZES, project, shell
+from project import FEW, SIZES, project, shell
 
 from xlgrid.data.generated import make_data, make_meanings
 
@@ -16,7 +16,7 @@ title: questions and choices
 languages: [qa1, qb1]
 text: {sentences: 200}
 encoders:
-  mini: {mini: {kind: xlmr, languages: [qa1, qb1]}}
+  mini: {scratch: {kind: xlmr, languages: [qa1, qb1]}}
 tasks:
   xquad: {kind: xquad, options: {n: 40}, max_length: 64, stride: 16}
   own:
@@ -44,7 +44,7 @@ claims:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = yaml.safe_load(STUDY)
-    study["encoders"]["mini"]["mini"] |= SIZES
+    study["encoders"]["mini"] = {"scratch": study["encoders"]["mini"]["scratch"] | SIZES, "training": FEW}
     folder = project(tmp_path_factory.mktemp("questions"), study)
     downloads = folder / "downloads"
     make_meanings("xquad", {"n": 40}, downloads / "meanings.parquet")

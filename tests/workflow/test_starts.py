@@ -26,7 +26,7 @@ def study() -> dict[str, Any]:
     made = small()
     made["languages"] = codes = ["en", "fr", "de", "it"]
     del made["encoders"]["mini-xlmr"], made["tasks"]["ner"], made["grids"]["ner"]
-    made["encoders"]["mini-bert"]["mini"]["languages"] = codes
+    made["encoders"]["mini-bert"]["scratch"]["languages"] = codes
     both = "+".join(PAIRS)
     made["methods"] = {
         "query": {"base": "qcross", "options": {"tune": "query", "p_mask": 1.0}},

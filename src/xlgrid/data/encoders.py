@@ -2,7 +2,7 @@
 
 A vocabulary is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states its origin. An encoder is a
 folder with config.json, model.safetensors, the files of its vocabulary, and encoder.json, which states its origin.
-`xlgrid.data.vocabulary` and `xlgrid.training.mini` make such folders from scratch.
+`xlgrid.data.vocabulary` and `xlgrid.training.pretraining` make such folders from scratch.
 """
 
 import json

@@ -5,7 +5,7 @@ tells from the first token which inputs they are.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -85,7 +85,8 @@ class NextSentenceHead(MlmHead):
         inputs = {name: tensor for name, tensor in batch.items() if name not in (KEPT, "labels")}
         states = model.base_model(**inputs).last_hidden_state
         due = batch["labels"] != IGNORED
-        classifier, *poolers = [*model.get_submodule(MODULE).children(), model.base_model.pooler]
+        layers: list[Any] = [*model.get_submodule(MODULE).children(), model.base_model.pooler]
+        classifier, *poolers = layers
         answers = classifier(poolers[0](states)).float()
         return {
             "MLM": cross_entropy(output(states[due]).float(), batch["labels"][due], reduction="sum"),

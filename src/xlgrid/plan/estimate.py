@@ -3,7 +3,7 @@
 The steps follow from the study. The hours are an estimate: the floating-point operations of `xlgrid.models.parameters.Count`
 for every token that is trained on or evaluated, the dev sets during training included, over a speed, and for each step
 some time that does not depend on its size: a GPU waits for its next kernel where a batch is small. Both are assumed, or
-measured as one. Not in it: attention itself, reading files, starting processes, data, tokens, mini encoders.
+measured as one. Not in it: attention itself, reading files, starting processes, data, tokens.
 """
 
 import json

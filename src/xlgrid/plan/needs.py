@@ -81,8 +81,18 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
         case Encoder():
             entry = study.encoders[product.encoder]
             named = {"vocabulary": Vocabulary(study.name, study.vocabulary_of(product.encoder)).path}
-            if entry.mini:
-                return {**named, "texts": [Text(study.name, code).path for code in entry.mini.languages]}
+            if entry.of:
+                return {"encoder": Encoder(study.name, entry.of).path}
+            if entry.scratch:
+                parts = Source(entry.scratch.source).parts
+                named_vocabulary = study.vocabulary_of(product.encoder)
+                of_split: Inputs = {
+                    split: [
+                        Tokens(study.name, entry.scratch.task, named_vocabulary, part, split).path for part in parts
+                    ]
+                    for split in ("train", "dev")
+                }
+                return {**named, **of_split}
             return {**named, "files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
             data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]

@@ -141,7 +141,7 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
     yield (
         f"GPU-hours: {assumed.training:,.4g} TFLOP/s in training, {assumed.evaluation:,.4g} in evaluation, and "
         f"{assumed.step_ms:g} ms a step, {speed}. "
-        "Data, tokens, mini encoders and the start of processes are not in them."
+        "Data, tokens and the start of processes are not in them."
     )
     kinds = {name: _kind(estimate.study, name) for name in dict.fromkeys(run.task for run in estimate.plan.runs)}
     tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}

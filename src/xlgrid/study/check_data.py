@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 def available(study: "Study") -> Iterator[str]:
-    """Data and text exist, or can be generated, in the languages of the grids, the mini encoders and the vocabularies."""
+    """Data and text exist, or can be generated, in the languages of the grids, the encoders from scratch and the vocabularies."""
     yield from among("text.files", "language", study.text.files, study.languages)
-    on_text = {f"encoders.{name}.mini": entry.mini.languages for name, entry in study.encoders.items() if entry.mini}
+    scratches = {name: entry.scratch for name, entry in study.encoders.items() if entry.scratch}
+    on_text = {f"encoders.{name}.scratch": scratch.languages for name, scratch in scratches.items()}
     on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
     for place, languages in on_text.items():
         for code in languages:
@@ -98,9 +99,9 @@ def sizes(study: "Study") -> Iterator[str]:
         on_text = [start.task for key in grid.method if (start := study.methods[key].start)]
         for name in dict.fromkeys([*with_first(study, grid.task), *on_text]):
             for encoder in grid.encoder:
-                mini, key = study.encoders[encoder].mini, study.vocabulary_of(encoder)
+                scratch, key = study.encoders[encoder].scratch, study.vocabulary_of(encoder)
                 vocabulary = study.all_vocabularies[key]
-                limits = {"encoder": (encoder, mini.max_length)} if mini else {}
+                limits = {"encoder": (encoder, scratch.max_length)} if scratch else {}
                 limits |= {"vocabulary": (key, vocabulary.max_length)} if vocabulary.languages else {}
                 for what, (user, most) in limits.items():
                     if study.tasks[name].max_length > most:
@@ -109,7 +110,7 @@ def sizes(study: "Study") -> Iterator[str]:
                             f"{user}, which takes {most}: lower this max_length, or raise the {what}'s"
                         )
                         break
-    if not any(encoder.mini for encoder in study.encoders.values()):
+    if not any(encoder.scratch for encoder in study.encoders.values()):
         return
     for name, entry in study.tasks.items():
         options = entry.task.Options(**entry.options)

@@ -56,11 +56,22 @@ def _languages(study: "Study") -> Iterator[str]:
     for name, grid in study.grids.items():
         yield from among(f"grids.{name}.languages", LANGUAGE, grid.languages, study.languages)
     for name, encoder in study.encoders.items():
-        if encoder.mini:
-            place = f"encoders.{name}.mini"
-            yield from among(f"{place}.languages", LANGUAGE, encoder.mini.languages, study.languages)
-            aligned = [code for pair in encoder.mini.bitext for code in pair]
-            yield from among(f"{place}.bitext", "language of this encoder", aligned, encoder.mini.languages)
+        if scratch := encoder.scratch:
+            place = f"encoders.{name}.scratch"
+            yield from among(f"{place}.languages", LANGUAGE, scratch.languages, study.languages)
+            aligned = [code for pair in scratch.bitext for code in pair]
+            yield from among(f"{place}.bitext", "language of this encoder", aligned, scratch.languages)
+            texts = [key for key, entry in study.tasks.items() if not entry.task.target]
+            yield from among(f"{place}.task", "task of kind `mlm`", [scratch.task], texts)
+        if encoder.of:
+            others = {key: entry for key, entry in study.encoders.items() if entry.scratch}
+            yield from among(f"encoders.{name}.of", "encoder from scratch", [encoder.of], others)
+            kept = others[encoder.of].pretraining.snapshots if encoder.of in others else (encoder.step,)
+            if encoder.step not in kept:
+                yield (
+                    f"encoders.{name}.step: the pre-training of {encoder.of} keeps the steps {', '.join(map(str, kept)) or 'none'}, "
+                    f"not {encoder.step}: add it to `snapshots` in its `training`"
+                )
     for name, entry in study.tasks.items():
         # A study that extends another may generate its data instead, in other languages.
         codes = [code for part in entry.examples_of if entry.data for code in Target(part).languages]
@@ -83,9 +94,9 @@ def _vocabularies(study: "Study") -> Iterator[str]:
             continue
         yield from among(f"encoders.{name}", "vocabulary", [encoder.vocabulary], study.all_vocabularies)
         shared = study.all_vocabularies.get(encoder.vocabulary)
-        if shared and shared.languages and encoder.mini and encoder.mini.kind != shared.kind:
+        if shared and shared.languages and encoder.scratch and encoder.scratch.kind != shared.kind:
             yield (
-                f"encoders.{name}: the encoder is of kind {encoder.mini.kind}, but its vocabulary {encoder.vocabulary} of kind "
+                f"encoders.{name}: the encoder is of kind {encoder.scratch.kind}, but its vocabulary {encoder.vocabulary} of kind "
                 f"{shared.kind}: give both the same `kind`"
             )
 

@@ -32,6 +32,7 @@ from xlgrid.study.replace import Replace
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe, Start, Training
+from xlgrid.training.scratch import PRETRAINING
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
@@ -234,7 +235,9 @@ class Study(Strict):
     groups: dict[Name, list[str]] = Field(
         {}, description="named lists of languages or pairs, beside the built-in groups"
     )
-    text: TextSettings = Field(TextSettings(), description="the data of mini encoders and of tasks of kind `mlm`")
+    text: TextSettings = Field(
+        TextSettings(), description="the data of encoders from scratch and of tasks of kind `mlm`"
+    )
     vocabularies: dict[Name, VocabularyEntry] = Field(
         {}, description="vocabularies that encoders name; an encoder that names none has one of its own, of its name"
     )
@@ -254,6 +257,16 @@ class Study(Strict):
         if not isinstance(methods, dict):
             return methods
         return {name: {"base": name} | entry if isinstance(entry, dict) else entry for name, entry in methods.items()}
+
+    @model_validator(mode="after")
+    def _tokens_to_pretrain_on(self) -> Self:
+        """Encoders from scratch that name no task read the tokens of one that the study need not have."""
+        scratches = [entry.scratch for entry in self.encoders.values() if entry.scratch]
+        longest = [scratch.max_length for scratch in scratches if scratch.task == PRETRAINING]
+        if longest and PRETRAINING not in self.tasks:
+            task = {"kind": "mlm", "options": {"lines": "segments"}, "max_length": min(longest)}
+            self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
+        return self
 
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
@@ -322,12 +335,17 @@ class Study(Strict):
     @property
     def all_vocabularies(self) -> dict[str, VocabularyEntry]:
         """Name -> vocabulary, of those in `vocabularies` and of those of encoders that name none."""
-        own = {name: entry.own_vocabulary for name, entry in self.encoders.items() if entry.vocabulary is None}
+        own = {
+            name: entry.own_vocabulary
+            for name, entry in self.encoders.items()
+            if entry.vocabulary is None and entry.of is None
+        }
         return {**own, **self.vocabularies}
 
     def vocabulary_of(self, encoder: str) -> str:
         """The name of an encoder's vocabulary."""
-        return self.encoders[encoder].vocabulary or encoder
+        entry = self.encoders[encoder]
+        return self.vocabulary_of(entry.of) if entry.of else entry.vocabulary or encoder
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
         """The task whose data a split of a task is, which differs where the task is `trained_on` another; and its entry."""
@@ -369,6 +387,25 @@ class Study(Strict):
             training=Training(**settings),
             start=entry.start,
             first=self.tasks[task].start,
+        )
+
+    def pretraining(self, encoder: str) -> Recipe:
+        """The resolved recipe of the pre-training of an encoder from scratch."""
+        entry = self.encoders[encoder]
+        assert entry.scratch
+        return Recipe.model_validate(
+            dict(
+                study=self.name,
+                task=entry.scratch.task,
+                kind=self.tasks[entry.scratch.task].kind,
+                encoder=encoder,
+                method="full-ft",
+                base="full-ft",
+                source=Source(entry.scratch.source),
+                seed=entry.scratch.seed,
+                training=entry.pretraining,
+                scratch=entry.scratch,
+            )
         )
 
 

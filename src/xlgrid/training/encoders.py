@@ -1,26 +1,34 @@
 """A study's encoder: where it comes from, and its configuration, whether or not the encoder is there."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, ValidationError, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Strict, plainly
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.models.parameters import HUB
-from xlgrid.training.mini import MiniEncoder, mini_configuration
+from xlgrid.training.recipe import Training
+from xlgrid.training.scratch import TRAINING, Scratch, scratch_configuration
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 
 class EncoderEntry(Strict):
-    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, or a tiny encoder pre-trained here."""
+    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, pre-trained here from scratch, or a snapshot of
+    the pre-training of another encoder."""
 
     hub: str | None = Field(None, description="owner/name")
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
     path: str | None = None
-    mini: MiniEncoder | None = None
+    scratch: Scratch | None = None
+    training: dict[str, Any] = Field(
+        {},
+        description=f"settings of the pre-training from `scratch`; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent",
+    )
+    of: str | None = Field(None, description="an encoder from scratch of the study, of which this one is a snapshot")
+    step: PositiveInt | None = Field(None, description="step of the snapshot, one of the `snapshots` in its `training`")
     vocabulary: str | None = Field(
         None,
         description="vocabulary of the study, or an encoder with whose vocabulary this one shares tokens; absent: its own",
@@ -28,22 +36,41 @@ class EncoderEntry(Strict):
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
-        origins = [name for name in ("hub", "path", "mini") if getattr(self, name) is not None]
+        origins = [name for name in ("hub", "path", "scratch", "of") if getattr(self, name) is not None]
         if len(origins) != 1:
-            raise ValueError(f"an encoder has exactly one of hub, path and mini, got {' and '.join(origins) or 'none'}")
-        if self.vocabulary and self.mini and "vocab" in self.mini.model_fields_set:
             raise ValueError(
-                "mini.vocab is the size of a vocabulary of its own, but the encoder has `vocabulary`: leave out one of the two"
+                f"an encoder has exactly one of hub, path, scratch and of, got {' and '.join(origins) or 'none'}"
+            )
+        if self.training and not self.scratch:
+            raise ValueError("only an encoder from `scratch` is trained: leave out `training`")
+        if (self.of is None) != (self.step is None) or (self.of and self.vocabulary):
+            raise ValueError("a snapshot of another encoder has `of` and `step`, and the vocabulary of that encoder")
+        if self.vocabulary and self.scratch and "vocab" in self.scratch.model_fields_set:
+            raise ValueError(
+                "scratch.vocab is the size of a vocabulary of its own, but the encoder has `vocabulary`: leave out one of the two"
             )
         return self
+
+    @model_validator(mode="after")
+    def _training_exists(self) -> Self:
+        try:
+            Training.model_validate(TRAINING | self.training)
+        except ValidationError as error:
+            raise ValueError(f"training: {plainly(error)}") from None
+        return self
+
+    @property
+    def pretraining(self) -> Training:
+        """The settings of the pre-training."""
+        return Training.model_validate(TRAINING | self.training)
 
     @property
     def own_vocabulary(self) -> VocabularyEntry:
         """The vocabulary of an encoder that names no other."""
-        if self.mini:
-            mini = self.mini
+        if self.scratch:
+            scratch = self.scratch
             return VocabularyEntry(
-                kind=mini.kind, languages=mini.languages, size=mini.vocab, max_length=mini.max_length
+                kind=scratch.kind, languages=scratch.languages, size=scratch.vocab, max_length=scratch.max_length
             )
         return VocabularyEntry(hub=self.hub, revision=self.revision, path=self.path)
 
@@ -57,8 +84,8 @@ def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = N
         size: the most entries of the vocabulary that the encoder names, if they are known.
 
     Raises:
-        ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.models.parameters.HUB`; or a mini encoder
-            has not been made, and its vocabulary is not trained here.
+        ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.models.parameters.HUB`; or an encoder from
+            scratch has not been made, and its vocabulary is not trained here.
     """
     from transformers import AutoConfig
 
@@ -67,8 +94,8 @@ def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = N
     for place in (Path(folder), *([Path(origin.path)] if origin.path else [])):
         if (place / "config.json").is_file():
             return AutoConfig.from_pretrained(place, local_files_only=True)
-    if origin.mini and (size or not origin.vocabulary):
-        return mini_configuration(origin.mini, size or origin.mini.vocab)
+    if origin.scratch and (size or not origin.vocabulary):
+        return scratch_configuration(origin.scratch, size or origin.scratch.vocab)
     raise ValueError(
         f"the size of the encoder {origin.hub or origin.path or Path(folder).name} is not known before the encoder is there: make it with "
         f"`snakemake --cores 1 {folder}/model.safetensors`"

@@ -70,10 +70,17 @@ class Pretraining(loop.Loop):
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """The weights of the encoder with its language-modelling head, without those that only the objective uses."""
+        prefix = f"{self.model.base_model_prefix}."
+        named = [*self.model.named_parameters(remove_duplicate=False)]
+        # A weight that the encoder shares with the head has the name that it has in the encoder.
+        named.sort(key=lambda entry: not entry[0].startswith(prefix))
+        names: dict[int, str] = {}
+        for name, parameter in named:
+            names.setdefault(id(parameter), name)
         return {
             name: parameter.detach().cpu().clone()
-            for name, parameter in self.model.named_parameters()
-            if not name.startswith(f"{MODULE}.")
+            for name, parameter in named
+            if names[id(parameter)] == name and not name.startswith(f"{MODULE}.")
         }
 
     def write(self, details: dict[str, Any]) -> None:

@@ -22,6 +22,10 @@ TRAINING: dict[str, Any] = {
 }
 
 
+# The task whose tokens encoders read that name no other.
+PRETRAINING = "pretraining"
+
+
 class Scratch(Strict):
     """An encoder with the architecture of BERT or of XLM-R, which is pre-trained here on texts of the study.
 
@@ -41,7 +45,7 @@ class Scratch(Strict):
     dropout: float = Field(0.0, ge=0, lt=1, description="of the encoder, in later runs, too")
     max_length: PositiveInt = Field(512, description="most tokens of an input")
     task: str = Field(
-        "pretraining",
+        PRETRAINING,
         description="task of kind `mlm` of the study whose tokens are read; a study need not have the task `pretraining`, whose "
         "rows are cut, with a line break before the second segment",
     )

@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from mini_fixture import mini
+from scratch_fixture import encoder_of
 from tokenizers import Tokenizer
 
 from xlgrid.base.errors import Damaged
@@ -20,7 +20,7 @@ from xlgrid.data.encoders import (
 
 @pytest.fixture(scope="module", params=["bert", "xlmr"])
 def encoder(request, tmp_path_factory):
-    return mini(tmp_path_factory.mktemp("encoder"), request.param)
+    return encoder_of(tmp_path_factory.mktemp("encoder"), request.param)
 
 
 def test_a_copy_is_whole_and_says_where_it_is_from(encoder, tmp_path):
@@ -123,7 +123,7 @@ def test_the_hub_is_asked_for_the_locked_commit(encoder, tmp_path, monkeypatch):
 
 def test_a_vocabulary_with_more_tokens_than_embeddings_is_refused_when_the_encoder_is_taken_over(encoder, tmp_path):
     """Otherwise training ends with an IndexError."""
-    larger = mini(tmp_path, encoder.name, vocab=400)
+    larger = encoder_of(tmp_path, encoder.name, vocab=400)
     ids = Tokenizer.from_file(str(larger / "tokenizer.json")).get_vocab().values()
     rows = json.loads((encoder / "config.json").read_text())["vocab_size"]
     message = rf"does not fit the encoder .*: the token .* has the id {max(ids)}, but there are {rows} embeddings"

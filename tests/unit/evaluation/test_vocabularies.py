@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mini_fixture import mini
+from scratch_fixture import encoder_of
 from safetensors.torch import load_file
 
 from xlgrid.data import batches
@@ -35,7 +35,7 @@ METHODS = {"full-ft": {}, "madx": {"tune": "language", "init": "bert"}}
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder of English and French, a vocabulary of an artificial language, and text of this language in its tokens."""
     folder: Path = tmp_path_factory.mktemp("vocabularies")
-    mini(folder, request.param).rename(folder / "encoder")
+    encoder_of(folder, request.param).rename(folder / "encoder")
     for code in ("qa1", "qa2"):
         make_text(code, folder / f"{code}.parquet", TextSettings(sentences=60))
     spec = VocabularyEntry(kind=request.param, languages=("qa1", "qa2"), size=400)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from mini_fixture import pretrain
+from scratch_fixture import pretrain
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
@@ -23,12 +23,12 @@ from xlgrid.models import prediction
 from xlgrid.results import records
 from xlgrid.training import schedule
 from xlgrid.training.loop import train
-from xlgrid.training.mini import MiniEncoder
+from xlgrid.training.scratch import Scratch
 from xlgrid.training.recipe import Recipe, Training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-TINY = {"vocab": 400, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 1, "batch": 2}
+TINY = {"vocab": 400, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16}
 CODES = ("qa1", "qb1")
 KINDS = ("wikiann", "udpos")
 # Special tokens included: shorter than most sentences.
@@ -42,7 +42,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    pretrain(MiniEncoder(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
+    pretrain(Scratch(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
     for kind, code in itertools.product(KINDS, CODES):
         make_meanings(kind, {"n": 40}, folder / "meanings.parquet")
         make_data(kind, {"n": 40}, code, folder / "meanings.parquet", folder / kind / code)

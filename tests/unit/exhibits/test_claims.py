@@ -20,7 +20,7 @@ from xlgrid.study.schema import Study
 STUDY = """\
 title: a <study>
 languages: [en, fr]
-encoders: {mini: {mini: {kind: bert, languages: [en, fr]}}}
+encoders: {mini: {scratch: {kind: bert, languages: [en, fr]}}}
 tasks: {t: {kind: ruletaker, options: {n: 100}}}
 methods: {full-ft: {}, bitfit: {}}
 grids:

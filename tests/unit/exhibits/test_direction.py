@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 STUDY = """\
 title: surprise
 languages: [en, fr, ru]
-encoders: {mini: {mini: {kind: bert, languages: [en]}}}
+encoders: {mini: {scratch: {kind: bert, languages: [en]}}}
 tasks:
   t: {kind: surprisal, inputs: [text], target: label, labels: [a, b, c], data: {local: "{language}/{split}.jsonl"}}
 methods: {full-ft: {}, bitfit: {}}

@@ -19,7 +19,7 @@ def study(**published: object) -> Study:
         name="s",
         title="s",
         languages=["en"],
-        encoders={"tiny": {"mini": {"kind": "bert", "languages": ["en"], **shape}}},
+        encoders={"tiny": {"scratch": {"kind": "bert", "languages": ["en"], **shape}}},
         tasks={"rt": {"kind": "ruletaker"}},
         methods={"bitfit": {}, "query": {"base": "qcross"}},
         grids={

@@ -16,7 +16,7 @@ def small(**grid: object) -> Study:
         name="small",
         title="small",
         languages=["en", "fr", "de"],
-        encoders={"mini": {"mini": {"languages": ["en"]}}},
+        encoders={"mini": {"scratch": {"languages": ["en"]}}},
         tasks={"ner": {"kind": "ruletaker"}},
         methods={"full-ft": {}, "bitfit": {}},
         grids={"g": axes | grid},
@@ -29,7 +29,7 @@ def begun(**changes: object) -> Study:
         name="begun",
         title="begun",
         languages=["en", "fr", "de"],
-        encoders={"mini": {"mini": {"languages": ["en"]}}},
+        encoders={"mini": {"scratch": {"languages": ["en"]}}},
         tasks={"siqa": {"kind": "ruletaker"}, "copa": {"kind": "ruletaker", "start": "siqa"}, "mlm": {"kind": "mlm"}},
         methods={
             "mlm": {"base": "full-ft"},
@@ -72,7 +72,7 @@ title: Tiny
 languages: [en, fr, de]
 text: {sentences: 1000}
 encoders:
-  tiny: {mini: {kind: bert, languages: [en], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
+  tiny: {scratch: {kind: bert, languages: [en], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
 tasks:
   rt: {kind: ruletaker, options: {n: 1000, max_depth: 1, questions_per_theory: 2}}
   mlm: {kind: mlm}

@@ -107,7 +107,7 @@ def test_an_encoder_that_is_made_counts_as_it_is(study: Plan) -> None:
 
 
 def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Plan) -> None:
-    Path("studies/tiny.yaml").write_text(STUDY.replace("{mini: {kind: bert,", "{hub: a/b} #"))
+    Path("studies/tiny.yaml").write_text(STUDY.replace("{scratch: {kind: bert,", "{hub: a/b} #"))
     with pytest.raises(ValueError, match=r"snakemake --cores 1 results/tiny/encoders/tiny/model\.safetensors"):
         Estimate(load_plan("studies/tiny.yaml"), Assumed()).run(RUN)
 
@@ -248,7 +248,7 @@ def test_a_task_costs_what_the_task_does_that_it_is_trained_on(tmp_path: Path) -
 title: Tiny
 languages: [qa1]
 encoders:
-  tiny: {mini: {kind: bert, languages: [qa1], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
+  tiny: {scratch: {kind: bert, languages: [qa1], vocab: 100, hidden: 8, layers: 2, heads: 2, intermediate: 16}}
 tasks:
   one: {kind: siqa, options: {n: 1000}}
   two: {kind: copa, options: {n: 50}, trained_on: one}

@@ -21,7 +21,7 @@ RULES = Path(__file__).parents[3] / "rules"
 STUDY = """\
 title: Tiny
 languages: [qa1, qa2, qb1]
-encoders: {tiny: {mini: {kind: bert, languages: [qa1, qa2, qb1]}}, mine: {path: encoder}}
+encoders: {tiny: {scratch: {kind: bert, languages: [qa1, qa2, qb1]}}, mine: {path: encoder}}
 tasks:
   siqa: {kind: siqa}
   own: {kind: copa, trained_on: siqa, data: {local: "x/{language}/{split}.jsonl"}}
@@ -47,7 +47,9 @@ def test_a_cell_rests_on_the_splits_that_are_fetched_for_it_and_its_run_on_those
     data = {name.removeprefix("results/tiny/data/") for name in products if "/data/" in name}
     assert data == {"siqa/meanings.parquet", "siqa/qa1/test.parquet", "own/qb1/test.parquet"}
     tokens = {name.removeprefix("results/tiny/tokens/") for name in products if "/tokens/" in name}
-    assert tokens == {"siqa/tiny/qa1/train.arrow", "siqa/tiny/qa1/dev.arrow", "own/tiny/qb1/test.arrow"}
+    splits = [f"{code}/{split}" for code in ("qa1", "qa2", "qb1") for split in ("train", "dev")]
+    of_encoder = {f"pretraining/tiny/{split}.arrow" for split in splits}
+    assert tokens == {"siqa/tiny/qa1/train.arrow", "siqa/tiny/qa1/dev.arrow", "own/tiny/qb1/test.arrow"} | of_encoder
 
 
 def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:

@@ -200,7 +200,7 @@ def test_the_miniature_has_four_of_eight_languages_that_no_encoder_was_trained_o
     unseen = set(mini.expand("unseen"))
     assert (len(mini.languages), len(unseen)) == (8, 4)
     for name, entry in mini.encoders.items():
-        assert entry.mini and unseen.isdisjoint(entry.mini.languages), name
+        assert entry.scratch and unseen.isdisjoint(entry.scratch.languages), name
 
 
 def test_a_run_of_adapters_in_the_miniature_stores_a_few_per_cent_of_its_encoder(mini: Study) -> None:

@@ -15,7 +15,7 @@ STUDY = """\
 title: Tiny
 languages: [en, fr, de]
 text: {sentences: 1000, files: {fr: "fr.txt"}}
-encoders: {tiny: {mini: {kind: bert, languages: [en]}}}
+encoders: {tiny: {scratch: {kind: bert, languages: [en]}}}
 tasks:
   made: {kind: ruletaker, options: {n: 1000, questions_per_theory: 2}}
   nli:

@@ -16,7 +16,7 @@ CONFIG = {"study": "one", "hub_lock": "hub.lock.yaml"}
 STUDY = """\
 title: Tiny
 languages: [qa1, qb1]
-encoders: {tiny: {mini: {kind: bert, languages: [qa1]}}}
+encoders: {tiny: {scratch: {kind: bert, languages: [qa1]}}}
 tasks: {ner: {kind: wikiann}}
 methods: {full-ft: {}}
 grids:

@@ -15,7 +15,7 @@ from xlgrid.results.identity import Cell, Run
 STUDY = """\
 title: Tiny
 languages: [qa1, qa2, qb1]
-encoders: {tiny: {mini: {kind: bert, languages: [qa1, qa2, qb1]}}}
+encoders: {tiny: {scratch: {kind: bert, languages: [qa1, qa2, qb1]}}}
 tasks: {ner: {kind: wikiann}}
 methods: {full-ft: {}}
 grids:

@@ -17,7 +17,7 @@ STUDY = """\
 title: a study
 languages: [en, fr, de]
 encoders:
-  mini: {mini: {kind: bert, languages: [en, fr, de]}}
+  mini: {scratch: {kind: bert, languages: [en, fr, de]}}
 tasks:
   d0: {kind: ruletaker, options: {n: 100, max_depth: 0}}
   d1: {kind: ruletaker, options: {n: 100, max_depth: 1}}

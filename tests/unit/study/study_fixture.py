@@ -6,7 +6,7 @@ TEXT = """\
 title: a study
 languages: [en, fr]
 encoders:
-  mini: {mini: {kind: bert, languages: [en]}}
+  mini: {scratch: {kind: bert, languages: [en]}}
 tasks:
   rt: {kind: ruletaker, options: {n: 100}}
 methods:
@@ -45,7 +45,7 @@ SPOKEN = """\
 title: a study
 languages: [en, fr]
 encoders:
-  mini: {mini: {kind: bert, languages: [en]}}
+  mini: {scratch: {kind: bert, languages: [en]}}
 tasks:
   rt: {kind: ruletaker, options: {n: 100}}
   ner: {kind: wikiann, data: {local: x}}
@@ -66,7 +66,7 @@ QA = """\
 title: a study
 languages: [qa1, qb1]
 encoders:
-  mini: {mini: {kind: bert, languages: [qa1]}}
+  mini: {scratch: {kind: bert, languages: [qa1]}}
 tasks:
   xquad: {kind: xquad, max_length: 128}
   copa: {kind: copa, max_length: 128}

@@ -21,7 +21,8 @@ def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
 
 def test_metrics_follow_from_the_tasks_and_a_table_shows_the_main_ones(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, QA.replace("rows: [task]", "rows: [task, metric]")))
-    assert study.metrics == {"xquad": ("squad-f1", "squad-em"), "copa": ("accuracy",), "siqa": ("accuracy",)}
+    expected = {"xquad": ("squad-f1", "squad-em"), "copa": ("accuracy",), "siqa": ("accuracy",)}
+    assert study.metrics == expected | {"pretraining": ("accuracy",)}
     assert study.exhibits["table"].names_metric
     assert not load_study(write(tmp_path, QA)).exhibits["table"].names_metric
 

@@ -15,10 +15,10 @@ def test_a_task_can_be_trained_on_another_of_the_same_head(tmp_path: Path) -> No
 
 
 SHARED = TEXT.replace(
-    "  mini: {mini: {kind: bert, languages: [en]}}\n",
-    "  mini: {vocabulary: both, mini: {kind: bert, languages: [en]}}\n"
-    "  other: {vocabulary: both, mini: {kind: bert, languages: [fr]}}\n"
-    "  third: {mini: {kind: bert, languages: [fr]}}\n"
+    "  mini: {scratch: {kind: bert, languages: [en]}}\n",
+    "  mini: {vocabulary: both, scratch: {kind: bert, languages: [en]}}\n"
+    "  other: {vocabulary: both, scratch: {kind: bert, languages: [fr]}}\n"
+    "  third: {scratch: {kind: bert, languages: [fr]}}\n"
     "vocabularies:\n  both: {languages: [en, fr], size: 500}\n",
 )
 
@@ -50,7 +50,7 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
         ),
         ("size: 500}", "size: 500, max_length: 40}", 10, "too long for vocabulary both, which takes 40"),
         ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "only a vocabulary that is trained here"),
-        ("languages: [en]}}", "languages: [en], vocab: 90}}", 4, "mini.vocab is the size of a vocabulary of its own"),
+        ("languages: [en]}}", "languages: [en], vocab: 90}}", 4, "scratch.vocab is the size of a vocabulary of its own"),
     ],
 )
 def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:

@@ -35,7 +35,7 @@ from xlgrid.plan.load import load_study
         ("seed: [1]", "seed: []", 14, "at least 1 item"),
         ("seed: [1]", "seed: [1], languages: [en, frr]", 14, "did you mean 'fr'"),
         ("target: [mono, en-X]", "target: ['family:Romanc']", 14, "did you mean 'Romance'"),
-        ("mini: {kind: bert, languages: [en]}", "mini: {kind: bert, languages: [enn]}", 4, "did you mean 'en'"),
+        ("scratch: {kind: bert, languages: [en]}", "scratch: {kind: bert, languages: [enn]}", 4, "did you mean 'en'"),
         ("languages: [en]}}", "languages: [en], bitext: [[en, fr]]}}", 4, "unknown language of this encoder 'fr'"),
         ("languages: [en]}}", "languages: [en], max_length: 40}}", 6, "too long for encoder mini"),
         ("options: {n: 100}", "options: {n: 100, max_dept: 1}", 6, "did you mean 'max_depth'"),

@@ -94,7 +94,7 @@ def test_the_example_of_the_documentation_is_a_study(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     [example] = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "use.md").read_text(), re.DOTALL)
     shutil.copy(root / "studies" / "pfeiffer2020.yaml", tmp_path)
-    mini = {"mini": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}
+    mini = {"scratch": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}
     encoders = {"encoders": dict.fromkeys(("mini-xlmr", "mini-bert", "mini-xlmr-large"), mini)}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump({**yaml.safe_load(example), "title": "t", **encoders}))
     study, _ = read_study(tmp_path / "own.yaml")

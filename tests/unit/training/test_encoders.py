@@ -7,7 +7,7 @@ from transformers import BertConfig
 
 from xlgrid.training.encoders import EncoderEntry, configuration
 
-MINI = EncoderEntry(mini={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
+MINI = EncoderEntry(scratch={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
 
 def test_an_encoder_that_is_made_is_as_its_files_say(tmp_path: Path) -> None:

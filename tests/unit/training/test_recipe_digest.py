@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from xlgrid.training.mini import MiniEncoder
 from xlgrid.training.recipe import Recipe, Start
+from xlgrid.training.scratch import Scratch
 
 AXES = {
     "study": "s",
@@ -42,6 +42,7 @@ CHANGES = {
     "training": {"lr": 1.0},
     "start": {"task": "mlm", "method": "m"},
     "first": "siqa",
+    "scratch": {"languages": ["en"]},
 }
 
 
@@ -61,7 +62,7 @@ def test_a_recipe_comes_back_from_both_parts() -> None:
 def test_a_seed_is_one_that_all_libraries_take() -> None:
     for settings, fields in (
         (Start, {"task": "mlm", "method": "m"}),
-        (MiniEncoder, {"languages": ["en"]}),
+        (Scratch, {"languages": ["en"]}),
     ):
         assert settings.model_validate({**fields, "seed": 2**32 - 1})
         with pytest.raises(ValidationError, match="less than 4294967296"):

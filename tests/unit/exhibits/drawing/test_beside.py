@@ -250,7 +250,7 @@ STUDY = """\
 title: a study
 languages: [en, fr]
 encoders:
-  mini: {mini: {kind: bert, languages: [en]}}
+  mini: {scratch: {kind: bert, languages: [en]}}
 tasks:
   rt: {kind: ruletaker, options: {n: 100}}
 methods:

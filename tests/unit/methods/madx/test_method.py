@@ -112,7 +112,7 @@ def test_an_option_that_is_not_allowed_is_named(options: dict[str, Any], message
 STUDY = """
 title: a study
 languages: [en, qu]
-encoders: {mini: {mini: {languages: [en]}}}
+encoders: {mini: {scratch: {languages: [en]}}}
 tasks: {mlm: {kind: mlm}, rt: {kind: ruletaker}}
 methods:
   adapter: {base: madx, options: {tune: language}}

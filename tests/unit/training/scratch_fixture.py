@@ -1,0 +1,54 @@
+"""A tiny encoder for tests, pre-trained for a few steps, and the recipe and tokens of its pre-training."""
+
+from xlgrid.data.text import TextSettings, make_text
+from xlgrid.data.tokenize import tokenize
+from xlgrid.data.vocabulary import make_vocabulary
+from xlgrid.training.encoders import EncoderEntry
+from xlgrid.training.pretraining import pretrain as pretrain_on_tokens
+from xlgrid.training.recipe import Recipe
+
+TINY = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16}
+NAMES = {"study": "s", "task": "pretraining", "kind": "mlm", "encoder": "e", "method": "full-ft", "base": "full-ft"}
+
+
+def recipe(scratch, **training):
+    entry = EncoderEntry(scratch=scratch, training={"steps": 3, "batch_size": 4, "evaluations": 1} | training)
+    fields = {"source": scratch.source, "seed": scratch.seed, "training": entry.pretraining, "scratch": scratch}
+    return Recipe.model_validate(NAMES | fields)
+
+
+def inputs(scratch, texts, out):
+    """A vocabulary, and the tokens of train and dev for each part, beside the folder `out` of an encoder."""
+    vocabulary = out.with_name(f"{out.name}-vocabulary")
+    make_vocabulary(EncoderEntry(scratch=scratch).own_vocabulary, [*texts.values()], vocabulary)
+    files = []
+    for split in ("train", "dev"):
+        parts = scratch.source.split("+")
+        files.append([out.with_name(f"{out.name}-{part}-{split}.arrow") for part in parts])
+        for part, path in zip(parts, files[-1], strict=True):
+            of_part = [texts[code] for code in part.split("-")]
+            tokenize(of_part, vocabulary, "mlm", scratch.max_length, path, split=split, lines="segments")
+    return vocabulary, *files
+
+
+def pretrain(scratch, texts, out, **training):
+    """An encoder and, beside it, its own vocabulary and tokens."""
+    pretrain_on_tokens(recipe(scratch, **training), *inputs(scratch, texts, out), out)
+
+
+def texts_of(folder, languages=("en", "fr"), **settings):
+    """Texts of the languages, by language."""
+    folder.mkdir(exist_ok=True)
+    texts = {language: folder / f"{language}.parquet" for language in languages}
+    for language, path in texts.items():
+        make_text(language, path, TextSettings(**{"sentences": 60, **settings}))
+    return texts
+
+
+def encoder_of(folder, kind, **more):
+    """A tiny encoder of English and French in a folder, whose name is its kind."""
+    scratch = EncoderEntry(
+        scratch={"kind": kind, "languages": ("en", "fr"), "bitext": (("en", "fr"),), **TINY, **more}
+    ).scratch
+    pretrain(scratch, texts_of(folder), folder / kind)
+    return folder / kind
