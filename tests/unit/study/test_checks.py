@@ -1,8 +1,10 @@
 """Names are known to the other parts of a study."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 from study_fixture import QA, TEXT, write
 
 from xlgrid.plan.load import load_study
@@ -58,3 +60,14 @@ def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: 
     with pytest.raises(ValueError) as error:
         load_study(write(tmp_path, SHARED.replace(old, new, 1)))
     assert f"s.yaml:{line}: " in str(error.value) and said in str(error.value)
+
+
+def test_the_vocabularies_that_the_documentation_shows_are_those_of_a_study(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "data.md").read_text()
+    [example] = re.findall(r"^```yaml\n(vocabularies:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    parts = yaml.safe_load(example)
+    keys = yaml.safe_load(TEXT) | {"languages": ["en", "fr", "de"]}
+    keys["encoders"] |= parts.pop("encoders")
+    keys["tasks"]["mlm"] = {"kind": "mlm", "vocabulary": "mine"}
+    study = load_study(write(tmp_path, yaml.safe_dump(keys | parts)))
+    assert study.vocabulary_of("large-xlmr") == "small" and study.all_vocabularies["small"].rows == 100_000
