@@ -28,8 +28,8 @@ from xlgrid.models.load import has_segments, load_model
 from xlgrid.results import records
 from xlgrid.tasks import task
 from xlgrid.training import loop as training
-from xlgrid.training.scratch import Scratch
 from xlgrid.training.recipe import Recipe
+from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

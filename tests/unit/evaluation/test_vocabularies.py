@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scratch_fixture import encoder_of
 from safetensors.torch import load_file
+from scratch_fixture import encoder_of
 
 from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids

@@ -23,8 +23,8 @@ from xlgrid.models import prediction
 from xlgrid.results import records
 from xlgrid.training import schedule
 from xlgrid.training.loop import train
-from xlgrid.training.scratch import Scratch
 from xlgrid.training.recipe import Recipe, Training
+from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -52,7 +52,12 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
         ),
         ("size: 500}", "size: 500, max_length: 40}", 10, "too long for vocabulary both, which takes 40"),
         ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "only a vocabulary that is trained here"),
-        ("languages: [en]}}", "languages: [en], vocab: 90}}", 4, "scratch.vocab is the size of a vocabulary of its own"),
+        (
+            "languages: [en]}}",
+            "languages: [en], vocab: 90}}",
+            4,
+            "scratch.vocab is the size of a vocabulary of its own",
+        ),
     ],
 )
 def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
