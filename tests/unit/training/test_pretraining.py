@@ -1,0 +1,155 @@
+"""Encoders from scratch: their files, and that neither kills nor several processes change them."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from scratch_fixture import TINY, inputs, pretrain, recipe, texts_of
+
+from xlgrid.training import pretraining
+from xlgrid.training.loop import Loop
+from xlgrid.training.pretraining import take_snapshot
+from xlgrid.training.recipe import Recipe
+from xlgrid.training.scratch import Scratch
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+RESULTS = ("config.json", "model.safetensors", "tokenizer.json", "curve.jsonl", "step4.safetensors")
+# Pre-trains in a process that kills itself at an optimiser step, as a node that dies would.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from xlgrid.training import loop, pretraining
+from xlgrid.training.recipe import Recipe
+recipe, vocabulary, train, dev, folder, at, number = sys.argv[1:]
+advance = loop.Loop.advance
+def doomed(self, chosen):
+    if self.step == int(at) and os.environ.get("RANK", "0") == "0":
+        os.kill(os.getpid(), int(number))
+    advance(self, chosen)
+loop.Loop.advance = doomed
+files = [[Path(path) for path in paths.split(",")] for paths in (train, dev)]
+pretraining.pretrain(Recipe.model_validate_json(recipe), Path(vocabulary), *files, Path(folder))
+"""
+
+
+def scratch(kind: str = "xlmr", **more: Any) -> Scratch:
+    fields = {"kind": kind, "languages": ("en", "fr"), "bitext": (("en", "fr"),), **TINY, **more}
+    return Scratch.model_validate(fields)
+
+
+def started(
+    asked: Recipe, files: tuple[Path, list[Path], list[Path]], folder: Path, at: int, number: int, **environment: str
+) -> "subprocess.Popen[str]":
+    vocabulary, train, dev = files
+    arguments = [asked.model_dump_json(), vocabulary, ",".join(map(str, train)), ",".join(map(str, dev)), folder, at]
+    command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number))]
+    return subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.PIPE, text=True)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    results = {name: (folder / name).read_bytes() for name in RESULTS}
+    lines = [json.loads(line) for line in results["curve.jsonl"].splitlines()]
+    return results | {"curve.jsonl": repr([line | {"seconds": 0} for line in lines]).encode()}
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlmr"])
+def test_transformers_reads_all_weights_of_it(kind: str, tmp_path: Path) -> None:
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    pretrain(scratch(kind), texts_of(tmp_path), tmp_path / kind)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / kind)
+    model, about = AutoModelForMaskedLM.from_pretrained(tmp_path / kind, output_loading_info=True)
+    assert not about["missing_keys"] and not about["unexpected_keys"]
+    assert model.config.model_type == ("bert" if kind == "bert" else "xlm-roberta")
+    assert model.config.vocab_size == len(tokenizer) <= 300 and model.config.pad_token_id == tokenizer.pad_token_id
+    assert model.get_input_embeddings().weight is model.get_output_embeddings().weight
+    assert tokenizer.model_max_length == 512
+
+
+def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
+    described = scratch("bert", nsp=True)
+    files = inputs(described, texts_of(tmp_path, options={"statements": 2}), tmp_path / "e")
+    asked = recipe(described, steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
+    pretraining.pretrain(asked, *files, tmp_path / "whole")
+    for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
+        process = started(asked, files, tmp_path / "killed", at, number)
+        assert (process.communicate()[0], process.returncode) == (None, status)
+        assert not (tmp_path / "killed" / "model.safetensors").exists()
+    pretraining.pretrain(asked, *files, tmp_path / "killed")
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    assert not (tmp_path / "killed" / "state.pt").exists()
+    other = asked.model_copy(update={"seed": 1})
+    pretraining.pretrain(other, *files, tmp_path / "other")
+    assert contents(tmp_path / "other")["model.safetensors"] != contents(tmp_path / "whole")["model.safetensors"]
+
+
+def test_two_processes_share_the_work_of_one(tmp_path: Path) -> None:
+    """Twenty steps, in which rank 0 is stopped once, and both processes go on."""
+    described = scratch("bert", nsp=True, dropout=0.1)
+    files = inputs(described, texts_of(tmp_path, options={"statements": 2}), tmp_path / "e")
+    asked = recipe(
+        described, steps=20, batch_size=8, micro_batch_tokens=80, checkpoint_seconds=1e-9, snapshots=(4,), lr=1e-3
+    )
+    pretraining.pretrain(asked, *files, tmp_path / "one")
+    for at, status in ((7, os.EX_TEMPFAIL), (99, 0)):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "LOCAL_RANK": "0"}
+        pair = [started(asked, files, tmp_path / "two", at, signal.SIGTERM, RANK=rank, **shared) for rank in "01"]
+        errors = [process.communicate(timeout=120)[1] for process in pair]
+        assert [process.returncode for process in pair] == [status, status], errors
+        assert errors[1] == "" or "step" not in errors[1], "only the first process prints"
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    assert one.keys() == two.keys()
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-6
+
+
+def test_next_sentence_prediction_leaves_bert_its_pooler_and_no_other_layer(tmp_path: Path) -> None:
+    texts = texts_of(tmp_path, options={"statements": 2})
+    for kind, added in (("bert", {"bert.pooler.dense.weight", "bert.pooler.dense.bias"}), ("xlmr", set())):
+        pretrain(scratch(kind, nsp=True), texts, tmp_path / f"{kind}-nsp")
+        pretrain(scratch(kind), texts, tmp_path / kind)
+        with_nsp, without = (load_file(tmp_path / name / "model.safetensors") for name in (f"{kind}-nsp", kind))
+        assert with_nsp.keys() - without.keys() == added and without.keys() <= with_nsp.keys()
+        assert not any(torch.equal(with_nsp[name], without[name]) for name in without if "word_embeddings" in name)
+
+
+def test_next_sentence_prediction_takes_two_lines(tmp_path: Path) -> None:
+    described = scratch(languages=("qa1",), bitext=(), nsp=True)
+    with pytest.raises(ValueError, match="nsp takes texts of two lines"):
+        pretrain(described, texts_of(tmp_path, ("qa1",)), tmp_path / "e")
+
+
+def test_a_vocabulary_of_the_other_kind_is_refused(tmp_path: Path) -> None:
+    vocabulary, train, dev = inputs(scratch("bert"), texts_of(tmp_path), tmp_path / "e")
+    with pytest.raises(ValueError, match=r"has no <s>: an encoder of kind xlmr takes its own kind"):
+        pretraining.pretrain(recipe(scratch("xlmr")), vocabulary, train, dev, tmp_path / "e")
+
+
+def test_a_snapshot_is_an_encoder_of_its_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import AutoModelForMaskedLM
+
+    seen: dict[int, torch.Tensor] = {}
+    advance = Loop.advance
+
+    def noted(loop: Loop, chosen: Any) -> None:
+        advance(loop, chosen)
+        seen[loop.step] = loop.model.get_input_embeddings().weight.detach().clone()
+
+    monkeypatch.setattr(Loop, "advance", noted)
+    pretrain(scratch(), texts_of(tmp_path), tmp_path / "e", steps=4, snapshots=(2,))
+    take_snapshot(tmp_path / "e", 2, tmp_path / "early")
+    model, about = AutoModelForMaskedLM.from_pretrained(tmp_path / "early", output_loading_info=True)
+    assert not about["missing_keys"] and torch.equal(model.get_input_embeddings().weight, seen[2])
+    assert json.loads((tmp_path / "early" / "encoder.json").read_text())["step"] == 2
+    with pytest.raises(ValueError, match=r"step3\.safetensors does not exist: only pre-training can make it"):
+        take_snapshot(tmp_path / "e", 3, tmp_path / "other")
