@@ -1,13 +1,11 @@
 """The commands `xlgrid ...`, which the rules call and people can paste. Each command imports only the modules it needs."""
 
-import functools
 import gc
 import json
 import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -452,25 +450,11 @@ def partial(
     ledger: Ledger = None,
 ) -> None:
     """After a failure: list the failed jobs; render every exhibit and judge the claims from whatever cells exist."""
-    from xlgrid.exhibits import claims
     from xlgrid.plan.load import load_plan
+    from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER
-    from xlgrid.report.overview import failed_files, look
-    from xlgrid.report.status import show
 
-    plan = load_plan(study)
-    show(look(plan, ledger or FOLDER, failed_files(log) if log else ()), report=output / "failed.txt")
-    renderers: dict[str, Callable[..., None]] = {"claims": claims.render} if plan.study.claims else {}
-    for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
-        renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
-        if shown.is_compared:
-            renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
-    for name, render in renderers.items():
-        # An exhibit may have no results yet, and the others are rendered all the same.
-        try:
-            render(plan.study, plan.cells, output)
-        except (ValueError, FileNotFoundError) as error:
-            print(f"{name}: {error}", file=sys.stderr)
+    status.partial(load_plan(study), output, ledger or FOLDER, log)
 
 
 if __name__ == "__main__":

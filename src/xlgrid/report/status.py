@@ -1,9 +1,11 @@
 """The state of a study in the terminal: source x target matrices, totals and failures, once or again and again."""
 
+import functools
 import shlex
+import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.files import write_text
 from xlgrid.plan.grid import Plan
 from xlgrid.plan.products import Report
-from xlgrid.report.overview import Failure, Overview, look
+from xlgrid.report.overview import Failure, Overview, failed_files, look
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -179,3 +181,27 @@ def console() -> "Console":
 
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=1000)
+
+
+def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
+    """After a failure, list the failed jobs in `failed.txt`; render every exhibit and judge the claims from the cells that exist.
+
+    Args:
+        output: the folder to write to.
+        ledger: the folder of the executor.
+        log: Snakemake's log of the run.
+    """
+    from xlgrid.exhibits import claims
+
+    show(look(plan, ledger, failed_files(log) if log else ()), report=output / "failed.txt")
+    renderers: dict[str, Callable[..., None]] = {"claims": claims.render} if plan.study.claims else {}
+    for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
+        renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
+        if shown.is_compared:
+            renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
+    for name, render in renderers.items():
+        # An exhibit may have no results yet, and the others are rendered all the same.
+        try:
+            render(plan.study, plan.cells, output)
+        except (ValueError, FileNotFoundError) as error:
+            print(f"{name}: {error}", file=sys.stderr)

@@ -1,0 +1,59 @@
+"""What a study says of an encoder from scratch, and the model before its first step."""
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from xlgrid.training.encoders import EncoderEntry
+from xlgrid.training.scratch import Scratch, new_model, scratch_configuration
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlmr"])
+def test_the_configuration_has_the_sizes_of_the_study_and_room_for_the_longest_input(kind: str) -> None:
+    sizes = {"hidden": 8, "layers": 3, "heads": 2, "intermediate": 12, "dropout": 0.1, "max_length": 40}
+    scratch = Scratch.model_validate({"kind": kind, "languages": ("en",), **sizes})
+    config = scratch_configuration(scratch, 77)
+    assert (config.vocab_size, config.hidden_size, config.num_hidden_layers, config.intermediate_size) == (77, 8, 3, 12)
+    assert config.num_attention_heads == 2 and config.hidden_dropout_prob == config.attention_probs_dropout_prob == 0.1
+    model = new_model(scratch, 77).eval()
+    ids = torch.full((1, 40), 7)
+    assert model(input_ids=ids).logits.shape == (1, 40, 77)
+    with pytest.raises((IndexError, RuntimeError)):
+        model(input_ids=torch.full((1, 41), 7))
+
+
+def test_the_source_has_all_languages_and_pairs() -> None:
+    assert Scratch(languages=("en", "fr"), bitext=(("en", "fr"),)).source == "en+fr+en-fr"  # type: ignore[call-arg]
+
+
+def test_heads_divide_the_hidden_size() -> None:
+    with pytest.raises(ValueError, match=r"hidden \(10\) must be a multiple of heads \(4\)"):
+        new_model(Scratch(languages=("en",), hidden=10), 50)  # type: ignore[call-arg]
+
+
+def test_the_settings_of_pre_training_are_those_of_the_study_over_the_usual_ones() -> None:
+    entry = EncoderEntry.model_validate({"scratch": {"languages": ["en"]}, "training": {"steps": 7, "tlm": 0.8}})
+    training = entry.pretraining
+    assert (training.steps, training.tlm, training.batch_size, training.keep, training.alpha) == (
+        7,
+        0.8,
+        32,
+        "last",
+        0.7,
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"scratch": {"languages": ["en"]}, "training": {"step": 7}}, "did you mean 'steps'"),
+        ({"hub": "a/b", "training": {"steps": 7}}, "only an encoder from `scratch` is trained"),
+        ({"of": "a"}, "a snapshot of another encoder has `of` and `step`"),
+        ({"of": "a", "step": 1, "vocabulary": "b"}, "and the vocabulary of that encoder"),
+        ({"hub": "a/b", "of": "a", "step": 1}, "exactly one of hub, path, scratch and of, got hub and of"),
+        ({"scratch": {}}, "languages"),
+    ],
+)
+def test_a_mistake_is_named(entry: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        EncoderEntry.model_validate(entry)
