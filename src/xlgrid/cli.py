@@ -361,18 +361,9 @@ def report(
     summary: Annotated[Path, typer.Option(help="the table of scores, to write")],
 ) -> None:
     """Run the notebook of the report, and write the scores of a study, from whatever results exist."""
-    from nbclient.exceptions import CellExecutionError
+    from xlgrid.report.notebook import write_report
 
-    from xlgrid.base.files import write_text
-    from xlgrid.report import page
-    from xlgrid.report.notebook import execute
-
-    loaded = page.load(study)
-    try:
-        execute(loaded.name, notebook, output)
-    except CellExecutionError as error:
-        raise ValueError(f"a cell of {output} failed: {error}") from None
-    write_text(summary, page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
+    write_report(study, notebook, output, summary)
 
 
 @app.command("report-html")
@@ -380,12 +371,9 @@ def report_html(
     notebook: Annotated[Path, typer.Argument(help="the notebook with its outputs")], output: Output
 ) -> None:
     """Make a page of the notebook of a report."""
-    import nbformat
+    from xlgrid.report.notebook import write_page
 
-    from xlgrid.base.files import write_text
-    from xlgrid.report.notebook import to_html
-
-    write_text(output, to_html(nbformat.read(notebook, as_version=4)))
+    write_page(notebook, output)
 
 
 @app.command()

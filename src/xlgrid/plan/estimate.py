@@ -31,6 +31,7 @@ TFLOPS = 78.0
 # Milliseconds of a step beside that; a batch of evaluation, which goes forward only, has a third of them.
 STEP_MS = 25.0
 WHOLE = "whole study"
+PRETRAINING = "pre-training"
 
 
 class Cost(NamedTuple):
@@ -132,7 +133,13 @@ class Estimate:
             all_compared |= {*compared}
             evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]
             yield name, self._cost(runs(self.study, evaluated), shown, compared)
-        yield WHOLE, self._cost(self.plan.runs, self.plan.cells, all_compared)
+        encoders = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
+        scratches = {name for name in encoders if self.study.encoders[name].scratch}
+        scratches |= {entry.of for name in encoders if (entry := self.study.encoders[name]).of}
+        pretraining = {f"{PRETRAINING} of {name}": self.pretraining(name) for name in sorted(scratches)}
+        yield from pretraining.items()
+        whole = self._cost(self.plan.runs, self.plan.cells, all_compared)
+        yield WHOLE, total([whole, *pretraining.values()])
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
         costs = [self.run(run) for run in trained]
@@ -170,6 +177,27 @@ class Estimate:
         hours = _hours(work, self.assumed.training, steps, self.assumed.step_ms)
         hours += self.evaluation(run._replace(task=name), scored).evaluation_hours
         return Cost(1, on_text, 0, steps, scored, hours, 0.0, stored)
+
+    def pretraining(self, encoder: str) -> Cost:
+        """The cost of pre-training an encoder from scratch, with its evaluations on text."""
+        recipe = self.study.pretraining(encoder)
+        settings, tokens = recipe.training, self.tokens(recipe.task)
+        sizes = [self.sizes.of(recipe.task, part) for part in recipe.source.parts]
+        steps, examples = length(settings, sum(each.train or 0 for each in sizes), tokens, {})
+        scored = min(settings.evaluations, steps) * sum(each.dev or 0 for each in sizes)
+        vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(encoder)]
+        entry, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
+        kind = self.study.tasks[recipe.task].task
+        config = configuration(entry, folder, vocabulary.size if vocabulary.languages else None)
+        counted = count(config, kind.head, len(kind.labels), recipe.base, {})
+        hours = _hours(counted.training * examples * tokens, self.assumed.training, steps, self.assumed.step_ms)
+        batches = scored * tokens / (settings.micro_batch_tokens or settings.batch_tokens)
+        hours += _hours(
+            counted.evaluation * scored * tokens, self.assumed.evaluation, batches, self.assumed.step_ms / 3
+        )
+        # A run on text stores the encoder alone, and a pre-training the same and its head.
+        stored = 4 * counted.stored / 1e9 * (1 + len(settings.snapshots))
+        return Cost(1, 1, 0, steps, scored, hours, 0.0, stored)
 
     def evaluation(self, run: Run, examples: int) -> Cost:
         """The cost of one evaluation of a run."""
@@ -224,7 +252,9 @@ class Estimate:
             # A vocabulary that is not trained here has a size that only its files show.
             sizes = {name: entry.size for name, entry in study.all_vocabularies.items() if entry.languages}
             folder = Encoder(run.study, run.encoder).folder
-            config = configuration(study.encoders[run.encoder], folder, sizes.get(own))
+            # A snapshot has the shape of the encoder whose snapshot it is.
+            origin = study.encoders[study.encoders[run.encoder].of or run.encoder]
+            config = configuration(origin, folder, sizes.get(own))
             if vocabulary != own:
                 config.vocab_size = sizes.get(vocabulary, config.vocab_size)
             is_new = bool(new_vocabulary(self.plan, run))

@@ -52,3 +52,32 @@ def to_html(notebook: Any) -> str:
     )
     page: str = exporter.from_notebook_node(notebook)[0]
     return page
+
+
+def write_page(notebook: Path, output: Path) -> None:
+    """Write the page of a notebook with its outputs."""
+    write_text(output, to_html(nbformat.read(notebook, as_version=4)))
+
+
+def write_report(study: str, notebook: Path, output: Path, summary: Path) -> None:
+    """Run the notebook of the report for a study, and write the table of the scores that exist.
+
+    Args:
+        study: its name, or its file.
+        notebook: the notebook without outputs.
+        output: the notebook with its outputs, to write.
+        summary: the table, to write.
+
+    Raises:
+        ValueError: a cell of the notebook failed.
+    """
+    from nbclient.exceptions import CellExecutionError
+
+    from xlgrid.report import page
+
+    loaded = page.load(study)
+    try:
+        execute(loaded.name, notebook, output)
+    except CellExecutionError as error:
+        raise ValueError(f"a cell of {output} failed: {error}") from None
+    write_text(summary, page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
