@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -76,3 +77,49 @@ def test_the_vocabularies_that_the_documentation_shows_are_those_of_a_study(tmp_
     keys["tasks"]["mlm"] = {"kind": "mlm", "vocabulary": "mine"}
     study = load_study(write(tmp_path, yaml.safe_dump(keys | parts)))
     assert study.vocabulary_of("large-xlmr") == "small" and study.all_vocabularies["small"].rows == 100_000
+
+
+def pretrained() -> dict[str, Any]:
+    """The encoders and the task of docs/pretraining.md in a study."""
+    page = (Path(__file__).parents[3] / "docs" / "pretraining.md").read_text()
+    [example] = re.findall(r"^```yaml\n(encoders:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    parts = yaml.safe_load(example)
+    keys = yaml.safe_load(TEXT) | {"languages": ["en", "fr", "ru"]}
+    keys["encoders"] |= parts["encoders"]
+    for task in keys["tasks"].values():
+        task["max_length"] = 64
+    keys["tasks"] |= parts["tasks"]
+    keys["grids"]["main"]["encoder"] = ["mine", "mine-early"]
+    return keys
+
+
+def test_the_pre_training_that_the_documentation_shows_is_that_of_a_study(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, yaml.safe_dump(pretrained())))
+    recipe = study.pretraining("mine")
+    assert recipe.source == "en+fr+ru+en-fr+en-ru" and recipe.task == "pretraining" and recipe.scratch
+    assert (recipe.training.steps, recipe.training.snapshots, recipe.training.tlm) == (20000, (5000, 10000), 0.25)
+    assert study.vocabulary_of("mine-early") == "mine" and "mine-early" not in study.all_vocabularies
+
+
+def test_a_study_has_the_tokens_for_its_pre_training_without_a_word(tmp_path: Path) -> None:
+    keys = pretrained()
+    del keys["tasks"]["pretraining"]
+    keys["encoders"]["mine"]["scratch"]["max_length"] = 100
+    task = load_study(write(tmp_path, yaml.safe_dump(keys))).tasks["pretraining"]
+    assert (task.kind, task.max_length, task.options) == ("mlm", 100, {"lines": "segments"})
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"of": "mino", "step": 5000}, "did you mean 'mine'"),
+        ({"of": "mine", "step": 6000}, "the pre-training of mine keeps the steps 5000, 10000, not 6000"),
+        ({"scratch": {"languages": ["en"], "task": "pretrainin"}}, "did you mean 'pretraining'"),
+        ({"scratch": {"languages": ["en"], "bitext": [["en", "fr"]]}}, "unknown language of this encoder 'fr'"),
+    ],
+)
+def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
+    keys = pretrained()
+    keys["encoders"]["other"] = entry
+    with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
