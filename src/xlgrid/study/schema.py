@@ -59,7 +59,9 @@ class TaskEntry(Columns):
     the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a method).
     """
 
-    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span, choice or mlm")
+    kind: str = Field(
+        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, choice or mlm, or one in xlgrid.heads.ALL_HEADS"
+    )
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
     examples: Sizes | None = Field(
@@ -176,9 +178,9 @@ class ImportedAdapters(Strict):
 
 
 class MethodEntry(Strict):
-    """A method: its base in xlgrid.methods.METHODS and what differs from the defaults."""
+    """A method: its base in xlgrid.methods.ALL_METHODS and what differs from the defaults."""
 
-    base: str = Field(description="key of xlgrid.methods.METHODS; absent: the name of the entry")
+    base: str = Field(description="name in xlgrid.methods.ALL_METHODS; absent: the name of the entry")
     options: dict[str, float | int | str | bool] = {}
     start: Start | None = None
     imported: ImportedAdapters | None = Field(
