@@ -28,14 +28,21 @@ CELL = "results/lora/cells/ner/mini-xlmr/lora/qa1/qb1/seed1.json"
 pytest.importorskip("peft", reason="the example of the page needs peft, which is in the extra `dev`")
 
 
+def command(start: str) -> str:
+    """The command of the page that begins like this."""
+    [line] = [line for block in blocks(PAGE, "sh") for line in block.splitlines() if line.startswith(start)]
+    return line.partition("  #")[0].strip()
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A project in which the package is installed and a cell of the page's study, cut down, is made."""
+    """A project in which the package is installed and the table of the page's study, cut down, is made."""
     [code], [about] = blocks(PAGE, "python"), blocks(PAGE, "toml")
     package = tomllib.loads(about)["project"]
     first = yaml.safe_load((ROOT / "studies" / "first.yaml").read_text())
     first["encoders"]["mini-xlmr"]["mini"] |= SIZES
     first["tasks"]["ner"]["options"]["n"] = 100
+    first["grids"]["all"]["seed"] = [1]
     folder = project(tmp_path_factory.mktemp("project"), first)
     (folder / "studies" / "demo.yaml").rename(folder / "studies" / "first.yaml")
     install(folder / "installed", package["name"], package["version"], code, package["entry-points"])
@@ -45,7 +52,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv(
             "PYTHONPATH", os.pathsep.join(filter(None, [str(folder / "installed"), os.environ.get("PYTHONPATH")]))
         )
-        done = shell(folder, f"snakemake --cores 1 {CELL}")
+        done = shell(folder, command("snakemake"))
         assert done.returncode == 0, done.stderr[-4000:]
         yield folder
 
@@ -92,15 +99,14 @@ def test_the_model_is_that_of_weights_to_which_the_products_are_added(
 
 
 def test_the_method_passes_the_tests_of_methods(built: Path) -> None:
-    [command] = [line for block in blocks(PAGE, "sh") for line in block.splitlines() if line.startswith("pytest")]
-    done = shell(ROOT, f"{sys.executable} -m {command} -p no:cacheprovider")
+    done = shell(ROOT, f"{sys.executable} -m {command('pytest')} -p no:cacheprovider")
     # Five tests of eight models; the page leaves the sixth, the number of parameters, to the package.
     assert done.returncode == 0 and done.stdout.count(".") >= 40, done.stdout[-4000:]
 
 
 def test_the_cost_counts_the_parameters_of_the_method(built: Path) -> None:
     """Two layers with A and B of rank 4 on an encoder of width 16, and a classifier of seven labels."""
-    done = shell(built, "xlgrid cost lora")
+    done = shell(built, command("xlgrid cost"))
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["mini-xlmr", "lora", "wikiann", str(2 * 2 * 4 * 16 + 7 * 16 + 7)] in [row[:4] for row in rows]
