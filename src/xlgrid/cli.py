@@ -74,6 +74,20 @@ def _by_target(option: str, values: list[str]) -> dict[str, Path]:
     return {target: Path(path) for target, _, path in pairs}
 
 
+def _bare_cell(path: Path, target: str) -> dict[str, Any]:
+    """The identity of the cell without training at a path."""
+    from xlgrid.languages.sources import NONE
+    from xlgrid.results.identity import Cell
+
+    cell = Cell.parse(os.path.relpath(path))
+    if cell is None or (cell.source, cell.target) != (NONE, target):
+        template = Cell.template.replace("{source}", NONE).replace("{target}", target)
+        raise ValueError(
+            f"--output {path} is not the path of a cell without training, {template}: correct it, or name a run"
+        )
+    return cell._asdict()
+
+
 def main() -> None:
     """Run a command and end the process.
 
@@ -228,19 +242,25 @@ def import_adapter(
 
 @app.command()
 def evaluate(
-    run: RunFolder,
     encoder: EncoderFolder,
     tokens: File,
     target: Annotated[str, typer.Option(help="a language or pair; as of a step of its run on text: qu@1000")],
-    output: Output,
+    output: Annotated[Path, typer.Option(help="the file to write; without a run, its path says what the cell is")],
+    run: Annotated[
+        Path | None,
+        typer.Argument(help="a run: its folder or delta.safetensors", show_default="the encoder without training"),
+    ] = None,
     text_run: Annotated[
         Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
     ] = None,
 ) -> None:
-    """Make a cell: evaluate a run on the tokens of a target."""
-    from xlgrid.evaluation.cell import evaluate
+    """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
+    from xlgrid.evaluation.cell import evaluate, evaluate_bare
 
-    evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
+    if run:
+        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
+    else:
+        evaluate_bare(_bare_cell(output, target), _folder(encoder), tokens, output)
 
 
 @app.command()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from xlgrid.base.names import unknown
+from xlgrid.methods.as_is import AsIs
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method
@@ -15,6 +16,7 @@ METHODS: dict[str, type[Method]] = {
     "structured-dropout": StructuredDropout,
     "qcross": CrossQuery,
     "madx": MadX,
+    "as-is": AsIs,
 }
 
 __all__ = ["METHODS", "Method", "make"]

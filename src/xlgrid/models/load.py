@@ -105,6 +105,15 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
                 parameter.copy_(stored.get_tensor(name))
 
 
+def stores_head(model: "PreTrainedModel", encoder: str | Path) -> bool:
+    """Whether the folder of an encoder has weights of the model's head."""
+    from safetensors import safe_open
+
+    modules = {name.partition(".")[0] for name, _ in model.named_parameters()} - {model.base_model_prefix}
+    with safe_open(Path(encoder) / "model.safetensors", framework="pt") as stored:
+        return not modules.isdisjoint(name.partition(".")[0] for name in stored.keys())  # noqa: SIM118
+
+
 def has_segments(model: "PreTrainedModel") -> bool:
     """Whether the encoder has an embedding for tokens of the second segment."""
     return getattr(model.config, "type_vocab_size", 1) > 1

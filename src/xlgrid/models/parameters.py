@@ -109,7 +109,7 @@ def count(
         passed |= {name: head.output_share * p.numel() for name, p in parameters.items() if p is out}
     return Count(
         trained=sum(p.numel() for name, p in parameters.items() if method.trains(name)),
-        stored=sum(p.numel() for p in deltas.kept(model, method).values()),
+        stored=sum(p.numel() for p in deltas.kept(model, method, head).values()),
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
         passed_trained=sum(number for name, number in passed.items() if method.trains(name)),

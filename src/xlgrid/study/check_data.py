@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 def available(study: "Study") -> Iterator[str]:
     """Data and text exist, or can be generated, in the languages of the grids and of the mini encoders."""
     yield from among("text.files", "language", study.text.files, study.languages)
+
+    def has_text(code: str) -> bool:
+        return study.text.fetches(code) or any(each.speaks(code) for each in TASKS.values())
+
     for name, encoder in study.encoders.items():
         for code in encoder.mini.languages if encoder.mini else ():
-            if not study.text.fetches(code) and not any(each.speaks(code) for each in TASKS.values()):
+            if not has_text(code):
                 yield f"encoders.{name}.mini: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
@@ -34,7 +38,8 @@ def available(study: "Study") -> Iterator[str]:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
             yield from (f"grids.{name}: {text}" for text in _lacking(study, key, grid))
-            missing = [code for code in codes if entry.data is None and not kind.speaks(code)]
+            available_in = has_text if entry.from_text else kind.speaks
+            missing = [code for code in codes if entry.data is None and not available_in(code)]
             if missing:
                 yield (
                     f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give it `data`, "

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from xlgrid.base.names import unknown
 from xlgrid.languages import language
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import NONE, Source, Target
 
 
 def expand(value: str, codes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The languages, pairs or mixes that a source or target in a grid stands for: itself, or the members of a group.
+    """The languages, pairs or mixes that a source or target in a grid stands for: itself, or the members of a group. The
+    source `none` stands for itself.
 
     Args:
         codes: the languages over which the built-in groups range.
@@ -21,6 +22,8 @@ def expand(value: str, codes: Sequence[str], groups: Mapping[str, Sequence[str]]
         return tuple(groups[value])
     if value == "mono":
         return tuple(codes)
+    if value == NONE:
+        return (NONE,)
     if value.startswith(("family:", "script:")):
         attribute, _, name = value.partition(":")
         names = {code: getattr(language(code), attribute) for code in codes}

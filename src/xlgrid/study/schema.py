@@ -24,6 +24,7 @@ from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods import METHODS
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
@@ -185,6 +186,11 @@ class MethodEntry(Strict):
         None, description="adapters that are read instead of training runs on text"
     )
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether there are runs of the method."""
+        return METHODS[self.base].is_trained
+
 
 class TrainingEntry(Strict):
     """Training settings for the runs that match `when`; a later entry wins over an earlier one."""
@@ -199,6 +205,7 @@ class TrainingEntry(Strict):
 
 class Grid(Strict):
     """A product of axes. Sources and targets name languages, pairs (en-fr), mixes (en+en-fr, sources only) or groups.
+    The source of a method without training is `none`.
 
     A group is a group of the study, or `mono` (every language), `en-X` and `X-en` (pairs of English with every other
     language), `family:Romance`, `script:Cyrl`.
