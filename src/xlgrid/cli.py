@@ -179,10 +179,12 @@ def tokenize(
     stride: Annotated[int, typer.Option(help="tokens that two windows of a long example share")] = 128,
     columns: Columns = "{}",
     split: Annotated[
-        Literal["train", "dev"] | None, typer.Option(help="the rows of a text to take", show_default="all")
+        Literal["train", "dev", "test"] | None, typer.Option(help="the rows of a text to take", show_default="all")
     ] = None,
     documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows of a text")] = "cut",
-    dev_rows: Annotated[int, typer.Option(help="most rows for dev: every 50th, the others are for train")] = 10_000,
+    dev_rows: Annotated[
+        int, typer.Option(help="most rows for dev, every 50th, and for test, halfway between")
+    ] = 10_000,
 ) -> None:
     """Turn a file of data, a text, or the parallel texts of a pair into an encoder's tokens."""
     from xlgrid.data.tokenize import tokenize
@@ -377,7 +379,7 @@ def cost(
         list[str] | None,
         typer.Option(
             metavar="TASK=TRAIN,DEV,TEST",
-            help="how many, where the study does not say; of text mlm=TRAIN,DEV; in one language TASK:LANGUAGE=...",
+            help="how many, where the study does not say; in one language TASK:LANGUAGE=...",
         ),
     ] = None,
     tokens: Annotated[

@@ -63,8 +63,7 @@ def lacking(plan: "Plan", product: Product) -> str | None:
         case Data():
             known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
         case Tokens():
-            entry = study.tasks.get(product.task)
-            known |= {"task": [*study.tasks], "split": [*(entry.splits if entry else ())]}
+            known |= {"task": [*study.tasks], "split": [*SPLITS]}
     for axis, value in vars(product).items():
         # Data and tokens may be in a pair of languages; text never is.
         values = Target(value).languages if axis == "language" and not isinstance(product, Text) else [value]

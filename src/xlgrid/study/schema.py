@@ -19,7 +19,7 @@ from pydantic import (
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict, plainly
-from xlgrid.data.sources import SPLITS, DataSource
+from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
@@ -46,7 +46,7 @@ Name = Annotated[str, AfterValidator(_name)]
 
 
 class Sizes(Strict):
-    """Numbers of examples in the splits of a task's data; text has no test set."""
+    """Numbers of examples in the splits of a task's data. Without `test`, it has as many as the dev set if the data are text."""
 
     train: PositiveInt
     dev: PositiveInt
@@ -133,11 +133,6 @@ class TaskEntry(Columns):
     def from_text(self) -> bool:
         """Whether the data are the texts of the study."""
         return self.data is None and self.task.generator is None
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits of the data; text has no test set."""
-        return SPLITS[:2] if self.from_text else SPLITS
 
 
 class ImportedAdapters(Strict):
