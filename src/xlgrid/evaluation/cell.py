@@ -101,7 +101,7 @@ def evaluate_bare(identity: Mapping[str, Any], encoder: str | Path, tokens: str 
     """
     began = time.monotonic()
     data = _read(tokens, Target(identity["target"]))
-    results = _results(trained.bare_model(encoder, data), Method(), data, Training())
+    results = _results(trained.bare_model(encoder, data), Method(), data, Training.model_validate({}))
     cell = {**identity, "run": None, "weights": str(encoder), "seconds": round(time.monotonic() - began, 3)}
     _write(out, cell | results)
 

@@ -120,7 +120,7 @@ class MlmHead(Head):
 
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
-    ) -> list[list[int]]:
+    ) -> list[Any]:
         logits, labels = self.scores(model, batch)
         due = batch["labels"] != IGNORED
         right = due.masked_scatter(due, logits.argmax(-1) == labels)

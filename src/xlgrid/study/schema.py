@@ -30,7 +30,7 @@ from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
 from xlgrid.study.replace import Replace
 from xlgrid.tasks import Columns, Task, task
-from xlgrid.training.encoders import EncoderEntry
+from xlgrid.training.encoders import EncoderEntry, Fact
 from xlgrid.training.recipe import Recipe, Start, Training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -249,6 +249,12 @@ class Study(Strict):
             return methods
         return {name: {"base": name} | entry if isinstance(entry, dict) else entry for name, entry in methods.items()}
 
+    @model_validator(mode="after")
+    def _facts_reach_exhibits(self) -> Self:
+        for exhibit in self.exhibits.values():
+            exhibit.learn(self.facts)
+        return self
+
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
 
@@ -307,6 +313,11 @@ class Study(Strict):
             naming.model_dump(exclude_unset=True) for naming in (self.published, exhibit.published_numbers)
         )
         return exhibit.model_copy(update={"published": Published(**merge(of_study, of_exhibit))})
+
+    @property
+    def facts(self) -> dict[str, dict[str, Fact]]:
+        """Encoder -> its facts by name."""
+        return {name: entry.known_facts for name, entry in self.encoders.items()}
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
 
 from xlgrid.base.settings import Strict
 from xlgrid.models.parameters import HUB
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
 
+Fact = StrictInt | StrictFloat | StrictStr
+
+
 class EncoderEntry(Strict):
     """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, or a tiny encoder pre-trained here."""
 
@@ -20,6 +23,18 @@ class EncoderEntry(Strict):
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
     path: str | None = None
     mini: MiniEncoder | None = None
+    facts: dict[str, Fact] = Field(
+        {},
+        description="names and values of your own, which exhibits use as axes: {variant: xmod, languages: 60, updates: "
+        "125000}; an encoder that is trained here has `languages`, their number, and `updates`, its steps, unless they are "
+        "written",
+    )
+
+    @property
+    def known_facts(self) -> dict[str, Fact]:
+        """The facts that are written, and those that follow from the entry."""
+        derived = {"languages": len(self.mini.languages), "updates": self.mini.steps} if self.mini else {}
+        return derived | self.facts
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
