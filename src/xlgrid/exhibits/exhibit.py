@@ -255,8 +255,8 @@ class OfCells(Exhibit):
                 if fact not in self._facts[encoder]:
                     key = next(key for key, (axes, _) in self.named_axes.items() if fact in axes)
                     yield (
-                        f"{key}: encoder {encoder} has no {unknown('fact', fact, self._facts[encoder])}: write it under "
-                        f"encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
+                        f"{key}: encoder {encoder} has the facts {', '.join(self._facts[encoder]) or 'none'}, and no {fact!r}: "
+                        f"write it under encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
                     )
 
     @property
