@@ -41,8 +41,9 @@ def available(study: "Study") -> Iterator[str]:
             available_in = has_text if entry.from_text else kind.speaks
             missing = [code for code in codes if entry.data is None and not available_in(code)]
             if missing:
+                origin = "it `data`, or the study `text`" if entry.from_text else "it `data`"
                 yield (
-                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give it `data`, "
+                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give {origin}, "
                     "leave them out, or see CONTRIBUTING.md on how to add a language"
                 )
 

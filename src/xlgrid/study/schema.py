@@ -56,11 +56,12 @@ class Sizes(Strict):
 class TaskEntry(Columns):
     """A task: a kind that has columns of its own, or a head with `inputs`, `target`, `labels` and `choices`; and its data.
 
-    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` are the texts of
-    the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a method).
+    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` or `perplexity`
+    are the texts of the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a
+    method).
     """
 
-    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span, choice or mlm")
+    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span, choice, mlm, perplexity")
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
     examples: Sizes | None = Field(

@@ -72,5 +72,5 @@ def test_a_perplexity_is_e_to_the_mean_over_masked_tokens_and_not_over_examples(
 
 @pytest.mark.parametrize("loss", [1e6, math.nan])
 def test_a_perplexity_of_a_model_that_has_diverged_is_an_error(loss: float) -> None:
-    with pytest.raises(ValueError, match="perplexity, e to the power of .* the model has diverged"):
+    with pytest.raises(ValueError, match=r"perplexity, e to the power of .* the model has diverged"):
         heads.metric("perplexity").score([[loss, 1]])
