@@ -22,6 +22,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Vocabulary,
 )
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
@@ -36,6 +37,7 @@ except (ValueError, FileNotFoundError) as error:
 wildcard_constraints:
     study=plans.either(PLANS),
     task="[^/]+",
+    vocabulary="[^/]+",
     encoder="[^/]+",
     method="[^/]+",
     source="[^/]+",

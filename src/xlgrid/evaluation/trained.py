@@ -65,7 +65,7 @@ def model_of(
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or does not fit the encoder.
+        ValueError: a file is damaged, or does not fit the encoder, or an input is too long for it.
     """
     method, start = run.method, deltas.start_of(run.folder, run.record) if run.recipe.start else None
     # The run's head replaces the random one.
@@ -90,7 +90,7 @@ def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or the encoder has no such head.
+        ValueError: a file is damaged, the encoder has no such head, or an input is too long for it.
     """
     model = _take(encoder, tokens)
     if not load.stores_head(model, encoder):
@@ -119,8 +119,14 @@ def preload(encoder: str | Path, tokens: Tokens) -> None:
 
 
 def _take(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
-    """The model that was loaded ahead, or one that is loaded now."""
-    return _ready.pop(_identity(encoder, tokens), None) or _load(encoder, tokens)
+    """The model that was loaded ahead, or one that is loaded now; it has a position for every token.
+
+    Raises:
+        ValueError: an input is too long.
+    """
+    model = _ready.pop(_identity(encoder, tokens), None) or _load(encoder, tokens)
+    load.check_positions(model, tokens)
+    return model
 
 
 def _load(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":

@@ -54,6 +54,7 @@ def lacking(plan: "Plan", product: Product) -> str | None:
             )
     known: dict[str, list[str]] = {
         "encoder": [*study.encoders],
+        "vocabulary": [*study.all_vocabularies],
         "exhibit": [*study.exhibits],
         "language": study.languages,
     }

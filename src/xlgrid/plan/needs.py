@@ -6,7 +6,7 @@ The rules ask it for their inputs, and `xlgrid status` for the jobs on which a c
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from xlgrid.data.encoders import encoder_files
+from xlgrid.data.encoders import encoder_files, vocabulary_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import METHODS
@@ -25,6 +25,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Vocabulary,
     product_of,
 )
 from xlgrid.results.claims import terms
@@ -49,18 +50,18 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             return {
                 "delta": [product.run.delta] if study.methods[product.method].is_trained else [],
                 "encoder": Encoder(study.name, product.encoder).path,
-                "tokens": test_tokens(product).path,
+                "tokens": test_tokens(plan, product).path,
                 **_text_runs(plan, text_run=product),
             }
         case Run():
             return _of_run(plan, product)
         case Contrast():
-            encoder = Encoder(study.name, product.encoder)
+            tokens = [test_tokens(plan, cell) for cell in product.cells]
             return {
                 "delta": product.run.delta,
-                "encoder": encoder.path,
-                "tokenizer": encoder.tokenizer,
-                "tokens": [test_tokens(cell).path for cell in product.cells],
+                "encoder": Encoder(study.name, product.encoder).path,
+                "vocabulary": Vocabulary(study.name, tokens[0].vocabulary).path,
+                "tokens": [each.path for each in tokens],
                 **_text_runs(plan, text_run=product.cells[0], other_text_run=product.cells[1]),
             }
         case Meanings():
@@ -72,17 +73,25 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             return {"files": local_files(source.of(product.split, product.language), product.language, product.split)}
         case Text():
             return {"files": study.text.local_files(product.language)}
+        case Vocabulary():
+            vocabulary = study.all_vocabularies[product.vocabulary]
+            if vocabulary.languages:
+                return {"texts": [Text(study.name, code).path for code in vocabulary.languages]}
+            return {"files": vocabulary_files(vocabulary.path) if vocabulary.path else []}
         case Encoder():
             entry = study.encoders[product.encoder]
+            named = {"vocabulary": Vocabulary(study.name, study.vocabulary_of(product.encoder)).path}
             if entry.mini:
-                return {"texts": [Text(study.name, code).path for code in entry.mini.languages]}
-            return {"files": encoder_files(entry.path) if entry.path else []}
+                return {**named, "texts": [Text(study.name, code).path for code in entry.mini.languages]}
+            return {**named, "files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
             data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]
             if study.tasks[product.task].from_text:
                 data = [Text(study.name, code) for code in Target(product.language).languages]
-            tokenizer = Encoder(study.name, product.encoder).tokenizer
-            return {"data": [each.path for each in data], "tokenizer": tokenizer}
+            return {
+                "data": [each.path for each in data],
+                "vocabulary": Vocabulary(study.name, product.vocabulary).path,
+            }
         case Exhibit() | Comparison():
             exhibit = study.exhibit(product.exhibit)
             # The published numbers beside an exhibit are in its comparison only.
@@ -112,15 +121,33 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
             return {"summary": Summary(study.name).path}
 
 
-def test_tokens(cell: Cell) -> Tokens:
+def vocabulary_of(plan: "Plan", user: Run | Cell) -> str:
+    """The vocabulary whose tokens a run trains on, or a cell is evaluated on: that of its task or, where the task names none, of
+    the last run on text that it loads whose task names one; otherwise that of the encoder."""
+    study = plan.study
+    # The last run on text of a cell is that of its target.
+    tasks = [user.task, *(run.task for run in reversed(text_runs(study, user)))]
+    named = (study.tasks[task].vocabulary for task in tasks)
+    return next(filter(None, named), None) or study.vocabulary_of(user.encoder)
+
+
+def new_vocabulary(plan: "Plan", run: Run) -> list[Vocabulary]:
+    """The vocabulary, other than the encoder's, for which a run on text trains embeddings: none or one."""
+    vocabulary = plan.study.tasks[run.task].vocabulary
+    is_new = vocabulary and vocabulary != plan.study.vocabulary_of(run.encoder)
+    return [Vocabulary(run.study, vocabulary)] if vocabulary and is_new else []
+
+
+def test_tokens(plan: "Plan", cell: Cell) -> Tokens:
     """The tokens on which a cell is evaluated."""
-    return Tokens(cell.study, cell.task, cell.encoder, Target(cell.target).data, "test")
+    return Tokens(cell.study, cell.task, vocabulary_of(plan, cell), Target(cell.target).data, "test")
 
 
 def source_tokens(plan: "Plan", run: Run, split: str) -> list[Tokens]:
     """The tokens on which a run trains (`train`) or chooses its checkpoint (`dev`), for each part of its source."""
     task, _ = plan.study.entry(run.task, split)
-    return [Tokens(run.study, task, run.encoder, part, split) for part in Source(run.source).parts]
+    vocabulary = vocabulary_of(plan, run)
+    return [Tokens(run.study, task, vocabulary, part, split) for part in Source(run.source).parts]
 
 
 def _of_run(plan: "Plan", run: Run) -> Inputs:
@@ -135,6 +162,7 @@ def _of_run(plan: "Plan", run: Run) -> Inputs:
         "train": [tokens.path for tokens in source_tokens(plan, run, "train")],
         "dev": [tokens.path for tokens in source_tokens(plan, run, "dev")],
         "encoder": encoder,
+        "vocabulary": [vocabulary.path for vocabulary in new_vocabulary(plan, run)],
         "first": [earlier.delta for earlier in first_stage(plan.study.tasks[run.task].start, run)],
         **_text_runs(plan, start=run),
     }

@@ -277,9 +277,9 @@ def test_every_50th_row_is_for_dev_those_between_for_test_and_rows_beyond_are_tr
     lines = [f"Bob is kind {i} ." for i in range(200)]
     monkeypatch.setattr(module, "BATCH", 30)
     parts = of_text(world, lines, dev_rows=2, names=("train", "dev", "test"))
-    held_out = [0, 50], [25, 75]
-    trained = [i for i in range(200) if i not in sum(held_out, [])]
-    for rows, numbers in zip(parts, (trained, *held_out), strict=True):
+    dev, test = [0, 50], [25, 75]
+    trained = [i for i in range(200) if i not in dev + test]
+    for rows, numbers in zip(parts, (trained, dev, test), strict=True):
         assert rows == [reader(lines[i])["input_ids"] for i in numbers]
 
 

@@ -70,11 +70,11 @@ def plan(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Iterator
         texts = {"en": [[2, *[5 + (at + i) % 20 for i in range(12)], 2] for at in range(60)]}
         texts["fr"] = [[2, *rng.integers(5, 50, 12).tolist(), 2] for _ in range(60)]
         for cell in plan.cells:
-            path = Path(needs.test_tokens(cell).path)
+            path = Path(needs.test_tokens(plan, cell).path)
             path.parent.mkdir(parents=True, exist_ok=True)
             write(path, texts[cell.target], "perplexity")
         [run] = plan.runs
-        tokens = [Path(needs.test_tokens(plan.cells[-2]).path)]
+        tokens = [Path(needs.test_tokens(plan, plan.cells[-2]).path)]
         recipe = plan.study.recipe(*run[1:])
         train(recipe, products.Encoder(plan.study.name, run.encoder).folder, tokens, tokens, run.folder)
         for cell in plan.cells:
@@ -156,7 +156,7 @@ def test_a_run_on_the_head_has_cells_with_the_language_modelling_head_that_it_tr
     [run] = plan.runs
     record = json.loads(Path(run.path).read_text())
     assert record["metric"] == "perplexity"
-    tokens = needs.test_tokens(plan.cells[-2]).path
+    tokens = needs.test_tokens(plan, plan.cells[-2]).path
     assert record["dev_score"] == known["a", "full-ft", "en"], "its dev set here is the test set"
     evaluate(run.folder, "results/s/encoders/a", tokens, "en", tmp_path / "again.json")
     assert records.read_cell(tmp_path / "again.json")["scores"]["perplexity"] == record["dev_score"]
@@ -201,7 +201,7 @@ def test_status_report_and_cost_count_bare_cells_without_runs(plan: Plan) -> Non
 def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp_path: Path) -> None:
     cell = plan.cells[0]
     BertModel(BertConfig.from_pretrained("results/s/encoders/a")).save_pretrained(tmp_path / "a")
-    arguments = ["--encoder", tmp_path / "a", "--tokens", needs.test_tokens(cell).path, "--target", "en"]
+    arguments = ["--encoder", tmp_path / "a", "--tokens", needs.test_tokens(plan, cell).path, "--target", "en"]
     result = CliRunner().invoke(app, ["evaluate", *map(str, arguments), "--output", cell.path])
     assert result.exit_code == 1 and "has no weights of the head perplexity" in result.output
 
@@ -209,7 +209,7 @@ def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp
 @pytest.mark.parametrize("path", ["cell.json", "results/s/cells/perplexity/a/full-ft/en/en/seed1.json"])
 def test_a_file_that_is_no_bare_cell_takes_a_run(plan: Plan, path: str) -> None:
     cell: Cell = plan.cells[0]
-    arguments = ["--encoder", "results/s/encoders/a", "--tokens", needs.test_tokens(cell).path, "--target", "en"]
+    arguments = ["--encoder", "results/s/encoders/a", "--tokens", needs.test_tokens(plan, cell).path, "--target", "en"]
     result = CliRunner().invoke(app, ["evaluate", *arguments, "--output", path])
     assert result.exit_code == 1
     assert "results/{study}/cells/{task}/{encoder}/{method}/none/en/seed{seed}.json" in result.output
