@@ -48,6 +48,7 @@ grids:
 exhibits:
   table: {kind: table, title: Bare, rows: [encoder], columns: target, select: {method: as-is}, digits: 2}
   curve: {kind: curve, title: Bare, x: languages, lines: variant, select: {method: as-is, target: en}}
+  learning: {kind: curve, title: Learning, x: step, lines: languages, select: {method: full-ft, variant: shared}}
 claims:
   tuned: {says: Tuning helps., select: {encoder: a, target: en}, compare: [{method: full-ft, source: en}, {method: as-is, source: none}], expect: less}
 """
@@ -174,6 +175,15 @@ def test_exhibits_show_bare_cells(plan: Plan, tmp_path: Path) -> None:
     curve = pd.read_csv(tmp_path / "curve.csv")
     assert curve[["languages", "column"]].values.tolist() == [[1, "shared"], [2, "shared"]]
     assert curve["mean"].tolist() == pytest.approx([known["a", "as-is", "en"], known["b", "as-is", "en"]])
+
+
+def test_a_learning_curve_takes_a_fact_of_the_encoder_for_its_lines(plan: Plan, tmp_path: Path) -> None:
+    plan.study.exhibit("learning").render("learning", plan.study, plan.cells, tmp_path)
+    [run] = plan.runs
+    points = [json.loads(line) for line in Path(run.file("curve.jsonl")).read_text().splitlines()]
+    learning = pd.read_csv(tmp_path / "learning.csv")
+    assert learning[["step", "column"]].values.tolist() == [[20, 1], [40, 1]]
+    assert learning["mean"].tolist() == pytest.approx([point["score"] for point in points])
 
 
 def test_a_claim_compares_a_run_with_the_bare_encoder(plan: Plan, tmp_path: Path) -> None:

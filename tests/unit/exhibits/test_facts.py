@@ -33,6 +33,13 @@ grids:
 exhibits:
   figure2a: {kind: curve, title: Perplexity, x: languages, lines: variant, select: {task: perplexity, updates: 125000}}
   figure8: {kind: curve, title: Scores, x: updates, lines: variant, select: {task: nli, languages: 60}}
+  by-group:
+    kind: table
+    title: Scores
+    rows: [languages]
+    columns: [variant, group]
+    groups: [in-language, zero-shot]
+    select: {task: nli, updates: 125000}
   table2: {kind: table, title: Scores, rows: [variant, languages], columns: target, select: {task: nli, updates: 125000}}
 """
 # (task, encoder) -> the score on en with seed 1; on fr it is 2 less, and with seed 2, which NLI has, 1 more.
@@ -112,6 +119,21 @@ def test_the_rows_of_a_table_are_variants_and_in_each_the_languages_in_order(pla
         ["shared", 60, "en", 65.5],
         ["shared", 60, "fr", 63.5],
     ]
+
+
+def test_groups_of_targets_stand_beside_a_fact(plan: Plan) -> None:
+    """English is the source, and French the only other target."""
+    found = rendered(plan, "by-group").set_index(["languages", "variant", "group"])["mean"]
+    assert found.to_dict() == {
+        (13, "xmod", "in-language"): 71.5,
+        (13, "xmod", "zero-shot"): 69.5,
+        (13, "shared", "in-language"): 72.5,
+        (13, "shared", "zero-shot"): 70.5,
+        (60, "xmod", "in-language"): 70.5,
+        (60, "xmod", "zero-shot"): 68.5,
+        (60, "shared", "in-language"): 65.5,
+        (60, "shared", "zero-shot"): 63.5,
+    }
 
 
 def test_an_exhibit_is_made_from_the_cells_of_the_encoders_that_it_selects(plan: Plan) -> None:
