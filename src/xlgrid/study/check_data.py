@@ -86,6 +86,8 @@ def training(study: "Study") -> Iterator[str]:
                 except ValueError as error:
                     yield f"{place}: {error}"
                     continue
+                if axis == "method" and value in study.methods and not study.methods[value].is_trained:
+                    yield f"{place}: method {value} has no runs to train: leave it out"
                 if {*members} & {*known[axis]}:
                     continue
                 if members == [value]:

@@ -238,6 +238,7 @@ def test_a_file_that_is_no_bare_cell_takes_a_run(plan: Plan, path: str) -> None:
         ("kind: perplexity", "kind: xnli", "the weights of the head of perplexity would be random: name a task of kind `perplexity`"),
         ("as-is: {}", "as-is: {start: {task: perplexity, method: full-ft}}", "unknown task of kind `mlm`"),
         ("as-is: {}", "as-is: {imported: {path: 'x/{language}'}}", "only language adapters can be imported"),
+        ("- set: {steps", "- {when: {method: as-is}, set: {lr: 1}}\n  - set: {steps", "training.0.when.method: method as-is has no runs to train"),
         ("title:", "groups: {none: [en]}\ntitle:", "groups.none: this is the source of methods without training"),
     ],
 )  # fmt: skip
