@@ -55,8 +55,6 @@ StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name,
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
-
-
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
 EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
 VocabularyFolder = Annotated[Path, typer.Option(help="a vocabulary: its folder or its tokenizer.json")]
@@ -73,20 +71,6 @@ def _by_target(option: str, values: list[str]) -> dict[str, Path]:
     if wrong := [value for value, (_, equals, path) in zip(values, pairs, strict=True) if not (equals and path)]:
         raise ValueError(f"--{option} takes TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
     return {target: Path(path) for target, _, path in pairs}
-
-
-def _bare_cell(path: Path, target: str) -> dict[str, Any]:
-    """The identity of the cell without training at a path."""
-    from xlgrid.languages.sources import NONE
-    from xlgrid.results.identity import Cell
-
-    cell = Cell.parse(os.path.relpath(path))
-    if cell is None or (cell.source, cell.target) != (NONE, target):
-        template = Cell.template.replace("{source}", NONE).replace("{target}", target)
-        raise ValueError(
-            f"--output {path} is not the path of a cell without training, {template}: correct it, or name a run"
-        )
-    return cell._asdict()
 
 
 def main() -> None:
@@ -214,9 +198,7 @@ def tokenize(
         Literal["train", "dev", "test"] | None, typer.Option(help="the rows of a text to take", show_default="all")
     ] = None,
     documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows of a text")] = "cut",
-    dev_rows: Annotated[
-        int, typer.Option(help="most rows for dev, every 50th, and for test, halfway between")
-    ] = 10_000,
+    dev_rows: Annotated[int, typer.Option(help="most rows for dev, every 50th, and for test, between")] = 10_000,
 ) -> None:
     """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
@@ -284,21 +266,19 @@ def evaluate(
     tokens: File,
     target: Annotated[str, typer.Option(help="a language or pair; as of a step of its run on text: qu@1000")],
     output: Annotated[Path, typer.Option(help="the file to write; without a run, its path says what the cell is")],
-    run: Annotated[
-        Path | None,
-        typer.Argument(help="a run: its folder or delta.safetensors", show_default="the encoder without training"),
-    ] = None,
+    run: Annotated[Path | None, typer.Argument(help="a run, if any: its folder or delta.safetensors")] = None,
     text_run: Annotated[
         Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
     ] = None,
 ) -> None:
     """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
+    from xlgrid.results.identity import bare_cell
 
     if run:
         evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
     else:
-        evaluate_bare(_bare_cell(output, target), _folder(encoder), tokens, output)
+        evaluate_bare(bare_cell(output, target)._asdict(), _folder(encoder), tokens, output)
 
 
 @app.command()
