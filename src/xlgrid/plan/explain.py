@@ -64,8 +64,7 @@ def lacking(plan: "Plan", product: Product) -> str | None:
         case Data():
             known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
         case Tokens():
-            entry = study.tasks.get(product.task)
-            known |= {"task": [*study.tasks], "split": [*(entry.splits if entry else ())]}
+            known |= {"task": [*study.tasks], "split": [*SPLITS]}
     for axis, value in vars(product).items():
         # Data and tokens may be in a pair of languages; text never is.
         values = Target(value).languages if axis == "language" and not isinstance(product, Text) else [value]
@@ -78,6 +77,8 @@ def lacking(plan: "Plan", product: Product) -> str | None:
 def _no_result(plan: "Plan", result: Run | Cell | Contrast) -> str:
     """Why the study has no such run, cell or contrast."""
     study = plan.study
+    if isinstance(result, Run) and (entry := study.methods.get(result.method)) and not entry.is_trained:
+        return f"method {result.method} trains nothing and has no runs: ask for a cell"
     # Runs on text, and those of a first task, have no cells.
     planned: list[Run] | list[Cell] = plan.runs if isinstance(result, Run) else plan.cells
     defined = definitions(study)

@@ -48,7 +48,7 @@ def inputs(plan: "Plan", product: Product) -> Inputs:
     match product:
         case Cell():
             return {
-                "delta": product.run.delta,
+                "delta": [product.run.delta] if study.methods[product.method].is_trained else [],
                 "encoder": Encoder(study.name, product.encoder).path,
                 "tokens": test_tokens(plan, product).path,
                 **_text_runs(plan, text_run=product),
