@@ -19,7 +19,7 @@ STUDY = """\
 title: Many cells
 languages: [{languages}]
 encoders:
-  tiny: {{mini: {{kind: bert, languages: [{languages}]}}}}
+  tiny: {{scratch: {{kind: bert, languages: [{languages}]}}}}
 tasks:
   ner: {{kind: wikiann}}
 methods:

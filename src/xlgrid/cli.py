@@ -53,8 +53,6 @@ StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name,
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
-
-
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
 EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
 VocabularyFolder = Annotated[Path, typer.Option(help="a vocabulary: its folder or its tokenizer.json")]
@@ -213,15 +211,9 @@ def tokenize(
     split: Annotated[
         Literal["train", "dev", "test"] | None, typer.Option(help="the rows of a text to take", show_default="all")
     ] = None,
-    documents: Annotated[
-        Literal["cut", "split", "pack"], typer.Option(help="what becomes of long rows of a text, or of all rows")
-    ] = "cut",
-    dev_rows: Annotated[
-        int, typer.Option(help="most rows for dev, every 50th, and for test, halfway between")
-    ] = 10_000,
-    lines: Annotated[
-        Literal["joined", "segments"], typer.Option(help="what a line break in a row of a text is")
-    ] = "joined",
+    documents: Annotated[Literal["cut", "split", "pack"], typer.Option(help="what becomes of rows of a text")] = "cut",
+    dev_rows: Annotated[int, typer.Option(help="most rows for dev, every 50th, and for test, between")] = 10_000,
+    lines: Annotated[Literal["joined", "segments"], typer.Option(help="what a line break in a row is")] = "joined",
 ) -> None:
     """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
@@ -287,19 +279,23 @@ def import_adapter(
 
 @app.command()
 def evaluate(
-    run: RunFolder,
     encoder: EncoderFolder,
     tokens: File,
     target: Annotated[str, typer.Option(help="a language or pair; as of a step of its run on text: qu@1000")],
-    output: Output,
+    output: Annotated[Path, typer.Option(help="the file to write; without a run, its path says what the cell is")],
+    run: Annotated[Path | None, typer.Argument(help="a run, if any: its folder or delta.safetensors")] = None,
     text_run: Annotated[
         Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
     ] = None,
 ) -> None:
-    """Make a cell: evaluate a run on the tokens of a target."""
-    from xlgrid.evaluation.cell import evaluate
+    """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
+    from xlgrid.evaluation.cell import evaluate, evaluate_bare
+    from xlgrid.results.identity import bare_cell
 
-    evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
+    if run:
+        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
+    else:
+        evaluate_bare(bare_cell(output, target)._asdict(), _folder(encoder), tokens, output)
 
 
 @app.command()

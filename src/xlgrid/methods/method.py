@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from xlgrid.base.arrays import Segments
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +34,8 @@ class Method:
     nothing at first), and exactly the parameters that `trains` names have gradients.
     """
 
+    # Whether there are runs of the method. A method without runs evaluates encoders as they are.
+    is_trained: ClassVar[bool] = True
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
     # The format in which runs of the method are read and exported; None if it has no adapters.
@@ -102,7 +104,7 @@ class Method:
 
 def is_head(name: str) -> bool:
     """Whether a parameter belongs to the part of a task's model that an encoder may come without (`Head.modules`)."""
-    modules = {module for head in HEADS.values() for module in head.modules}
+    modules = {module for head in ALL_HEADS.known() for module in head.modules}
     return not modules.isdisjoint(name.split("."))
 
 

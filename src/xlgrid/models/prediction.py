@@ -10,7 +10,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import has_segments
@@ -43,9 +43,7 @@ def outcomes_on(
     """
     import torch
 
-    head = HEADS[tokens.head]
-    if head.evaluation_seed is not None:
-        torch.manual_seed(head.evaluation_seed)
+    head = ALL_HEADS.find(tokens.head)
     token_types, device = token_types and has_segments(model), model.device
     predictions: list[Any] = [None] * len(tokens)
     was_training = model.training
@@ -57,7 +55,7 @@ def outcomes_on(
             rows = rest[0]
             problem = None
             try:
-                batch = head.collate(tokens, rows, token_types, device)
+                batch = head.evaluation_batch(tokens, rows, token_types, device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
                     batch |= extras(method, tokens, rows, device, training=False)
                     predicted = head.predict(model, batch, tokens, rows)

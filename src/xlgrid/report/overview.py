@@ -156,8 +156,9 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         else:
             failure = first_failure(cell)
             cells[cell] = job_state(path, "running")
-            if cells[cell] == "waiting" and runs[cell.run] in ("training", "queued"):
-                cells[cell] = runs[cell.run]
+            # A cell without training has no run.
+            if cells[cell] == "waiting" and (of_run := runs.get(cell.run)) in ("training", "queued"):
+                cells[cell] = of_run
         if failure:
             cells[cell], broken[cell] = "failed", failure
     busy = {job for job in jobs.values() if job.state in ("queued", "running")}

@@ -1,6 +1,7 @@
 """Mistakes in the data of a study: languages without data, settings of training that no run has, sizes that do not fit."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -24,7 +25,7 @@ def available(study: "Study") -> Iterator[str]:
     on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
     for place, languages in on_text.items():
         for code in languages:
-            if not study.text.fetches(code) and not any(each.speaks(code) for each in TASKS.values()):
+            if not has_text(study, code):
                 yield f"{place}: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
@@ -37,12 +38,19 @@ def available(study: "Study") -> Iterator[str]:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
             yield from (f"grids.{name}: {text}" for text in _lacking(study, key, grid))
-            missing = [code for code in codes if entry.data is None and not kind.speaks(code)]
+            available_in = partial(has_text, study) if entry.from_text else kind.speaks
+            missing = [code for code in codes if entry.data is None and not available_in(code)]
             if missing:
+                origin = "it `data`, or the study `text`" if entry.from_text else "it `data`"
                 yield (
-                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give it `data`, "
+                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give {origin}, "
                     "leave them out, or see CONTRIBUTING.md on how to add a language"
                 )
+
+
+def has_text(study: "Study", code: str) -> bool:
+    """Whether text in a language is fetched or can be generated."""
+    return study.text.fetches(code) or any(task.speaks(code) for task in TASKS.values())
 
 
 def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
@@ -81,6 +89,8 @@ def training(study: "Study") -> Iterator[str]:
                 except ValueError as error:
                     yield f"{place}: {error}"
                     continue
+                if axis == "method" and value in study.methods and not study.methods[value].is_trained:
+                    yield f"{place}: method {value} has no runs to train: leave it out"
                 if {*members} & {*known[axis]}:
                     continue
                 if members == [value]:

@@ -25,12 +25,14 @@ from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods import ALL_METHODS
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
+from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace
 from xlgrid.tasks import Columns, Task, task
-from xlgrid.training.encoders import EncoderEntry
+from xlgrid.training.encoders import EncoderEntry, Fact, pretraining_task
 from xlgrid.training.recipe import Recipe, Start, Training
 from xlgrid.training.scratch import PRETRAINING
 
@@ -57,11 +59,15 @@ class Sizes(Strict):
 class TaskEntry(Columns):
     """A task: a kind that has columns of its own, or a head with `inputs`, `target`, `labels` and `choices`; and its data.
 
-    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` are the texts of
-    the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a method).
+    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` or `perplexity`
+    are the texts of the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a
+    method).
     """
 
-    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span, choice or mlm")
+    kind: str = Field(
+        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, choice, mlm or perplexity, or one in "
+        "xlgrid.heads.ALL_HEADS"
+    )
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
     examples: Sizes | None = Field(
@@ -126,7 +132,7 @@ class TaskEntry(Columns):
                 f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
                 f"{' and '.join(f'`{name}`' for name in wrong)}"
             )
-        if self.vocabulary and self.task.target:
+        if self.vocabulary and self.task.head.has_cells:
             raise ValueError(
                 "only the runs of a task of kind mlm train embeddings of another vocabulary: leave out `vocabulary`"
             )
@@ -182,14 +188,19 @@ class ImportedAdapters(Strict):
 
 
 class MethodEntry(Strict):
-    """A method: its base in xlgrid.methods.METHODS and what differs from the defaults."""
+    """A method: its base in xlgrid.methods.ALL_METHODS and what differs from the defaults."""
 
-    base: str = Field(description="key of xlgrid.methods.METHODS; absent: the name of the entry")
+    base: str = Field(description="name in xlgrid.methods.ALL_METHODS; absent: the name of the entry")
     options: dict[str, float | int | str | bool] = {}
     start: Start | None = None
     imported: ImportedAdapters | None = Field(
         None, description="adapters that are read instead of training runs on text"
     )
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether there are runs of the method."""
+        return ALL_METHODS.find(self.base).is_trained
 
 
 class TrainingEntry(Strict):
@@ -205,6 +216,7 @@ class TrainingEntry(Strict):
 
 class Grid(Strict):
     """A product of axes. Sources and targets name languages, pairs (en-fr), mixes (en+en-fr, sources only) or groups.
+    The source of a method without training is `none`.
 
     A group is a group of the study, or `mono` (every language), `en-X` and `X-en` (pairs of English with every other
     language), `family:Romance`, `script:Cyrl`.
@@ -232,6 +244,9 @@ class Study(Strict):
     title: str
     description: str = ""
     languages: list[str]
+    new_languages: dict[LanguageCode, NewLanguage] = Field(
+        {}, description="code: what `languages` may name besides the languages that xlgrid knows"
+    )
     groups: dict[Name, list[str]] = Field(
         {}, description="named lists of languages or pairs, beside the built-in groups"
     )
@@ -261,11 +276,14 @@ class Study(Strict):
     @model_validator(mode="after")
     def _tokens_to_pretrain_on(self) -> Self:
         """Encoders from scratch that name no task read the tokens of one that the study need not have."""
-        scratches = [entry.scratch for entry in self.encoders.values() if entry.scratch]
-        longest = [scratch.max_length for scratch in scratches if scratch.task == PRETRAINING]
-        if longest and PRETRAINING not in self.tasks:
-            task = {"kind": "mlm", "options": {"lines": "segments"}, "max_length": min(longest)}
+        if (task := pretraining_task(self.encoders.values())) and PRETRAINING not in self.tasks:
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
+        return self
+
+    @model_validator(mode="after")
+    def _facts_reach_exhibits(self) -> Self:
+        for exhibit in self.exhibits.values():
+            exhibit.learn(self.facts)
         return self
 
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
@@ -276,7 +294,8 @@ class Study(Strict):
         Raises:
             ValueError: there is no such language or group.
         """
-        return groups.expand(value, (grid.languages if grid else []) or self.languages, self.groups)
+        codes = (grid.languages if grid else []) or self.languages
+        return groups.expand(value, {code: self.language(code) for code in codes}, self.groups)
 
     def sources(self, grid: Grid) -> list[Source]:
         """The sources of a grid, groups expanded.
@@ -309,7 +328,7 @@ class Study(Strict):
         Raises:
             ValueError: there is no such group.
         """
-        return groups.belongs(group, Source(source), Target(target), self.languages, self.groups)
+        return groups.belongs(group, Source(source), Target(target), self.languages_used(), self.groups)
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.
@@ -326,6 +345,11 @@ class Study(Strict):
             naming.model_dump(exclude_unset=True) for naming in (self.published, exhibit.published_numbers)
         )
         return exhibit.model_copy(update={"published": Published(**merge(of_study, of_exhibit))})
+
+    @property
+    def facts(self) -> dict[str, dict[str, Fact]]:
+        """Encoder -> its facts by name."""
+        return {name: entry.known_facts for name, entry in self.encoders.items()}
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:
@@ -353,9 +377,22 @@ class Study(Strict):
         name = other if other and split != "test" else name
         return name, self.tasks[name]
 
+    @cached_property
+    def declared_languages(self) -> dict[str, Language]:
+        """Code -> language for every language that the study declares."""
+        return {code: Language(code, **entry.model_dump()) for code, entry in self.new_languages.items()}
+
+    def language(self, code: str) -> Language:
+        """The language of a code that the study declares or that xlgrid knows.
+
+        Raises:
+            ValueError: there is none; the message names the nearest codes.
+        """
+        return language(code, self.declared_languages)
+
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""
-        return {code: language(code) for code in self.languages}
+        return {code: self.language(code) for code in self.languages}
 
     def recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
         """The resolved recipe of one run: the training entries that match are applied in order.
@@ -391,22 +428,7 @@ class Study(Strict):
 
     def pretraining(self, encoder: str) -> Recipe:
         """The resolved recipe of the pre-training of an encoder from scratch."""
-        entry = self.encoders[encoder]
-        assert entry.scratch
-        return Recipe.model_validate(
-            dict(
-                study=self.name,
-                task=entry.scratch.task,
-                kind=self.tasks[entry.scratch.task].kind,
-                encoder=encoder,
-                method="full-ft",
-                base="full-ft",
-                source=Source(entry.scratch.source),
-                seed=entry.scratch.seed,
-                training=entry.pretraining,
-                scratch=entry.scratch,
-            )
-        )
+        return self.encoders[encoder].recipe(self.name, encoder)
 
 
 def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:

@@ -1,18 +1,22 @@
 """A study's encoder: where it comes from, and its configuration, whether or not the encoder is there."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
 from xlgrid.base.settings import Strict, plainly
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.models.parameters import HUB
-from xlgrid.training.recipe import Training
-from xlgrid.training.scratch import TRAINING, Scratch, scratch_configuration
+from xlgrid.training.recipe import Recipe, Training
+from xlgrid.training.scratch import PRETRAINING, TRAINING, Scratch, scratch_configuration
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
+
+
+Fact = StrictInt | StrictFloat | StrictStr
 
 
 class EncoderEntry(Strict):
@@ -32,6 +36,12 @@ class EncoderEntry(Strict):
     vocabulary: str | None = Field(
         None,
         description="vocabulary of the study, or an encoder with whose vocabulary this one shares tokens; absent: its own",
+    )
+    facts: dict[str, Fact] = Field(
+        {},
+        description="names and values of your own, which exhibits use as axes: {variant: xmod, languages: 60, updates: "
+        "125000}; an encoder that is trained here has `languages`, their number, and `updates`, its steps, unless they are "
+        "written",
     )
 
     @model_validator(mode="after")
@@ -64,6 +74,22 @@ class EncoderEntry(Strict):
         """The settings of the pre-training."""
         return Training.model_validate(TRAINING | self.training)
 
+    def recipe(self, study: str, encoder: str) -> Recipe:
+        """The resolved recipe of the pre-training of an encoder from scratch, by the names of the study and the encoder."""
+        assert self.scratch
+        names = {"study": study, "task": self.scratch.task, "kind": "mlm", "encoder": encoder}
+        method = {"method": "full-ft", "base": "full-ft"}
+        fields = {"source": self.scratch.source, "seed": self.scratch.seed, "training": self.pretraining}
+        return Recipe.model_validate({**names, **method, **fields, "scratch": self.scratch})
+
+    @property
+    def known_facts(self) -> dict[str, Fact]:
+        """The facts that are written, and those that follow from the entry."""
+        derived: dict[str, Fact] = {"updates": self.step} if self.step else {}
+        if self.scratch:
+            derived = {"languages": len(self.scratch.languages), "updates": self.pretraining.steps or 0}
+        return derived | self.facts
+
     @property
     def own_vocabulary(self) -> VocabularyEntry:
         """The vocabulary of an encoder that names no other."""
@@ -73,6 +99,13 @@ class EncoderEntry(Strict):
                 kind=scratch.kind, languages=scratch.languages, size=scratch.vocab, max_length=scratch.max_length
             )
         return VocabularyEntry(hub=self.hub, revision=self.revision, path=self.path)
+
+
+def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
+    """The task whose tokens those encoders from scratch read that name no other task; None if there is no such encoder."""
+    scratches = [entry.scratch for entry in encoders if entry.scratch]
+    longest = [scratch.max_length for scratch in scratches if scratch.task == PRETRAINING]
+    return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": min(longest)} if longest else None
 
 
 def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = None) -> "PreTrainedConfig":

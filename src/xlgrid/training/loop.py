@@ -26,13 +26,13 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.progress import Progress, means
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import fingerprint, write_record, write_tensors
+from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
 from xlgrid.training.schedule import learning_rate
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
@@ -140,7 +140,7 @@ class Loop:
         )
         if not len(self.dev):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
-        self.head = self.objective = HEADS[self.train.head]
+        self.head = self.objective = ALL_HEADS.find(self.train.head)
         self.metric, *_ = self.head.metrics(self.dev.label_names)
         self.device = prediction.default_device()
         self.processes = processes.join(self.device)
@@ -161,7 +161,7 @@ class Loop:
         if start:
             deltas.load_text_run(start, self.model, self.method)
         if first:
-            deltas.load_run(first, self.model, self.method)
+            deltas.load_run(first, self.model, self.method, self.head)
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
@@ -375,7 +375,7 @@ class Loop:
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """A copy of what the run's results hold, as it is now."""
-        kept = deltas.kept(self.model, self.method, bool(self.begun_with["vocabulary"]))
+        kept = deltas.kept(self.model, self.method, self.head, bool(self.begun_with["vocabulary"]))
         return {name: p.detach().cpu().clone() for name, p in kept.items()}
 
     def elapsed(self) -> float:
@@ -435,6 +435,7 @@ class Loop:
                 "total": sum(p.numel() for p in self.model.parameters()),
             },
             **prediction.circumstances(self.device),
+            **packages(self.recipe, self.head.name),
             "seconds": round(self.elapsed(), 3),
         }
         self.write(details)
