@@ -6,6 +6,7 @@ Memory that a process holds beside mapped files (`RssAnon`) counts, less that of
 """
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -13,12 +14,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import TokensFile
 from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary, specials
 
 LENGTH, BYTES = 512, 4.5
+# The inputs that are written at once, and again and again.
+ROWS = 2000
 # The share of the text of each language.
 LANGUAGES = {"en": 0.5, "fr": 0.25, "de": 0.15, "ru": 0.1}
 # In a process of its own, which reports its memory after every tenth step.
@@ -30,7 +34,7 @@ from xlgrid.training.recipe import Recipe
 folder, steps, stop = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 codes = ["en", "fr", "de", "ru"]
 scratch = {"languages": codes, "max_length": 512, "hidden": 128, "layers": 2}
-training = {"steps": steps, "batch_size": 32, "alpha": 0.7, "keep": "last", "evaluations": 1, "checkpoint_seconds": 5, "micro_batch_tokens": 4096}
+training = {"steps": steps, "batch_size": 32, "alpha": 0.7, "evaluations": 1, "checkpoint_seconds": 5, "micro_batch_tokens": 4096}
 names = {"study": "s", "task": "t", "kind": "mlm", "encoder": "e", "method": "full-ft", "base": "full-ft", "source": "+".join(codes)}
 recipe = Recipe.model_validate({**names, "seed": 1, "training": training, "scratch": scratch})
 advance, most = loop.Loop.advance, 0.0
@@ -55,18 +59,17 @@ def write_tokens(path: Path, inputs: int, tokens: dict[str, int], size: int) -> 
     rng = np.random.default_rng(1)
     about = {"labels": [], "head": "mlm", "pad_id": tokens["pad"], "mask_id": tokens["mask"]}
     about |= {"special_ids": [*tokens.values()], "vocabulary": size}
+    ids = (rng.beta(0.5, 3, (ROWS, LENGTH)) * (size - 10)).astype(np.int32) + 5
+    ids[:, 0], ids[:, -1] = tokens["cls"], tokens["sep"]
     with TokensFile(path, [], about) as file:
-        for start in range(0, inputs, 2000):
-            rows = min(2000, inputs - start)
-            ids = (rng.beta(0.5, 3, (rows, LENGTH)) * (size - 10)).astype(np.int32) + 5
-            ids[:, 0], ids[:, -1] = tokens["cls"], tokens["sep"]
-            file.write({"input_ids": [*ids], "context_length": [LENGTH] * rows})
+        columns = [pa.array([*ids], pa.list_(pa.int32())), pa.array([LENGTH] * ROWS, pa.int32())]
+        for start in range(0, inputs, ROWS):
+            batch = pa.record_batch(columns, schema=file.schema)
+            file.writer.write_batch(batch.slice(0, inputs - start))
 
 
 def measure(folder: Path, gigabytes: float, steps: int) -> tuple[float, float, float]:
     """The MB of a training and of its continuation after a stop, and the seconds until the continuation has begun and ended."""
-    import json
-
     folder.mkdir()
     make_text("en", folder / "en.parquet", TextSettings(sentences=500))
     make_vocabulary(VocabularyEntry(languages=("en",)), [folder / "en.parquet"], folder / "vocabulary")

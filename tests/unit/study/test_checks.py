@@ -112,7 +112,7 @@ def test_a_study_has_the_tokens_for_its_pre_training_without_a_word(tmp_path: Pa
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"of": "mino", "step": 5000}, "did you mean 'mine'"),
+        ({"of": "mime", "step": 5000}, "did you mean 'mine'"),
         ({"of": "mine", "step": 6000}, "the pre-training of mine keeps the steps 5000, 10000, not 6000"),
         ({"scratch": {"languages": ["en"], "task": "pretrainin"}}, "did you mean 'pretraining'"),
         ({"scratch": {"languages": ["en"], "bitext": [["en", "fr"]]}}, "unknown language of this encoder 'fr'"),

@@ -3,10 +3,12 @@
 import time
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tokens_fixture import rows, write
@@ -15,6 +17,8 @@ from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.heads.tokens import Tokens, Vocabulary, offsets_of
 from xlgrid.training import schedule
+from xlgrid.training.loop import Loop
+from xlgrid.training.processes import Processes
 from xlgrid.training.recipe import Training
 
 
@@ -111,3 +115,27 @@ def test_a_file_of_one_language_is_drawn_without_end(tmp_path: Path) -> None:
 def test_what_does_not_go_with_alpha_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="`alpha` draws examples without end: set `steps`"):
         next(islice(drawn(mixed([5, 5]), **{"steps": 4, **settings}), 1))
+
+
+@pytest.mark.parametrize(("limit", "most"), [(None, 3), (60, 99)])
+def test_a_part_of_a_step_is_of_one_language_where_a_model_needs_it(limit: int | None, most: int) -> None:
+    tokens = mixed([100, 100, 100], (2,), longest=20)
+    assert tokens.parts is not None
+    [chosen, *_] = drawn(tokens, 1, batch_size=30)
+    alone = Processes(1, 0, torch.device("cpu"))
+    for micro_batches, languages in (("mixed", False), ("language", True)):
+        settings = Training(micro_batches=micro_batches)  # type: ignore[call-arg, arg-type]
+        step: Any = SimpleNamespace(settings=settings, train=tokens, limit=limit, processes=alone)
+        parts = Loop.cut(step, chosen)
+        assert sorted(np.concatenate(parts).tolist()) == sorted(chosen.tolist()) and len(parts) <= most
+        assert all(len(set(tokens.parts[part])) == 1 for part in parts) is languages
+        assert limit is None or all(len(part) * tokens.lengths[part].max() <= limit for part in parts)
+    assert len({int(part) for part in tokens.parts[chosen]}) == 3, "a step has several languages"
+
+
+def test_processes_without_a_limit_share_a_step_evenly() -> None:
+    tokens = mixed([100])
+    [chosen, *_] = drawn(tokens, 1, batch_size=30)
+    pair = Processes(2, 0, torch.device("cpu"))
+    step: Any = SimpleNamespace(settings=Training(), train=tokens, limit=None, processes=pair)
+    assert [len(part) for part in Loop.cut(step, chosen)] == [15, 15]
