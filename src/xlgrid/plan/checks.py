@@ -5,7 +5,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xlgrid.plan.grid import Plan
+    from xlgrid.plan.plan import Plan
 
 
 def plan_problems(plan: "Plan") -> list[str]:

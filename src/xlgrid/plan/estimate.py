@@ -17,7 +17,7 @@ from typing import NamedTuple
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
-from xlgrid.plan.grid import Plan, runs
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from xlgrid.base.names import unknown
 from xlgrid.plan.explain import explain, lacking
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.needs import Inputs, inputs
 from xlgrid.plan.products import Product

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.files import write_text
 from xlgrid.models.parameters import Count
 from xlgrid.plan.estimate import STEP_MS, TFLOPS, Assumed, Cost, Estimate
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.report.status import console
 from xlgrid.study.schema import Study
 

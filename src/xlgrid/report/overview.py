@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.plan import needs
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report
 from xlgrid.report import ledger
 from xlgrid.results.identity import Cell, Run

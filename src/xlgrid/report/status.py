@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report
 from xlgrid.report.overview import Failure, Overview, look
 

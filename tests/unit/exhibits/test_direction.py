@@ -17,7 +17,7 @@ from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims
 from xlgrid.exhibits.drawing import plots
 from xlgrid.plan import products
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.load import load_plan
 from xlgrid.report import page
 from xlgrid.results import records, verdicts

@@ -6,7 +6,7 @@ import pytest
 from plan_fixture import EARLY, begun, small
 
 from xlgrid.plan.explain import explain
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.results.claims import Claim
 
 

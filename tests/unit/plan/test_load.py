@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from plan_fixture import COSTED, begun, small
 
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.load import load_plan, load_study, study_path
 from xlgrid.plan.needs import inputs
 

@@ -8,7 +8,7 @@ import pytest
 from plan_fixture import begun, small
 
 from xlgrid.plan import workflow
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Text, Tokens
 from xlgrid.results.identity import Cell, Contrast, Run
 

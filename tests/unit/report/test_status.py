@@ -178,7 +178,7 @@ def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text()
     write("studies/tiny.yaml", text)
     plan = load_plan("tiny")
     cell = next(cell for cell in plan.cells if (cell.source, cell.target) == ("qa1@qb1", "qb1"))
-    rests = [product.path for product in needs.rests_on(plan, cell)]
+    rests = [product.path for product in plan.rests_on(cell)]
     folders = [
         f"results/tiny/runs/{place}/seed1/run.json" for place in ("mlm/tiny/mlm/qb1", "first/tiny/full-ft/qa1@qb1")
     ]

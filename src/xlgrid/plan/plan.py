@@ -1,0 +1,121 @@
+"""The plan of a study: its cells and runs, and which of its products are those of a study that it extends."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from xlgrid.plan import grid
+from xlgrid.plan.needs import inputs, makes_all_splits
+from xlgrid.plan.products import Data, Product, product_of, stranger
+from xlgrid.plan.settings import settings
+from xlgrid.results.identity import Cell, Contrast, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from xlgrid.study.schema import Study
+
+P = TypeVar("P", bound=Product)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study, and the cells and runs that follow from it.
+
+    A product whose settings and inputs equal those of the same product of a study that this one extends *is* the product of
+    that study, and has its path: see `owned`.
+
+    Attributes:
+        ancestors: the plans of the studies that this one extends, the first of them first.
+        chains: product -> that product and everything on which it rests, as far as `rests_on` has been asked.
+    """
+
+    study: "Study"
+    ancestors: tuple["Plan", ...] = ()
+    chains: dict[Product, list[Product]] = field(default_factory=dict, repr=False)
+    _owned: dict[Product, Product] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """Every cell of the study, in the order of its grids."""
+        return [self.owned(cell) for cell in self._named_cells]
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """Every run of the study; a run comes after those with which it begins."""
+        return self.runs_of(self._named_cells)
+
+    def runs_of(self, cells: "Iterable[Cell]") -> list[Run]:
+        """Every run that some cells of the study need; a run comes after those with which it begins."""
+        named = (_of(self.study.name, cell) for cell in cells)
+        return [self.owned(run) for run in grid.runs(self.study, named)]
+
+    @cached_property
+    def results(self) -> frozenset[Run | Cell]:
+        """All runs and cells under the name of this study, whichever study makes them."""
+        return frozenset([*self._named_cells, *(_of(self.study.name, run) for run in self.runs)])
+
+    @cached_property
+    def _named_cells(self) -> list[Cell]:
+        return grid.cells(self.study)
+
+    def owned(self, product: P) -> P:
+        """A product under the study that makes it: the first ancestor that has an equal one, or else this study.
+
+        Args:
+            product: of this study, or of an ancestor.
+        """
+        named = _of(self.study.name, product)
+        if not self.ancestors:
+            return named
+        if named not in self._owned:
+            self._owned[named] = self._owner(named)
+        return self._owned[named]  # type: ignore[return-value]
+
+    def _owner(self, product: P) -> P:
+        if settings(self.study, product) is None:
+            return product
+        needed = inputs(self, product)
+        for ancestor in self.ancestors:
+            name = ancestor.study.name
+            same = _of(name, product)
+            if not ancestor.has(same) or inputs(ancestor, same) != needed:
+                continue
+            # A recipe says its study, which changes no result.
+            if settings(self.study.model_copy(update={"name": name}), same) == settings(ancestor.study, same):
+                return same
+        return product
+
+    def has(self, product: Product) -> bool:
+        """Whether the study has a product that is under its name, whichever study makes it."""
+        match product:
+            case Run() | Cell():
+                return product in self.results
+            case Contrast():
+                return self.results.issuperset(product.cells)
+        return stranger(self.study, product) is None
+
+    def rests_on(self, product: Product) -> list[Product]:
+        """The product and everything from which it is made, each after what it is made from, and one for each job."""
+        if isinstance(product, Data) and makes_all_splits(self, product):
+            product = replace(product, split="test")
+        if product not in self.chains:
+            chain: dict[Product, None] = {}
+            for files in inputs(self, product).values():
+                for file in [files] if isinstance(files, str) else files:
+                    if (needed := product_of(file)) and self._makes(needed):
+                        chain |= dict.fromkeys(self.rests_on(needed))
+            self.chains[product] = [*chain, product]
+        return self.chains[product]
+
+    def _makes(self, product: Product) -> bool:
+        """Whether the product is of this plan; that of another study, such as an encoder at a `path` below its results, is not."""
+        named = _of(self.study.name, product)
+        return (product == named or self.has(named)) and self.owned(named) == product
+
+
+def _of(study: str, product: P) -> P:
+    """The product of the same name of another study."""
+    if product.study == study:
+        return product
+    return product._replace(study=study) if isinstance(product, tuple) else replace(product, study=study)
