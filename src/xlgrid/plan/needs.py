@@ -124,6 +124,11 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             return {"summary": Summary(study.name).path}
 
 
+def flat(files: Inputs) -> list[str]:
+    """All files among the inputs of a rule."""
+    return [path for value in files.values() for path in ([value] if isinstance(value, str) else value)]
+
+
 def test_tokens(cell: Cell) -> Tokens:
     """The tokens on which a cell is evaluated."""
     return Tokens(cell.study, cell.task, cell.encoder, Target(cell.target).data, "test")

@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from xlgrid.plan import grid
-from xlgrid.plan.needs import inputs, makes_all_splits
-from xlgrid.plan.products import Data, Product, product_of, stranger
+from xlgrid.plan.needs import flat, inputs, makes_all_splits
+from xlgrid.plan.products import Data, Product, Report, product_of, stranger
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Cell, Contrast, Run
 
@@ -75,16 +75,24 @@ class Plan:
     def _owner(self, product: P) -> P:
         if settings(self.study, product) is None:
             return product
+        # Studies have hundreds of thousands of cells, and only few have runs of another study.
+        if isinstance(product, Cell | Contrast) and self.owned(product.run).study == self.study.name:
+            return product
         needed = inputs(self, product)
+        folder = f"{Report(self.study.name).folder}/"
+        if any(file.startswith(folder) for file in flat(needed)):
+            return product
         for ancestor in self.ancestors:
-            name = ancestor.study.name
-            same = _of(name, product)
-            if not ancestor.has(same) or inputs(ancestor, same) != needed:
-                continue
-            # A recipe says its study, which changes no result.
-            if settings(self.study.model_copy(update={"name": name}), same) == settings(ancestor.study, same):
+            same = _of(ancestor.study.name, product)
+            if ancestor.has(same) and inputs(ancestor, same) == needed and self._has_settings(ancestor, same):
                 return same
         return product
+
+    def _has_settings(self, ancestor: "Plan", product: Product) -> bool:
+        """Whether an ancestor makes its product with the settings with which this study would make it."""
+        # A recipe says its study, which changes no result.
+        namesake = self.study.model_copy(update={"name": ancestor.study.name})
+        return settings(namesake, product) == settings(ancestor.study, product)
 
     def has(self, product: Product) -> bool:
         """Whether the study has a product that is under its name, whichever study makes it."""
@@ -101,10 +109,9 @@ class Plan:
             product = replace(product, split="test")
         if product not in self.chains:
             chain: dict[Product, None] = {}
-            for files in inputs(self, product).values():
-                for file in [files] if isinstance(files, str) else files:
-                    if (needed := product_of(file)) and self._makes(needed):
-                        chain |= dict.fromkeys(self.rests_on(needed))
+            for file in flat(inputs(self, product)):
+                if (needed := product_of(file)) and self._makes(needed):
+                    chain |= dict.fromkeys(self.rests_on(needed))
             self.chains[product] = [*chain, product]
         return self.chains[product]
 
