@@ -25,7 +25,7 @@ rule mini_encoder:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        spec=lambda w: study(w).encoders[w.encoder].mini.model_dump_json(exclude_defaults=True),
+        spec=setting("spec", Encoder),
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid mini-encoder {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
@@ -45,8 +45,8 @@ rule hub_encoder:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        hub=lambda w: study(w).encoders[w.encoder].hub,
-        revision=lambda w: study(w).encoders[w.encoder].revision,
+        hub=setting("hub", Encoder),
+        revision=setting("revision", Encoder),
         lock=config["hub_lock"],
         folder=subpath(output[0], parent=True),
     shell:
@@ -72,7 +72,7 @@ rule local_encoder:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        path=lambda w: study(w).encoders[w.encoder].path,
+        path=setting("path", Encoder),
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid copy-encoder {params.path:q} --output {params.folder:q} 2> {log:q}"
@@ -90,12 +90,12 @@ rule tokens:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: task(w).kind,
-        columns=task_columns,
-        max_length=lambda w: task(w).max_length,
-        separators=lambda w: "--one-separator" if task(w).separators == "one" else "",
-        stride=lambda w: (f"--stride {task(w).stride}" if task(w).task.head.has_stride else ""),
-        text=text_options,
+        kind=setting("kind", Tokens),
+        columns=setting("columns", Tokens),
+        max_length=setting("max_length", Tokens),
+        separators=setting("separators", Tokens),
+        stride=setting("stride", Tokens),
+        text=setting("text", Tokens),
         encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""

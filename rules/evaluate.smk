@@ -18,7 +18,7 @@ rule evaluate:
     # There are thousands of these jobs, so nothing is computed for each: `params` would be.
     shell:
         "xlgrid evaluate --run {input.delta} --encoder {input.encoder} --tokens {input.tokens}"
-        " --target {wildcards.target} --output {output} {input.text_run} 2> {log}"
+        " --study {wildcards.study} --target {wildcards.target} --output {output} {input.text_run} 2> {log}"
 
 
 rule attention:
@@ -40,5 +40,5 @@ rule attention:
         r"""
         xlgrid attention --run {input.delta:q} --encoder {input.encoder:q} \
             {params.tokens:q} {params.text_runs:q} \
-            --output {output:q} 2>{log:q}
+            --study {wildcards.study:q} --output {output:q} 2>{log:q}
         """

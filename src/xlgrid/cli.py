@@ -58,6 +58,7 @@ OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two
 
 
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
+OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
 EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
 
 
@@ -236,11 +237,12 @@ def evaluate(
     text_run: Annotated[
         Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
     ] = None,
+    study: OfStudy = None,
 ) -> None:
     """Make a cell: evaluate a run on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate
 
-    evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
+    evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run), study)
 
 
 @app.command()
@@ -252,6 +254,7 @@ def attention(
     text_run: Annotated[
         list[str] | None, typer.Option(metavar="TARGET=RUN", help="the target's run on text, if there is one")
     ] = None,
+    study: OfStudy = None,
 ) -> None:
     """Compare the attention of a run on two targets."""
     from xlgrid.evaluation.attention import compare
@@ -265,6 +268,7 @@ def attention(
         files,
         output,
         {target: _folder(path) for target, path in runs.items()},
+        study,
     )
 
 
@@ -279,7 +283,7 @@ def exhibit(
     from xlgrid.plan.load import load_plan
 
     plan = load_plan(study)
-    plan.study.exhibit(name).render(name, plan.study, plan.cells, output, compare=published)
+    plan.study.exhibit(name).render(name, plan, output, compare=published)
 
 
 @app.command()
@@ -397,14 +401,16 @@ def partial(
 
     plan = load_plan(study)
     show(look(plan, ledger or FOLDER, failed_files(log) if log else ()), report=output / "failed.txt")
-    renderers: dict[str, Callable[..., None]] = {"claims": claims.render} if plan.study.claims else {}
+    renderers: dict[str, Callable[..., None]] = {}
+    if plan.study.claims:
+        renderers["claims"] = functools.partial(claims.render, plan.study, plan.cells)
     for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
-        renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
+        renderers[f"exhibit {name}"] = functools.partial(shown.render, name, plan)
         if shown.is_compared:
-            renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
+            renderers[f"comparison of {name}"] = functools.partial(shown.render, name, plan, compare=True)
     for name, render in renderers.items():
         # An exhibit may have no results yet, and the others are rendered all the same.
         try:
-            render(plan.study, plan.cells, output)
+            render(output)
         except (ValueError, FileNotFoundError) as error:
             print(f"{name}: {error}", file=sys.stderr)

@@ -6,7 +6,7 @@ Importing a kind is cheap, because rules and commands import all of them: pandas
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.drawing.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast, Encoder
+    from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 
+P = TypeVar("P", "Cell", "Contrast", "Encoder", "Run")
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 # The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
 TABLE = (".csv", ".md", ".tex", ".html")
@@ -53,6 +54,23 @@ class StudyView(Protocol):
 
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
+
+
+class PlanView(Protocol):
+    """The part of a plan that exhibits read.
+
+    Attributes:
+        cells: every planned cell, under the study that makes the cell: that of the plan, or one that this study extends.
+    """
+
+    @property
+    def study(self) -> StudyView: ...
+
+    @property
+    def cells(self) -> Sequence["Cell"]: ...
+
+    def owned(self, product: P) -> P:
+        """A run, contrast or encoder under the study that makes it."""
 
 
 class Rendering(NamedTuple):
@@ -138,17 +156,15 @@ class Exhibit(Strict):
         yield from ()
 
     @abstractmethod
-    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
+    def rendering(self, plan: PlanView) -> Rendering:
         """The contents of the exhibit, from whatever results of the planned cells exist."""
 
-    def render(
-        self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path, *, compare: bool = False
-    ) -> None:
+    def render(self, name: str, plan: PlanView, folder: str | Path, *, compare: bool = False) -> None:
         """Write the files of the exhibit, each atomically, from whatever results exist.
 
         Args:
             name: the exhibit's name, which is the stem of its files.
-            planned: the cells of the study.
+            plan: of the study.
             folder: where the files go.
             compare: write the files that compare the exhibit with published numbers instead.
 
@@ -157,7 +173,7 @@ class Exhibit(Strict):
             ValueError: there is nothing to show, or nothing to compare with, an entry would mix tasks, encoders, methods or
                 metrics, or a file of results or of published numbers is damaged.
         """
-        (self.write_comparison if compare else self.write)(name, folder, self.rendering(study, planned))
+        (self.write_comparison if compare else self.write)(name, folder, self.rendering(plan))
 
     def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
@@ -221,15 +237,15 @@ class OfCells(Exhibit):
     def named_values(self) -> Mapping[Any, Sequence[object]]:
         return self.select
 
-    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
+    def rendering(self, plan: PlanView) -> Rendering:
         from xlgrid.results import records
 
-        metrics = study.metrics
+        metrics = plan.study.metrics
         if not self.names_metric:
             metrics = {task: names[:1] for task, names in metrics.items()}
-        cells = self.cells(planned)
+        cells = self.cells(plan.cells)
         scores = records.read_cells(((cell.path, cell._asdict()) for cell in cells), metrics)
-        return self.of_scores(study, scores, dict.fromkeys(cell.run.folder for cell in cells))
+        return self.of_scores(plan.study, scores, dict.fromkeys(plan.owned(cell.run).folder for cell in cells))
 
     @abstractmethod
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:

@@ -1,12 +1,9 @@
 """The cells and runs that follow from a study."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from xlgrid.plan.products import Product
 from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:

@@ -1,8 +1,9 @@
 """The plan of a study: its cells and runs, and which of its products are those of a study that it extends."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xlgrid.plan import grid
 from xlgrid.plan.needs import flat, inputs, makes_all_splits
@@ -94,6 +95,17 @@ class Plan:
         namesake = self.study.model_copy(update={"name": ancestor.study.name})
         return settings(namesake, product) == settings(ancestor.study, product)
 
+    @cached_property
+    def shared(self) -> str:
+        """A sentence on the cells and runs that are those of other studies: "224 of 296 cells and 32 of 44 runs are those of
+        demo"; empty if there are none."""
+        counts: dict[str, list[str]] = {}
+        for kind, results in (("cells", self.cells), ("runs", self.runs)):
+            for study, number in Counter(result.study for result in results).items():
+                counts.setdefault(study, []).append(f"{number:,} of {len(results):,} {kind}")
+        counts.pop(self.study.name, None)
+        return "; ".join(f"{' and '.join(of_kinds)} are those of {study}" for study, of_kinds in counts.items())
+
     def has(self, product: Product) -> bool:
         """Whether the study has a product that is under its name, whichever study makes it."""
         match product:
@@ -125,4 +137,5 @@ def _of(study: str, product: P) -> P:
     """The product of the same name of another study."""
     if product.study == study:
         return product
-    return product._replace(study=study) if isinstance(product, tuple) else replace(product, study=study)
+    named: Any = product
+    return named._replace(study=study) if isinstance(product, Run | Cell | Contrast) else replace(named, study=study)

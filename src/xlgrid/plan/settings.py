@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from xlgrid.study.schema import Study, TaskEntry
 
 # The settings of a command by name.
-Settings = dict[str, str | int]
+Settings = dict[str, str | int | list[str]]
 
 
 def settings(study: "Study", product: Product) -> Settings | None:
@@ -88,10 +88,9 @@ def _of_tokens(entry: "TaskEntry", split: str) -> Settings:
 
 
 def _of_run(study: "Study", run: Run) -> Settings:
-    recipe: Settings = {"recipe": study.recipe(*run[1:]).identity()}
+    recipe = study.recipe(*run[1:]).identity()
     imported = study.methods[run.method].imported
-    if imported:
-        # The repository or folder, and what says which of its versions.
-        recipe["place"] = imported.place(run.source, run.encoder)
-        recipe["revision"] = imported.revision if imported.hub else ""
-    return recipe
+    if imported is None:
+        return {"recipe": recipe}
+    revision = [f"--revision={imported.revision}"] if imported.hub else []
+    return {"recipe": recipe, "place": imported.place(run.source, run.encoder), "revision": revision}

@@ -143,6 +143,8 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
         f"{assumed.step_ms:g} ms a step, {speed}. "
         "Data, tokens, mini encoders and the start of processes are not in them."
     )
+    if estimate.plan.shared:
+        yield f"Not counted, because another study makes them: {estimate.plan.shared}."
     kinds = {name: _kind(estimate.study, name) for name in dict.fromkeys(run.task for run in estimate.plan.runs)}
     tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}
     yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."

@@ -76,7 +76,7 @@ def _entry(states: list[str]) -> tuple[str, str]:
 
 
 def totals(overview: Overview) -> "Text":
-    """The number of cells and runs in each state with its mark, the jobs in flight, and the time left."""
+    """The number of cells and runs in each state with its mark, those of other studies, the jobs in flight, and the time left."""
     from rich.text import Text
 
     lines = []
@@ -92,6 +92,8 @@ def totals(overview: Overview) -> "Text":
                 words = f"wait for {jobs:,} failed {'job' if jobs == 1 else 'jobs'} (✗)"
             line.append(f", {count[state]:,} ").append(words, style)
         lines.append(line)
+    if overview.shared:
+        lines.append(Text(overview.shared))
     if overview.flight:
         flight = overview.flight
         parts = [

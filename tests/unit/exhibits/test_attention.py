@@ -22,6 +22,7 @@ CELLS = [
     for target in ("en-fr", "en-ar", "en")
     for seed in (1, 2, 3)
 ]
+PLAN = SimpleNamespace(study=SimpleNamespace(), cells=CELLS, owned=lambda product: product)
 HEADS, TOKENS, CONTEXT = 2, {"en-fr": 6, "en-ar": 8}, 4
 RESULTS = {("full-ft", 1): 0.1, ("full-ft", 2): 0.2, ("full-ft", 3): 0.3, ("qcross", 2): 0.05}
 
@@ -61,7 +62,7 @@ def rendered(out: str, values: dict[tuple[str, int], float]) -> dict[str, bytes]
             write(contrast, values[contrast.method, contrast.seed])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        EXHIBIT.render("x", SimpleNamespace(), CELLS, out)  # type: ignore[arg-type]
+        EXHIBIT.render("x", PLAN, out)  # type: ignore[arg-type]
     return {suffix: Path(out, f"x{suffix}").read_bytes() for suffix in EXHIBIT.suffixes}
 
 

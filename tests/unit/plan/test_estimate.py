@@ -14,8 +14,8 @@ from plan_fixture import COSTED as STUDY
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.languages.sources import Source
 from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, length
-from xlgrid.plan.plan import Plan
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import ImportedAdapters, TrainingEntry
 from xlgrid.training import schedule

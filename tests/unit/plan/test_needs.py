@@ -9,8 +9,8 @@ from plan_fixture import EARLY, begun
 
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
-from xlgrid.plan.plan import Plan
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, product_of
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import ImportedAdapters, MethodEntry

@@ -9,8 +9,8 @@ import pytest
 from xlgrid.exhibits import Heatmap, Parameters, Table
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.grid import cells, runs
-from xlgrid.plan.plan import Plan
 from xlgrid.plan.load import load_study
+from xlgrid.plan.plan import Plan
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
 from xlgrid.results.identity import Cell

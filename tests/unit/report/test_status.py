@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
-from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
 from xlgrid.report import ledger, overview, status
 from xlgrid.results.identity import Cell
