@@ -1,6 +1,7 @@
 """A plan has the cells and runs of its study, and knows which products are those of a study that its study extends."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -26,7 +27,10 @@ grids:
 exhibits:
   scores: {kind: table, title: Scores, rows: [method], columns: target}
 """
-METHOD = {"methods": {"slow": {"base": "bitfit"}}, "grids": {"main": {"method": ["full-ft", "bitfit", "mlm-src", "slow"]}}}
+METHOD = {
+    "methods": {"slow": {"base": "bitfit"}},
+    "grids": {"main": {"method": ["full-ft", "bitfit", "mlm-src", "slow"]}},
+}
 
 
 def write(name: str, **keys: object) -> None:
@@ -98,7 +102,9 @@ ENCODER = {"encoder", "tokens", "run on text"} | RESULTS
 )
 def test_a_study_makes_what_a_change_concerns_and_no_more(changes: dict[str, object], own: set[str]) -> None:
     plan = extended(**changes)
-    makes = {name: plan.owned(product).study for name, product in PRODUCTS.items() if name != "meanings" or plan.has(product)}
+    makes = {
+        name: plan.owned(product).study for name, product in PRODUCTS.items() if name != "meanings" or plan.has(product)
+    }
     assert {name for name, study in makes.items() if study == "new"} == own
     assert {*makes.values()} <= {"old", "new"}
 
@@ -106,7 +112,11 @@ def test_a_study_makes_what_a_change_concerns_and_no_more(changes: dict[str, obj
 def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> None:
     plan = extended(**METHOD)
     own = [result for result in (*plan.cells, *plan.runs) if result.study == "new"]
-    assert own == [*(cell("slow", target, seed) for target in ("qa1", "qb1") for seed in (1, 2)), run("slow"), run("slow", 2)]
+    assert own == [
+        *(cell("slow", target, seed) for target in ("qa1", "qb1") for seed in (1, 2)),
+        run("slow"),
+        run("slow", 2),
+    ]
     assert len(plan.cells) == 4 * 4 and len(plan.runs) == 2 * (4 + 1)
     assert plan.shared == "12 of 16 cells and 8 of 10 runs are those of old"
     assert needs.inputs(plan, run("slow"))["train"] == ["results/old/tokens/ner/tiny/qa1/train.arrow"]
@@ -195,6 +205,17 @@ def test_one_more_target_language_of_a_paper_is_all_that_is_new() -> None:
         "data/wikiann/yo/test.parquet",
         "tokens/wikiann/xlmr-base/yo/test.arrow",
     }
+
+
+def test_the_example_of_the_documentation_takes_what_it_says() -> None:
+    page = (ROOT / "docs" / "use.md").read_text()
+    [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
+    Path("studies/demo.yaml").symlink_to(ROOT / "studies" / "demo.yaml")
+    Path("studies/own.yaml").write_text(example)
+    plan = load_plan("own")
+    runs, cells = (Counter(result.study for result in results) for results in (plan.runs, plan.cells))
+    assert (runs["own"], cells["own"], cells["demo"]) == (4, 40, 224)
+    assert "trains four runs, evaluates 40 cells, and shows them beside the demo's 224" in " ".join(page.split())
 
 
 @pytest.mark.parametrize("name", ["pfeiffer2020-mini", "foroutan2023-mini"])

@@ -22,7 +22,13 @@ def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_fo
     text = "".join(path.read_text() for path in RULES.glob("*.smk"))
     asked = {(kind, name) for name, kind in re.findall(r'=setting\("(\w+)", (\w+)[,)]', text)}
     study = begun()
-    own = {"kind": "sequence", "inputs": ["a"], "target": "b", "labels": ["x", "y"], "data": {"local": "{language}.{split}.csv"}}
+    own = {
+        "kind": "sequence",
+        "inputs": ["a"],
+        "target": "b",
+        "labels": ["x", "y"],
+        "data": {"local": "{language}.{split}.csv"},
+    }
     study.tasks["own"] = TaskEntry.model_validate(own)
     study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"))
     imported = ImportedAdapters(hub="a/{language}", revision="v1")
