@@ -146,5 +146,5 @@ def test_the_rules_know_the_studies_that_a_study_extends() -> None:
     run = Run("two", "ner", "tiny", "full-ft", "qa1", 1)
     recipes = {name: str(workflow.setting_of(plans, run._replace(study=name), "recipe")) for name in plans}
     assert "steps" in recipes["three"] and "steps" not in recipes["two"]
-    with pytest.raises(ValueError, match="ask for results/two/encoders/tiny/model.safetensors"):
+    with pytest.raises(ValueError, match=r"ask for results/two/encoders/tiny/model\.safetensors"):
         workflow.load_plans(CONFIG, ["results/three/encoders/tiny/model.safetensors"])
