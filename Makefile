@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test test-unit test-workflow test-plugin test-fast lint format clean
+.PHONY: demo test test-unit test-workflow test-plugin test-fast mutants lint format clean
 # A test file runs in one process, because its tests share what its fixtures make.
 UNIT := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 
@@ -29,6 +29,11 @@ test-plugin: .venv/installed
 # The unit tests without those marked `slow`.
 test-fast: .venv/installed
 	$(UNIT) -m "not slow"
+
+# Whether tests fail on small changes of the code: see benchmarks/mutants.py. A hundred changes take about an hour.
+mutants: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check "cosmic-ray>=8.4,<9"
+	$(BIN)/python benchmarks/mutants.py
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -261,3 +261,12 @@ def test_groups_of_jobs_that_are_ready_together_are_submitted_together(tmp_path:
     head.add([(Job("c", "rule", "shell", "true"), Request(bundle=10), None)])
     head.poll()
     assert len(cluster.submitted) == 2, "a small bundle does not wait for more jobs while others run"
+
+
+def test_short_jobs_fill_a_bundle_up_to_the_number_that_was_asked_for_and_no_further(tmp_path: Path) -> None:
+    cluster = Stub()
+    head, _ = dispatcher(cluster, tmp_path)
+    head.judge.durations = {"rule": (10, 1.0)}
+    head.add([(Job(str(number), "rule", "shell", "true"), Request(bundle=3), None) for number in range(9)])
+    head.poll()
+    assert {len(jobs) for jobs in cluster.jobs()} == {3}

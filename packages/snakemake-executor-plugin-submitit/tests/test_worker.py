@@ -295,6 +295,18 @@ def test_a_warning_before_the_end_stops_the_jobs_and_keeps_their_state(place: Pl
     assert {n: s.state for n, s, _ in read_statuses(bundle)} == {0: "done", 1: "done"}
 
 
+@pytest.mark.parametrize(("limit", "requeues"), [(60, 1), (None, 0)], ids=["at the time limit", "preempted"])
+def test_a_warning_counts_as_a_requeue_near_the_time_limit_of_the_task_only(
+    place: Place, limit: float | None, requeues: int
+) -> None:
+    bundle = place.bundle([f"crash resume {place.folder / f'warned-{requeues}'}"], limit=limit)
+    worker = place.start(bundle)
+    wait_for_running(bundle, 1)
+    worker.send_signal(signal.SIGUSR2)
+    worker.communicate(timeout=30)
+    assert [(status.state, status.requeues) for _, status, _ in read_statuses(bundle)] == [("stopped", requeues)]
+
+
 def test_a_revoked_bundle_starts_nothing(place: Place) -> None:
     bundle = place.bundle(["crash both"])
     (bundle / "revoked").touch()

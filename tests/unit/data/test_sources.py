@@ -32,3 +32,8 @@ def test_test_sets_of_some_languages_come_from_elsewhere():
     assert source.of("train", "en").local == "c.csv"
     with pytest.raises(ValueError, match="list them in it as `languages`"):
         DataSource(local="c.csv", test={"local": "a.csv"})
+
+
+def test_a_source_has_a_pair_if_it_has_both_of_its_languages():
+    source = DataSource(local="{language}.csv", languages=["en", "fr"])
+    assert source.has("en-fr") and not source.has("en-de") and not source.has("de-fr")

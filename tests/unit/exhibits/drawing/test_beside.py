@@ -165,6 +165,14 @@ def test_the_margin_is_wider_for_a_method_of_which_the_paper_has_fewer_runs() ->
     assert "the paper's m seeds (taken as 3, 1 of probe)" in shown()
 
 
+def test_where_several_axes_name_a_number_of_runs_the_smallest_counts() -> None:
+    frame = pd.concat([cells(), cells().assign(method="probe")])
+    margins = render({}, frame, seeds_of={"method": {"probe": 1}, "task": dict.fromkeys(frame["task"], 2)})
+    margin = margins.set_index("method")["margin"]
+    assert margin["full-ft"] == pytest.approx(4.303 * (1 / 3 + 1 / 2) ** 0.5 + 0.005, rel=5e-4)
+    assert margin["probe"] == pytest.approx(4.303 * (1 / 3 + 1) ** 0.5 + 0.05, rel=5e-4)
+
+
 @pytest.mark.parametrize(("factor", "verdict"), [(0.99, "within"), (1.01, "beyond")])
 def test_the_margin_decides(factor: float, verdict: str) -> None:
     margin = render({}, cells())["margin"].iloc[0]

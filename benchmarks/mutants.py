@@ -1,0 +1,107 @@
+"""Whether the tests notice mutations: small changes of the code, such as `<` for `<=`, each of which some test should fail on.
+
+cosmic-ray lists every mutation of the packages that compute results, and of the executor. A random sample of them is
+tried, one after another, on a copy of the repository: places in the code are drawn first, then a mutation of each, because `a / b`
+has a dozen that are alike. A mutation is killed if a test of its own package fails, or else a fast
+test of any package. The score is the share of killed mutations; those that survive are printed as diffs.
+
+Run from the repository root: make mutants, or python benchmarks/mutants.py [--sample 100] [--seed 1] [--packages heads results]
+"""
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cosmic_ray.commands import init
+from cosmic_ray.modules import find_modules
+from cosmic_ray.mutating import mutate_and_test
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import MutationSpec, TestOutcome
+from rich.progress import track
+
+ROOT = Path(__file__).parents[1]
+EXECUTOR = "packages/snakemake-executor-plugin-submitit"
+# Package -> its sources and its tests.
+PACKAGES = {
+    name: (f"src/xlgrid/{name}", f"tests/unit/{name}")
+    for name in ("synthetic", "languages", "heads", "methods", "data", "models", "training", "evaluation", "results")
+} | {"executor": (f"{EXECUTOR}/src/snakemake_executor_plugin_submitit", f"{EXECUTOR}/tests")}
+PYTEST = f"{sys.executable} -m pytest -q -x -p no:cacheprovider"
+# A test that takes longer counts as failed.
+SECONDS = 900
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=100, help="number of mutations")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--packages", nargs="+", choices=PACKAGES, default=[*PACKAGES])
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        copy_repository(Path(folder))
+        os.chdir(folder)
+        # The tests import the copy, not the installed sources.
+        os.environ["PYTHONPATH"] = os.pathsep.join([f"{folder}/src", f"{folder}/{EXECUTOR}/src"])
+        places = [(name, place) for name in arguments.packages for place in mutations(PACKAGES[name][0])]
+        chance = random.Random(arguments.seed)
+        drawn = chance.sample(places, min(arguments.sample, len(places)))
+        tried = [(name, chance.choice(place)) for name, place in drawn]
+        survived = [diff for name, mutation in track(tried, "Trying mutations") if (diff := surviving(name, mutation))]
+    print(*survived, sep="\n\n")
+    killed = len(drawn) - len(survived)
+    print(f"{killed} of {len(drawn)} mutations are killed; the code has {len(places):,} places to draw from")
+
+
+def copy_repository(folder: Path) -> None:
+    """Copy the tracked files, and make a repository of them, because the results name their commit."""
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in files.rstrip("\0").split("\0"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
+    commit = ["-c", "user.name=mutants", "-c", "user.email=mutants@localhost", "commit", "--quiet", "--message=copy"]
+    for command in (["init", "--quiet"], ["add", "--all"], commit):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+
+
+def mutations(sources: str) -> list[list[MutationSpec]]:
+    """The mutations of each place in a package, but those of type hints, which no test can notice."""
+    with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/session.sqlite", WorkDB.Mode.create) as session:
+        init(sorted(find_modules([Path(sources)])), session, {})
+        specs = [mutation for item in session.work_items for mutation in item.mutations]
+    hints = {path: [*type_hints(path)] for path in {spec.module_path for spec in specs}}
+    places: dict[tuple[str, tuple[int, int]], list[MutationSpec]] = {}
+    for spec in sorted(specs, key=lambda spec: (str(spec.module_path), spec.operator_name, spec.occurrence)):
+        position = tuple(spec.start_pos)
+        if not any(start <= position < end for start, end in hints[spec.module_path]):
+            places.setdefault((str(spec.module_path), position), []).append(spec)
+    return [*places.values()]
+
+
+def type_hints(path: Path) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """The first and the last position, as line and column, of each type hint of a module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for hint in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if hint:
+                yield (hint.lineno, hint.col_offset), (hint.end_lineno, hint.end_col_offset)
+
+
+def surviving(name: str, mutation: MutationSpec) -> str | None:
+    """The diff of a mutation that no test notices; None if one does."""
+    tests = PACKAGES[name][1]
+    # The fast tests of all packages take a minute, so those of the package come first.
+    for selected in [tests] if name == "executor" else [tests, "tests/unit"]:
+        result = mutate_and_test([mutation], f"{PYTEST} -m 'not slow' {selected}", SECONDS)
+        if result.test_outcome != TestOutcome.SURVIVED:
+            return None
+    return str(result.diff)
+
+
+if __name__ == "__main__":
+    main()
