@@ -44,7 +44,7 @@ class Plan:
     @cached_property
     def runs(self) -> list[Run]:
         """Every run of the study; a run comes after those with which it begins."""
-        return self.runs_of(self._named_cells)
+        return [self.owned(run) for run in self._named_runs]
 
     def runs_of(self, cells: "Iterable[Cell]") -> list[Run]:
         """Every run that some cells of the study need; a run comes after those with which it begins."""
@@ -54,17 +54,21 @@ class Plan:
     @cached_property
     def results(self) -> frozenset[Run | Cell]:
         """All runs and cells under the name of this study, whichever study makes them."""
-        return frozenset([*self._named_cells, *(_of(self.study.name, run) for run in self.runs)])
+        return frozenset([*self._named_cells, *self._named_runs])
 
     @cached_property
     def _named_cells(self) -> list[Cell]:
         return grid.cells(self.study)
 
+    @cached_property
+    def _named_runs(self) -> list[Run]:
+        return grid.runs(self.study, self._named_cells)
+
     def owned(self, product: P) -> P:
         """A product under the study that makes it: the first ancestor that has an equal one, or else this study.
 
         Args:
-            product: of this study, or of an ancestor.
+            product: under any study.
         """
         named = _of(self.study.name, product)
         if not self.ancestors:
@@ -74,7 +78,8 @@ class Plan:
         return self._owned[named]  # type: ignore[return-value]
 
     def _owner(self, product: P) -> P:
-        if settings(self.study, product) is None:
+        """`owned`, for a product under the name of this study."""
+        if not self.has(product) or settings(self.study, product) is None:
             return product
         # Studies have hundreds of thousands of cells, and only few have runs of another study.
         if isinstance(product, Cell | Contrast) and self.owned(product.run).study == self.study.name:
@@ -122,15 +127,11 @@ class Plan:
         if product not in self.chains:
             chain: dict[Product, None] = {}
             for file in flat(inputs(self, product)):
-                if (needed := product_of(file)) and self._makes(needed):
+                # A file of another study, such as an encoder at a `path` below its results, is no product of this plan.
+                if (needed := product_of(file)) and self.owned(needed) == needed:
                     chain |= dict.fromkeys(self.rests_on(needed))
             self.chains[product] = [*chain, product]
         return self.chains[product]
-
-    def _makes(self, product: Product) -> bool:
-        """Whether the product is of this plan; that of another study, such as an encoder at a `path` below its results, is not."""
-        named = _of(self.study.name, product)
-        return (product == named or self.has(named)) and self.owned(named) == product
 
 
 def _of(study: str, product: P) -> P:
