@@ -17,12 +17,11 @@ import numpy as np
 
 ARTICLE = 2500
 # In a process of its own too, because a process starts with the peak of the one that it comes from.
-ENCODER = """
-from xlgrid.training.mini import MiniEncoder, make_mini
+VOCABULARY = """
+from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
 from xlgrid.data.text import TextSettings, make_text
 make_text("en", "en.parquet", TextSettings(sentences=500))
-sizes = {"vocab": 2000, "hidden": 8, "layers": 1, "heads": 1, "intermediate": 8, "steps": 1, "batch": 2}
-make_mini(MiniEncoder(languages=("en",), **sizes), {"en": "en.parquet"}, "encoder")
+make_vocabulary(VocabularyEntry(languages=("en",)), ["en.parquet"], "vocabulary")
 """
 STEPS = {
     "text": """
@@ -31,7 +30,7 @@ make_text("qa1", "text.parquet", TextSettings(files={"qa1": "text.txt"}))
 """,
     "tokens": """
 from xlgrid.data.tokenize import tokenize
-tokenize(["text.parquet"], "encoder", "mlm", 256, "train.arrow", split="train", documents="split")
+tokenize(["text.parquet"], "vocabulary", "mlm", 256, "train.arrow", split="train", documents="split")
 """,
     "batches": """
 from itertools import islice
@@ -83,7 +82,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        measured(ENCODER, folder)
+        measured(VOCABULARY, folder)
         for megabytes in arguments.megabytes:
             write_text(folder / "text.txt", megabytes)
             for step, code in STEPS.items():

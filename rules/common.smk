@@ -21,6 +21,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Vocabulary,
 )
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
@@ -38,6 +39,7 @@ PLANS = plans.with_ancestors(NAMED)
 wildcard_constraints:
     study=plans.either(PLANS),
     task="[^/]+",
+    vocabulary="[^/]+",
     encoder="[^/]+",
     method="[^/]+",
     source="[^/]+",

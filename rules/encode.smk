@@ -1,14 +1,84 @@
-"""Encoders, in the ordinary Hugging Face layout wherever they come from, and the data in their tokens.
+"""Vocabularies and encoders, in the ordinary Hugging Face layout wherever they come from, and the data as tokens.
 
-REQUIRED INPUTS: results/{study}/text/{language}.parquet (mini encoders, tokens of text), results/{study}/data/...
-OUTPUTS: results/{study}/encoders/{encoder}/, results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow
+REQUIRED INPUTS: results/{study}/text/{language}.parquet (vocabularies and encoders from scratch, tokens of text),
+    results/{study}/data/...
+OUTPUTS: results/{study}/vocabularies/{vocabulary}/, results/{study}/encoders/{encoder}/,
+    results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow
 """
 
+VOCABULARY = multiext("results/{study}/vocabularies/{vocabulary}/tokenizer", ".json", "_config.json")
 LAYOUT = [
     "results/{study}/encoders/{encoder}/config.json",
     "results/{study}/encoders/{encoder}/model.safetensors",
     "results/{study}/encoders/{encoder}/tokenizer.json",
 ]
+
+
+rule vocabulary:
+    input:
+        inputs(Vocabulary),
+    output:
+        VOCABULARY,
+    log:
+        "results/{study}/logs/vocabularies/{vocabulary}.log",
+    benchmark:
+        "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
+    wildcard_constraints:
+        study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.languages),
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        spec=setting("spec", Vocabulary),
+        folder=subpath(output[0], parent=True),
+    shell:
+        "xlgrid vocabulary {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
+
+
+rule hub_vocabulary:
+    input:
+        inputs(Vocabulary),
+    output:
+        VOCABULARY,
+    log:
+        "results/{study}/logs/vocabularies/{vocabulary}.log",
+    benchmark:
+        "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
+    wildcard_constraints:
+        study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.hub),
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        hub=setting("hub", Vocabulary),
+        revision=setting("revision", Vocabulary),
+        lock=config["hub_lock"],
+        folder=subpath(output[0], parent=True),
+    shell:
+        r"""
+        xlgrid fetch-vocabulary {params.hub:q} \
+            --revision {params.revision:q} \
+            --lock {params.lock:q} \
+            --output {params.folder:q} 2>{log:q}
+        """
+
+
+rule local_vocabulary:
+    input:
+        inputs(Vocabulary),
+    output:
+        VOCABULARY,
+    log:
+        "results/{study}/logs/vocabularies/{vocabulary}.log",
+    benchmark:
+        "results/{study}/benchmarks/vocabularies/{vocabulary}.tsv"
+    wildcard_constraints:
+        study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.path),
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        path=setting("path", Vocabulary),
+        folder=subpath(output[0], parent=True),
+    shell:
+        "xlgrid copy-vocabulary {params.path:q} --output {params.folder:q} 2> {log:q}"
 
 
 rule mini_encoder:
@@ -28,7 +98,11 @@ rule mini_encoder:
         spec=setting("spec", Encoder),
         folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid mini-encoder {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
+        r"""
+        xlgrid mini-encoder {input.texts:q} --vocabulary {input.vocabulary:q} \
+            --spec {params.spec:q} \
+            --output {params.folder:q} 2>{log:q}
+        """
 
 
 rule hub_encoder:
@@ -51,7 +125,7 @@ rule hub_encoder:
         folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid fetch-encoder {params.hub:q} \
+        xlgrid fetch-encoder {params.hub:q} --vocabulary {input.vocabulary:q} \
             --revision {params.revision:q} \
             --lock {params.lock:q} \
             --output {params.folder:q} 2>{log:q}
@@ -75,18 +149,21 @@ rule local_encoder:
         path=setting("path", Encoder),
         folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid copy-encoder {params.path:q} --output {params.folder:q} 2> {log:q}"
+        r"""
+        xlgrid copy-encoder {params.path:q} --vocabulary {input.vocabulary:q} \
+            --output {params.folder:q} 2>{log:q}
+        """
 
 
 rule tokens:
     input:
         inputs(Tokens),
     output:
-        "results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow",
+        "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow",
     log:
-        "results/{study}/logs/tokens/{task}/{encoder}/{language}/{split}.log",
+        "results/{study}/logs/tokens/{task}/{vocabulary}/{language}/{split}.log",
     benchmark:
-        "results/{study}/benchmarks/tokens/{task}/{encoder}/{language}/{split}.tsv"
+        "results/{study}/benchmarks/tokens/{task}/{vocabulary}/{language}/{split}.tsv"
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -96,17 +173,18 @@ rule tokens:
         separators=setting("separators", Tokens),
         stride=setting("stride", Tokens),
         text=setting("text", Tokens),
-        encoder=subpath(input.tokenizer, parent=True),
     shell:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \
             --columns {params.columns:q} \
-            --encoder {params.encoder:q} \
+            --vocabulary {input.vocabulary:q} \
             --max-length {params.max_length} {params.separators} {params.stride} {params.text} \
             --output {output:q} 2>{log:q}
         """
 
 
 localrules:
+    hub_vocabulary,
+    local_vocabulary,
     hub_encoder,
     local_encoder,

@@ -39,6 +39,7 @@ rule attention:
     shell:
         r"""
         xlgrid attention --run {input.delta:q} --encoder {input.encoder:q} \
+            --vocabulary {input.vocabulary:q} \
             {params.tokens:q} {params.text_runs:q} \
             --study {wildcards.study:q} --output {output:q} 2>{log:q}
         """

@@ -1,6 +1,7 @@
 """Runs: one training each, or adapters that others have trained.
 
-REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, adapters of one's own (`imported: path`)
+REQUIRED INPUTS: results/{study}/encoders/{encoder}/, tokens of the source's parts, the vocabulary of text where it is not the
+    encoder's, adapters of one's own (`imported: path`)
 OUTPUTS: results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/{delta.safetensors,run.json,curve.jsonl}
 """
 
@@ -29,13 +30,14 @@ rule train:
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
         start=lambda w, input: [f"--start={path}" for path in input.start],
         first=lambda w, input: [f"--first={path}" for path in input.first],
+        vocabulary=lambda w, input: [f"--vocabulary={path}" for path in input.vocabulary],
     shell:
         r"""
         xlgrid train --recipe {params.recipe:q} --pace {params.pace:q} \
             --encoder {params.encoder:q} \
             {params.train:q} \
             {params.dev:q} \
-            {params.start:q} {params.first:q} \
+            {params.start:q} {params.first:q} {params.vocabulary:q} \
             --output {params.folder:q} 2>{log:q}
         """
 

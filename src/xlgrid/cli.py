@@ -60,11 +60,12 @@ OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
 OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
 EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
+VocabularyFolder = Annotated[Path, typer.Option(help="a vocabulary: its folder or its tokenizer.json")]
 
 
 def _folder(path: Path) -> Path:
-    """The folder of a run or encoder that is named by the folder or by the weights in it."""
-    return path.parent if path.suffix == ".safetensors" else path
+    """The folder of a run, encoder or vocabulary that is named by the folder or by a file in it."""
+    return path.parent if path.suffix in (".safetensors", ".json") else path
 
 
 def _by_target(option: str, values: list[str]) -> dict[str, Path]:
@@ -132,34 +133,65 @@ def text(
 
 
 @app.command()
-def mini_encoder(texts: list[Path], spec: Json, output: Output) -> None:
+def vocabulary(texts: list[Path], spec: Json, output: Output) -> None:
+    """Train a vocabulary on texts."""
+    from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
+
+    make_vocabulary(VocabularyEntry.model_validate_json(spec), texts, output)
+
+
+@app.command()
+def fetch_vocabulary(hub: str, lock: File, output: Output, revision: Annotated[str, typer.Option()] = "main") -> None:
+    """Fetch a vocabulary from the Hub at the commit that the lock file fixes."""
+    from xlgrid.data.encoders import fetch_vocabulary
+
+    fetch_vocabulary(hub, revision, output, lock)
+
+
+@app.command()
+def copy_vocabulary(path: Path, output: Output) -> None:
+    """Take over a vocabulary from a folder with tokenizer.json."""
+    from xlgrid.data.encoders import copy_vocabulary
+
+    copy_vocabulary(path, output)
+
+
+@app.command()
+def mini_encoder(texts: list[Path], vocabulary: VocabularyFolder, spec: Json, output: Output) -> None:
     """Pre-train a tiny encoder on texts named {language}.parquet."""
     from xlgrid.training.mini import MiniEncoder, make_mini
 
-    make_mini(MiniEncoder.model_validate_json(spec), {path.stem: path for path in texts}, output)
+    parsed = MiniEncoder.model_validate_json(spec)
+    make_mini(parsed, {path.stem: path for path in texts}, _folder(vocabulary), output)
 
 
 @app.command()
-def fetch_encoder(hub: str, lock: File, output: Output, revision: Annotated[str, typer.Option()] = "main") -> None:
+def fetch_encoder(
+    hub: str,
+    vocabulary: VocabularyFolder,
+    lock: File,
+    output: Output,
+    revision: Annotated[str, typer.Option()] = "main",
+) -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
 
-    fetch_encoder(hub, revision, output, lock)
+    fetch_encoder(hub, revision, _folder(vocabulary), output, lock)
 
 
 @app.command()
-def copy_encoder(path: Path, output: Output) -> None:
+def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output) -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 
-    copy_encoder(path, output)
+    copy_encoder(path, _folder(vocabulary), output)
 
 
 @app.command()
 def tokenize(
     kind: str,
     data: Annotated[list[Path], typer.Argument(help="the data of a split; or a text, or both texts of a pair")],
-    encoder: File,
+    vocabulary: VocabularyFolder,
     max_length: Annotated[int, typer.Option(help="tokens")],
     output: Output,
     one_separator: OneSeparator = False,
@@ -171,11 +203,11 @@ def tokenize(
     documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows of a text")] = "cut",
     dev_rows: Annotated[int, typer.Option(help="most rows for dev: every 50th, the others are for train")] = 10_000,
 ) -> None:
-    """Turn a file of data, a text, or the parallel texts of a pair into an encoder's tokens."""
+    """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
 
-    described = json.loads(columns)
-    tokenize(data, encoder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows)
+    described, folder = json.loads(columns), _folder(vocabulary)
+    tokenize(data, folder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows)
 
 
 @app.command()
@@ -188,13 +220,17 @@ def train(
     pace: Json = "{}",
     start: Annotated[Path | None, typer.Option(help="the run on text that the recipe's `start` names")] = None,
     first: Annotated[Path | None, typer.Option(help="the run of the task that the recipe's `first` names")] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="that of the tokens, for text in another vocabulary than the encoder's")
+    ] = None,
 ) -> None:
     """Train one run; repeat --train and --dev for each part of a mix. An interrupted run goes on from where it was."""
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
     parsed = Recipe.parse(recipe, pace)
-    train_run(parsed, _folder(encoder), train, dev, output, start and _folder(start), first and _folder(first))
+    begun = (path and _folder(path) for path in (start, first, vocabulary))
+    train_run(parsed, _folder(encoder), train, dev, output, *begun)
 
 
 @app.command()
@@ -249,6 +285,7 @@ def evaluate(
 def attention(
     run: RunFolder,
     encoder: EncoderFolder,
+    vocabulary: VocabularyFolder,
     tokens: Annotated[list[str], typer.Option(metavar="TARGET=FILE", help="tokens of a target; give it twice")],
     output: Output,
     text_run: Annotated[
@@ -265,6 +302,7 @@ def attention(
     compare(
         _folder(run),
         _folder(encoder),
+        _folder(vocabulary),
         files,
         output,
         {target: _folder(path) for target, path in runs.items()},

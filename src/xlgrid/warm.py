@@ -26,6 +26,7 @@ LIBRARIES = {
         "pyarrow.dataset",
         "pyarrow.parquet",
     ),
+    "vocabulary": ("xlgrid.data.vocabulary", "pyarrow.parquet", "tokenizers"),
     "mini-encoder": ("xlgrid.training.mini", "xlgrid.models.load", "pandas", *_MODELS),
     "train": ("xlgrid.training.loop", *_MODELS),
     "evaluate": ("xlgrid.evaluation.cell", *_MODELS),

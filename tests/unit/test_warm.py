@@ -52,13 +52,21 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
     recipe |= {"options": {}, "source": "qa1", "seed": 1, "training": training}
     generated = ["--options", '{"n": 100}']
     encoder = ["--encoder", f"{tmp_path}/mini"]
-    tokens = [*encoder, "--max-length", "64", "--output"]
+    vocabulary = {"languages": ["qa1"], "size": 300}
+    tokens = ["--vocabulary", f"{tmp_path}/vocabulary", "--max-length", "64", "--output"]
     split = ["--train", f"{tmp_path}/train.arrow", "--dev", f"{tmp_path}/dev.arrow"]
     commands = [
         ["meanings", "wikiann", *generated, "--output", f"{tmp_path}/m.parquet"],
         ["data", "wikiann", "qa1", *generated, "--meanings", f"{tmp_path}/m.parquet", "--output", f"{tmp_path}/data"],
         ["text", "qa1", "--settings", '{"sentences": 100}', "--output", f"{tmp_path}/qa1.parquet"],
-        ["mini-encoder", f"{tmp_path}/qa1.parquet", "--spec", json.dumps(spec), "--output", encoder[1]],
+        [
+            *("vocabulary", f"{tmp_path}/qa1.parquet", "--spec", json.dumps(vocabulary)),
+            *("--output", f"{tmp_path}/vocabulary"),
+        ],
+        [
+            *("mini-encoder", f"{tmp_path}/qa1.parquet", "--vocabulary", f"{tmp_path}/vocabulary"),
+            *("--spec", json.dumps(spec), "--output", encoder[1]),
+        ],
         ["tokenize", "wikiann", f"{tmp_path}/data/train.parquet", *tokens, f"{tmp_path}/train.arrow"],
         ["tokenize", "wikiann", f"{tmp_path}/data/dev.parquet", *tokens, f"{tmp_path}/dev.arrow"],
         ["train", "--recipe", json.dumps(recipe), *encoder, *split, "--output", f"{tmp_path}/run"],

@@ -50,7 +50,7 @@ def test_with_nothing_there_what_both_have_is_planned_under_the_demo(tmp_path: P
     studies = made(folder, REPORT)
     kinds = {kind for study, kind in studies if study == "own"}
     assert kinds == {"runs", "cells", "exhibits", "summary.csv", "report.html"}
-    shared = {"text", "data", "encoders", "tokens", "runs", "cells"}
+    shared = {"text", "data", "vocabularies", "encoders", "tokens", "runs", "cells"}
     assert {kind for study, kind in studies if study == "demo"} == shared
 
 
@@ -60,7 +60,7 @@ def test_a_study_with_one_more_method_trains_that_method_and_shows_all(own: Path
     done = shell(own, f"snakemake --cores 1 {REPORT}")
     assert done.returncode == 0, done.stderr[-4000:]
     results = own / "results" / "own"
-    assert not [name for name in ("data", "text", "encoders", "tokens") if (results / name).exists()]
+    assert not [name for name in ("data", "text", "vocabularies", "encoders", "tokens") if (results / name).exists()]
     records = [json.loads(path.read_text()) for path in (results / "cells").rglob("*.json")]
     assert {(record["study"], record["method"]) for record in records} == {("own", "slow")} and len(records) == 3
     shared = "14 of 17 cells and 4 of 5 runs are those of demo"
@@ -127,7 +127,7 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     cell = copy / "results/demo/cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
     cell.unlink()
     # Inputs later than what was made from them, as a checkout may leave them.
-    stages = "exhibits cells runs tokens encoders data text"
+    stages = "exhibits cells runs tokens encoders vocabularies data text"
     shell(copy, f"for stage in {stages}; do find results/demo/$stage -type f | xargs touch; done")
     files = {path: path.read_bytes() for path in (copy / "results").rglob("*") if path.is_file()}
     before = planned(copy, LARGE)

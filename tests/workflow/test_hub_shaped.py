@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from project import ROOT, project, shell, shown
+from project import ROOT, blocks, project, shell
 from safetensors.torch import load_file
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
@@ -43,7 +43,7 @@ FILES = {
 
 def study() -> dict[str, Any]:
     """The study of docs/data.md, with fewer steps and seeds, and fewer cells in an exhibit."""
-    made = yaml.safe_load(shown("docs/data.md"))
+    made = yaml.safe_load(blocks("docs/data.md", "yaml")[0])
     made["training"] = [*BASE["training"], {"set": {"steps": 4, "evaluations": 2}}]
     made["grids"] = {name: {"seed": [1]} for name in BASE["grids"]}
     select = {"task": "ruletaker-d0", "method": "pair-qcross", "source": "en+en-fr", "target": ["en", "en-fr"]}

@@ -1,13 +1,14 @@
-"""Encoders from the Hub or from disk, as ordinary transformers folders; `xlgrid.training.mini` makes tiny ones from scratch.
+"""Encoders and vocabularies from the Hub or from disk, as ordinary transformers folders.
 
-An encoder is a folder with config.json, model.safetensors, tokenizer.json, tokenizer_config.json, and encoder.json, which
-states its origin.
+A vocabulary is a folder with tokenizer.json, tokenizer_config.json, and origin.json, which states its origin. An encoder is a
+folder with config.json, model.safetensors, the files of its vocabulary, and encoder.json, which states its origin.
+`xlgrid.data.vocabulary` and `xlgrid.training.mini` make such folders from scratch.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
@@ -17,70 +18,120 @@ from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
-_FILES = ["config.json", "model*.safetensors", "tokenizer*", "vocab*", "merges.txt"]
-_FILES += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
+_MODEL = ["config.json", "model*.safetensors"]
+_TOKENIZER = ["tokenizer*", "vocab*", "merges.txt"]
+_TOKENIZER += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
+# Transformers takes the class of many tokenizers from the type of their model.
+_VOCABULARY = [*_TOKENIZER, "config.json"]
 
 # The name's end of the tensor with one row per token, in the families of BERT.
 EMBEDDINGS = "embeddings.word_embeddings.weight"
 
 
-# Without any of these a folder is no encoder.
-_REQUIRED = ("config.json", "model.safetensors", "tokenizer.json")
-
-
 def encoder_files(folder: str | Path) -> list[str]:
-    """The files of an encoder in a folder: those that it has, and those that every encoder must have."""
-    present = sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []
-    names = [file.name for file in present if file.is_file() and _is_taken(file.name)]
-    return [str(Path(folder) / name) for name in dict.fromkeys([*_REQUIRED, *names])]
+    """The files of an encoder in a folder, without its vocabulary: those that it has, and those that every encoder must have."""
+    return _files(folder, _MODEL, ("config.json", "model.safetensors"))
 
 
-def _is_taken(name: str) -> bool:
-    return any(fnmatch(name, pattern) for pattern in _FILES)
+def vocabulary_files(folder: str | Path) -> list[str]:
+    """The files of a vocabulary in a folder: those that it has, and tokenizer.json, which every vocabulary must have."""
+    return _files(folder, _VOCABULARY, ("tokenizer.json",))
 
 
-def fetch_encoder(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
-    """Fetch an encoder's config, tokenizer and safetensors from the Hub at the locked commit; add encoder.json.
+def _files(folder: str | Path, patterns: Sequence[str], required: Sequence[str]) -> list[str]:
+    present = [file.name for file in _matching(Path(folder), patterns)] if Path(folder).is_dir() else []
+    return [str(Path(folder) / name) for name in dict.fromkeys([*required, *present])]
+
+
+def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    return [
+        file
+        for file in sorted(folder.iterdir())
+        if file.is_file() and any(fnmatch(file.name, pattern) for pattern in patterns)
+    ]
+
+
+def fetch_encoder(hub: str, revision: str, vocabulary: str | Path, folder: str | Path, lock: str | Path) -> None:
+    """Fetch an encoder's config and safetensors from the Hub at the locked commit; add its vocabulary and encoder.json.
 
     Raises:
-        ValueError: the Hub cannot be reached, does not know it, or has no weights as safetensors.
+        ValueError: the Hub cannot be reached, does not know it, or has no weights as safetensors; or `copy_encoder`.
     """
+    downloaded, provenance = _fetched("encoder", hub, revision, _MODEL, lock)
+    _copy_encoder(downloaded, Path(vocabulary), folder, provenance)
+
+
+def copy_encoder(path: str | Path, vocabulary: str | Path, folder: str | Path) -> None:
+    """Copy an encoder's config and safetensors from a local folder; add its vocabulary and encoder.json.
+
+    Args:
+        vocabulary: the folder of the encoder's vocabulary.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary.
+    """
+    _check_folder(Path(path), "encoder")
+    _copy_encoder(Path(path), Path(vocabulary), folder, {"source": "local", "path": str(path)})
+
+
+def fetch_vocabulary(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
+    """Fetch the files of a tokenizer from the Hub at the locked commit; add origin.json.
+
+    Raises:
+        ValueError: the Hub cannot be reached, does not know it, or has no tokenizer.json.
+    """
+    downloaded, provenance = _fetched("vocabulary", hub, revision, _VOCABULARY, lock)
+    _copy_vocabulary(downloaded, folder, provenance)
+
+
+def copy_vocabulary(path: str | Path, folder: str | Path) -> None:
+    """Copy the files of a tokenizer from a local folder; add origin.json.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        ValueError: it has no tokenizer.json, or a damaged one.
+    """
+    _check_folder(Path(path), "vocabulary")
+    _copy_vocabulary(Path(path), folder, {"source": "local", "path": str(path)})
+
+
+def copy_tokenizer(vocabulary: str | Path, folder: Path) -> None:
+    """Copy the files of a vocabulary's tokenizer into the folder of an encoder."""
+    for file in _matching(Path(vocabulary), _TOKENIZER):
+        shutil.copy(file, folder / file.name)
+
+
+def _check_folder(path: Path, what: str) -> None:
+    if not path.is_dir():
+        raise FileNotFoundError(f"there is no folder {path}: check the path of the {what}")
+
+
+def _fetched(what: str, hub: str, revision: str, patterns: list[str], lock: str | Path) -> tuple[Path, dict[str, Any]]:
+    """The folder with the files of a repository at the locked commit, and a statement of their origin."""
     from huggingface_hub import snapshot_download
 
     commit = locks.commit(lock, "model", hub, revision)
     try:
-        downloaded = Path(snapshot_download(hub, revision=commit, allow_patterns=_FILES, ignore_patterns=["*/*"]))
+        downloaded = Path(snapshot_download(hub, revision=commit, allow_patterns=patterns, ignore_patterns=["*/*"]))
     except Exception as error:  # whatever the Hub or the network raise: name what was being fetched
-        raise ValueError(f"cannot fetch the encoder {hub} at {commit[:7]}: {type(error).__name__}: {error}") from error
-    _copy(downloaded, folder, {"source": "hub", "hub": hub, "revision": revision, "commit": commit})
-
-
-def copy_encoder(path: str | Path, folder: str | Path) -> None:
-    """Copy an encoder's config, tokenizer and safetensors from a local folder; add encoder.json.
-
-    Raises:
-        FileNotFoundError: there is no such folder.
-        ValueError: it is no encoder, or a damaged one.
-    """
-    path = Path(path)
-    if not path.is_dir():
-        raise FileNotFoundError(f"there is no folder {path}: check the path of the encoder")
-    _copy(path, folder, {"source": "local", "path": str(path)})
+        raise ValueError(f"cannot fetch the {what} {hub} at {commit[:7]}: {type(error).__name__}: {error}") from error
+    return downloaded, {"source": "hub", "hub": hub, "revision": revision, "commit": commit}
 
 
 def check_encoder(folder: str | Path) -> None:
-    """Check that a folder has an encoder whose files are whole.
+    """Check that the config and weights of an encoder are there and whole.
 
     Raises:
         FileNotFoundError: the folder is missing.
-        ValueError: one of its files is missing, or config.json or the file of weights is damaged.
+        ValueError: one of the files is missing or damaged.
     """
     from safetensors import SafetensorError, safe_open
 
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no encoder {folder}: make or fetch it first")
-    for name in _REQUIRED:
+    for name in ("config.json", "model.safetensors"):
         if not (folder / name).is_file():
             several = ", its weights are in several files" if list(folder.glob("model-*.safetensors")) else ""
             raise Damaged(
@@ -106,38 +157,60 @@ def check_encoder(folder: str | Path) -> None:
         ) from error
 
 
-def check_vocabulary(folder: Path) -> None:
-    """Check that an encoder has an embedding for every token of its tokenizer.
+def token_ids(folder: str | Path) -> dict[str, int]:
+    """Token -> id, of the tokenizer.json in a folder.
 
     Raises:
-        ValueError: the tokenizer is damaged, or has token ids without an embedding.
+        ValueError: the file is missing or damaged.
     """
-    from safetensors import safe_open
     from tokenizers import Tokenizer
 
-    path = folder / "tokenizer.json"
+    path = Path(folder) / "tokenizer.json"
+    if not path.is_file():
+        raise Damaged(f"{folder} has no tokenizer.json, of which a vocabulary consists: save, make or fetch it", folder)
     try:
-        vocabulary = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
+        ids: dict[str, int] = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
     except Exception as error:  # The tokenizers library raises bare Exceptions.
-        raise Damaged(f"{path} is damaged ({error}): copy or fetch the encoder again", folder) from error
-    with safe_open(folder / "model.safetensors", framework="numpy") as weights:
+        raise Damaged(f"{path} is damaged ({error}): copy or fetch the vocabulary again", folder) from error
+    return ids
+
+
+def check_vocabulary(vocabulary: Path, encoder: Path) -> None:
+    """Check that an encoder has an embedding for every token of a vocabulary.
+
+    Raises:
+        ValueError: the vocabulary is damaged, or has token ids without an embedding.
+    """
+    from safetensors import safe_open
+
+    token, number = max(token_ids(vocabulary).items(), key=lambda entry: entry[1], default=("", -1))
+    with safe_open(encoder / "model.safetensors", framework="numpy") as weights:
         sizes = [weights.get_slice(name).get_shape()[0] for name in weights.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
-    token, number = max(vocabulary.items(), key=lambda entry: entry[1], default=("", -1))
     if sizes and number >= sizes[0]:
         raise ValueError(
-            f"the tokenizer of {folder} does not fit its weights: the token {token!r} has the id {number:,}, but there are "
-            f"{sizes[0]:,} embeddings; take tokenizer.json from where model.safetensors is from"
+            f"the vocabulary {vocabulary} does not fit the encoder {encoder}: the token {token!r} has the id {number:,}, but "
+            f"there are {sizes[0]:,} embeddings; take tokenizer.json from where model.safetensors is from"
         )
 
 
-def _copy(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
+def _copy_encoder(source: Path, vocabulary: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
     check_encoder(source)
-    check_vocabulary(source)
+    check_vocabulary(vocabulary, source)
     with whole_folder(folder) as aside:
-        for file in sorted(source.iterdir()):
-            if file.is_file() and _is_taken(file.name):
-                shutil.copy(file, aside / file.name)
+        for file in _matching(source, _MODEL):
+            shutil.copy(file, aside / file.name)
+        copy_tokenizer(vocabulary, aside)
         write_json(aside / "encoder.json", provenance)
+
+
+def _copy_vocabulary(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
+    token_ids(source)
+    with whole_folder(folder) as aside:
+        # An empty file is the same to transformers as none.
+        write_json(aside / "tokenizer_config.json", {})
+        for file in _matching(source, _VOCABULARY):
+            shutil.copy(file, aside / file.name)
+        write_json(aside / "origin.json", provenance)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from xlgrid.base.files import whole
-from xlgrid.data.encoders import check_encoder
+from xlgrid.data.encoders import token_ids
 from xlgrid.data.formats import read_text, tables
 from xlgrid.data.streams import Progress
 from xlgrid.heads.encoding import Encoding
@@ -28,7 +28,7 @@ STRIDE = 128
 
 def tokenize(
     data: Sequence[str | Path],
-    encoder: str | Path,
+    vocabulary: str | Path,
     kind: str,
     max_length: int,
     out: str | Path,
@@ -51,6 +51,7 @@ def tokenize(
     Args:
         data: the file of the split; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of
             which rows with one id mean the same, so that each input has both.
+        vocabulary: the folder of the vocabulary.
         kind: a key of `xlgrid.tasks.TASKS`, or a head.
         max_length: the most tokens of an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
@@ -60,9 +61,9 @@ def tokenize(
         dev_rows: the most rows that are for `dev`.
 
     Raises:
-        FileNotFoundError: the data or the encoder is missing.
-        ValueError: either is damaged, the data do not fit the task, no row is for the split, two texts have too few ids in
-            common, or `max_length` leaves no room or is more than the encoder takes.
+        FileNotFoundError: the data are missing.
+        ValueError: the data or the vocabulary is damaged, the data do not fit the task, no row is for the split, two texts
+            have too few ids in common, or `max_length` leaves no room or is more than the tokenizer's `model_max_length`.
     """
     import pyarrow as pa
 
@@ -73,13 +74,13 @@ def tokenize(
             raise ValueError(f"a task of kind {kind} takes one file, got {where}: only texts stand side by side")
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     head, choices = described.head, len(described.choices)
-    tokenizer = load_tokenizer(encoder)
+    tokenizer = load_tokenizer(vocabulary)
     segments = min(len(described.inputs), 2)
-    least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, room(encoder, tokenizer)
+    least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, tokenizer.model_max_length
     if not least <= max_length <= most:
         raise ValueError(
-            f"max_length {max_length} does not fit: inputs for {encoder} have {least} to {most} tokens; change it in the "
-            "study's task"
+            f"max_length {max_length} does not fit: inputs in the vocabulary {vocabulary} have {least} to {most} tokens; "
+            "change it in the study's task"
         )
     encoding = Encoding(tokenizer, max_length, one_separator, stride, documents == "split")
     parts = iter([_side_by_side(data, described.inputs)]) if len(data) > 1 else tables(data[0], BATCH)
@@ -157,28 +158,16 @@ def _batches(table: "pa.Table") -> Iterator["pa.Table"]:
     return (table.slice(start, size) for start in range(0, table.num_rows, size))
 
 
-def load_tokenizer(encoder: str | Path) -> Any:
-    """The tokenizer of an encoder's folder.
+def load_tokenizer(vocabulary: str | Path) -> Any:
+    """The tokenizer in a vocabulary's folder.
 
     Raises:
-        FileNotFoundError: the encoder is missing.
-        ValueError: the encoder is damaged, or has no fast tokenizer.
+        ValueError: the vocabulary is missing or damaged.
     """
     from transformers import AutoTokenizer
 
-    check_encoder(encoder)
-    tokenizer = AutoTokenizer.from_pretrained(str(encoder), use_fast=True)
-    if not tokenizer.is_fast:
-        raise ValueError(f"{encoder} has no tokenizer.json, which the alignment of words and tokens needs")
-    return tokenizer
-
-
-def room(encoder: str | Path, tokenizer: Any) -> int:
-    """The most tokens that an encoder takes, special tokens included."""
-    config = json.loads((Path(encoder) / "config.json").read_text(encoding="utf-8"))
-    most: int = config.get("max_position_embeddings", tokenizer.model_max_length)
-    # The families of RoBERTa count positions from the padding id + 1.
-    return most - (tokenizer.pad_token_id + 1) * ("roberta" in config["model_type"])
+    token_ids(vocabulary)
+    return AutoTokenizer.from_pretrained(str(vocabulary), use_fast=True)
 
 
 class TokensFile:

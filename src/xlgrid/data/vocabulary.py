@@ -1,16 +1,83 @@
-"""Tokenizers of tiny encoders: a WordPiece one like BERT's or a Unigram one like XLM-R's, the same bytes every time."""
+"""Vocabularies that are trained here: WordPiece like BERT's or Unigram like XLM-R's, the same bytes every time."""
 
 import heapq
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from xlgrid.base.settings import Strict
+from xlgrid.data.encoders import whole_folder, write_json
+from xlgrid.data.formats import COLUMN, rows
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Kind = Literal["bert", "xlmr"]
+
+
+class VocabularyEntry(Strict):
+    """A vocabulary of a study: from the Hugging Face Hub, from a folder, or trained here on the texts of the study."""
+
+    hub: str | None = Field(default=None, description="owner/name")
+    revision: str = Field(
+        default="main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file"
+    )
+    path: str | None = Field(default=None, description="a folder with tokenizer.json")
+    kind: Kind = Field(
+        default="bert", description="WordPiece with BERT's special tokens, or Unigram with those of XLM-R"
+    )
+    languages: tuple[str, ...] = Field(
+        default=(), description="languages of the texts on which the vocabulary is trained"
+    )
+    size: PositiveInt = Field(default=2000, description="most entries")
+    rows: PositiveInt | None = Field(
+        default=None, description="most rows of a language's text that are read; absent: all"
+    )
+    max_length: PositiveInt = Field(default=512, description="most tokens of an input")
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        origins = [name for name in ("hub", "path", "languages") if getattr(self, name)]
+        if len(origins) != 1:
+            raise ValueError(
+                f"a vocabulary has exactly one of hub, path and languages, got {' and '.join(origins) or 'none'}"
+            )
+        idle = self.model_fields_set & {"kind", "size", "rows", "max_length"}
+        if idle and not self.languages:
+            raise ValueError(
+                f"{', '.join(sorted(idle))}: only a vocabulary that is trained here has a choice of these: leave them "
+                "out, or name the `languages` to train on"
+            )
+        return self
+
+
+def make_vocabulary(spec: VocabularyEntry, texts: Sequence[str | Path], folder: str | Path) -> None:
+    """Train a tokenizer on texts, as `xlgrid.data.text` writes them; write tokenizer.json and tokenizer_config.json.
+
+    The texts are streamed: only the counts of their words are in memory. The order of texts and rows changes nothing.
+
+    Args:
+        texts: a parquet file with a column `text` for each language.
+        folder: appears when everything is done.
+
+    Raises:
+        FileNotFoundError: a text does not exist.
+        ValueError: a text is damaged.
+    """
+    tokenizer = train_tokenizer(spec.kind, spec.size, (line for path in texts for line in _lines(path, spec.rows)))
+    with whole_folder(folder) as aside:
+        tokenizer.save(str(aside / "tokenizer.json"))
+        write_json(aside / "tokenizer_config.json", tokenizer_config(spec.kind, spec.max_length))
+        write_json(aside / "origin.json", {"source": "trained", "spec": spec.model_dump(mode="json")})
+
+
+def _lines(path: str | Path, most: int | None) -> Iterator[str]:
+    return (line for (text,) in islice(rows(path, [COLUMN]), most) for line in text.splitlines())
 
 
 def specials(kind: Kind) -> dict[str, str]:
@@ -22,7 +89,7 @@ def specials(kind: Kind) -> dict[str, str]:
     return dict(names)
 
 
-def train_tokenizer(kind: Kind, vocab: int, texts: list[str]) -> "Tokenizer":
+def train_tokenizer(kind: Kind, vocab: int, texts: Iterable[str]) -> "Tokenizer":
     """A tokenizer of at most `vocab` entries, cased and with accents.
 
     Both kinds have the pieces of `learn_pieces`. In Unigram, the log-probability of a piece is that of its use in `texts`.

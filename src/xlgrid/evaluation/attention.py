@@ -47,6 +47,7 @@ ROWS = ("context", "first")
 def compare(
     run: str | Path,
     encoder: str | Path,
+    vocabulary: str | Path,
     tokens: Mapping[str, str | Path],
     out: str | Path,
     text_runs: Mapping[str, Path] | None = None,
@@ -60,6 +61,7 @@ def compare(
     Args:
         run: the folder of the run.
         encoder: the folder of its encoder.
+        vocabulary: the folder of the vocabulary of the tokens.
         tokens: the tokens file of each target; row by row they have the same examples.
         out: the file to write.
         text_runs: the folder of each target's run on text, of targets that have one.
@@ -100,7 +102,7 @@ def compare(
                 drawn = dict(zip(data, (of_target[at] for of_target in weights), strict=True))
     # Examples × heads, one for each of `ROWS`.
     means = torch.stack([rows.mean(-1) for rows in divergences]), torch.stack([rows[:, 0] for rows in divergences])
-    tokenizer = Tokenizer.from_file(str(Path(encoder) / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(Path(vocabulary) / "tokenizer.json"))
     record = {
         **finished.identity,
         **({"study": study} if study else {}),

@@ -65,11 +65,12 @@ def model_of(
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, or does not fit the encoder.
+        ValueError: a file is damaged, or does not fit the encoder, or an input is too long for it.
     """
     method, start = run.method, deltas.start_of(run.folder, run.record) if run.recipe.start else None
     # The run's head replaces the random one.
     model = _ready.pop(_identity(encoder, tokens), None) or _load(encoder, tokens)
+    load.check_positions(model, tokens)
     method.install(model)
     exchanged = _resolved(text_run) != _resolved(start) or step is not None
     if start:

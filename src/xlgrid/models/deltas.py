@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
+from xlgrid.data.encoders import EMBEDDINGS
 from xlgrid.methods.method import is_head
+from xlgrid.models.load import resize_embeddings
 
 if TYPE_CHECKING:
     import torch
@@ -17,16 +19,23 @@ if TYPE_CHECKING:
 DELTA = "delta.safetensors"
 
 
-def kept(model: "PreTrainedModel", method: "Method") -> dict[str, "torch.nn.Parameter"]:
+def kept(model: "PreTrainedModel", method: "Method", embeddings: bool = False) -> dict[str, "torch.nn.Parameter"]:
     """The parameters that a run's `delta.safetensors` holds: those that train, and the head.
 
     A run on text stores parameters of the encoder only, since no task uses the language-modelling head.
+
+    Args:
+        embeddings: whether the word embeddings train, too, whatever the method.
     """
     if model.get_output_embeddings() is None:
         parameters = dict(model.named_parameters())
     else:
         parameters = {f"{model.base_model_prefix}.{name}": p for name, p in model.base_model.named_parameters()}
-    return {name: p for name, p in parameters.items() if method.trains(name) or is_head(name)}
+    return {
+        name: p
+        for name, p in parameters.items()
+        if method.trains(name) or is_head(name) or (embeddings and name.endswith(EMBEDDINGS))
+    }
 
 
 def snapshot_path(folder: Path, step: int) -> Path:
@@ -75,6 +84,9 @@ def load_text_run(
     """Put the weights that a run on text has trained into a model with `method` installed, after the weights of the run on
     text with which that run itself began.
 
+    The word embeddings of a run on text with a vocabulary of its own belong to that vocabulary: they are loaded in any case, and
+    the model's are resized.
+
     Args:
         folder: the folder of the run on text.
         wanted: whether to load the parameter of a name.
@@ -98,18 +110,25 @@ def load_text_run(
             f"`snapshots` of the training of this run on text, delete {folder} and run the study again, which trains it anew",
             folder,
         )
-    parameters, layers = dict(model.named_parameters()), model.config.num_hidden_layers
+    layers, has_vocabulary = model.config.num_hidden_layers, bool(record.get("vocabulary"))
 
     def has_place(name: str) -> bool:
         return name.startswith(f"{model.base_model_prefix}.") and not method.leaves_out(name, layers)
 
-    trained, shapes, digest = read_delta(path, lambda name: has_place(name) and wanted(name))
+    def is_loaded(name: str) -> bool:
+        return has_place(name) and (wanted(name) or (has_vocabulary and name.endswith(EMBEDDINGS)))
+
+    trained, shapes, digest = read_delta(path, is_loaded)
     if digest != record["digest"]:
         raise Damaged(
             f"{path} is of recipe {digest}, the run.json beside it of {record['digest']}: delete {folder} and run the study "
             "again, which trains it anew",
             folder,
         )
+    for name, shape in shapes.items() if has_vocabulary else ():
+        if name.endswith(EMBEDDINGS):
+            resize_embeddings(model, shape[0])
+    parameters = dict(model.named_parameters())
     # All tensors are checked, wanted or not, so that a run of another encoder does not go unnoticed.
     placed = {name: shape for name, shape in shapes.items() if has_place(name)}
     wrong = [n for n, shape in placed.items() if n not in parameters or tuple(parameters[n].shape) != shape]

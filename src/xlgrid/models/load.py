@@ -6,11 +6,13 @@ of `FAMILIES`.
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import Head
+from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -103,6 +105,64 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
         with torch.no_grad():
             for name, parameter in zip(names, (dense.weight, dense.bias), strict=True):
                 parameter.copy_(stored.get_tensor(name))
+
+
+def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
+    """Give the embeddings, and the head of a language model, another number of rows."""
+    model.resize_token_embeddings(rows, mean_resizing=False)
+
+
+def change_vocabulary(model: Any, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+    """Give a language model the embeddings, and the biases of its head, for another vocabulary.
+
+    A token that both vocabularies have keeps its embedding. Torch's generator draws the others, as it draws a new model's.
+
+    Args:
+        before, after: token -> id.
+
+    Raises:
+        ValueError: the two vocabularies have other ids of padding.
+    """
+    import torch
+
+    table, output = model.get_input_embeddings().weight, model.get_output_embeddings().bias
+    old, old_bias = table.detach().clone(), output.detach().clone()
+    padding = model.config.pad_token_id
+    token = next((token for token, number in before.items() if number == padding), None)
+    if token is not None and after.get(token) != padding:
+        raise ValueError(
+            f"the padding {token!r} has the id {padding} in the vocabulary of the encoder, and {after.get(token)} in the new one: "
+            "take a vocabulary of the kind of the encoder's"
+        )
+    resize_embeddings(model, max(after.values()) + 1)
+    shared = [token for token in after if before.get(token, len(old)) < len(old)]
+    old_rows, new_rows = ([ids[token] for token in shared] for ids in (before, after))
+    with torch.no_grad():
+        table, output = model.get_input_embeddings().weight, model.get_output_embeddings().bias
+        table.normal_(0.0, getattr(model.config, "initializer_range", 0.02))
+        table[new_rows] = old[old_rows]
+        output.zero_()
+        output[new_rows] = old_bias[old_rows]
+
+
+def check_positions(model: "PreTrainedModel", *tokens: Tokens) -> None:
+    """Check that an encoder has a position for every token of the longest input.
+
+    Raises:
+        ValueError: the longest input is too long.
+    """
+    import torch
+
+    longest = max(int(part.sizes.max(initial=0)) for part in tokens)
+    for name, table in model.base_model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(table, torch.nn.Embedding):
+            # The families of RoBERTa count positions from the padding id + 1, which is the `padding_idx` of their table.
+            most = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+            if longest > most:
+                raise ValueError(
+                    f"the longest input has {longest} tokens, but the encoder takes at most {most}: lower `max_length` of the "
+                    "study's task"
+                )
 
 
 def has_segments(model: "PreTrainedModel") -> bool:

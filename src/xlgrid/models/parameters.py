@@ -80,7 +80,12 @@ class Added(NamedTuple):
 
 
 def count(
-    config: "PreTrainedConfig", head: Head, labels: int, base: str, options: Mapping[str, float | int | str | bool]
+    config: "PreTrainedConfig",
+    head: Head,
+    labels: int,
+    base: str,
+    options: Mapping[str, float | int | str | bool],
+    embeddings: bool = False,
 ) -> Count:
     """Count what a method trains, stores and computes with.
 
@@ -88,6 +93,7 @@ def count(
         head: the task's head.
         labels: the number of the task's labels; text has none.
         base, options: of the method, see `xlgrid.methods.make`.
+        embeddings: whether the word embeddings train, too, whatever the method.
 
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
@@ -107,9 +113,10 @@ def count(
         # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
         passed |= {name: head.output_share * p.numel() for name, p in parameters.items() if p is out}
+    table = model.get_input_embeddings().weight
     return Count(
-        trained=sum(p.numel() for name, p in parameters.items() if method.trains(name)),
-        stored=sum(p.numel() for p in deltas.kept(model, method).values()),
+        trained=sum(p.numel() for name, p in parameters.items() if method.trains(name) or (embeddings and p is table)),
+        stored=sum(p.numel() for p in deltas.kept(model, method, embeddings).values()),
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
         passed_trained=sum(number for name, number in passed.items() if method.trains(name)),

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
+from xlgrid.plan.grid import text_runs
+from xlgrid.plan.needs import new_vocabulary, vocabulary_of
+
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
 
@@ -14,7 +17,31 @@ def plan_problems(plan: "Plan") -> list[str]:
     Raises:
         ValueError: two grids have the same cell.
     """
-    return [*_steps(plan), *_snapshots(plan), *_exhibits(plan)]
+    return [*_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+
+
+def _vocabularies(plan: "Plan") -> Iterator[str]:
+    """Runs on text of another vocabulary than the encoder's begin with the encoder, and with text that is trained on."""
+    study = plan.study
+    if not any(entry.vocabulary for entry in study.tasks.values()):
+        return
+    for run in plan.runs:
+        chain = [*text_runs(study, run), run] if not study.tasks[run.task].task.target else []
+        other = [each.task for each in chain if new_vocabulary(plan, each)]
+        if other and study.methods[run.method].imported:
+            yield f"tasks.{other[0]}.vocabulary: the runs of method {run.method} are imported, with no embeddings: leave it out"
+            return
+        if other and len(chain) > 1:
+            yield (
+                f"tasks.{other[0]}.vocabulary: {chain[-1].folder} begins with {chain[-2].folder}, and runs on text that begin with "
+                "others have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method"
+            )
+            return
+    contrasts = [each for exhibit in study.exhibits.values() for each in exhibit.contrasts(plan.cells)]
+    for contrast in contrasts:
+        if len({vocabulary_of(plan, cell) for cell in contrast.cells}) > 1:
+            yield f"exhibits: {contrast.path} compares targets in two vocabularies: leave one of the two out"
+            return
 
 
 def _steps(plan: "Plan") -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
+from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
@@ -224,17 +225,23 @@ class Estimate:
 
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
-        kind = self.study.tasks[run.task].task
-        place = run.encoder, kind.head.name, len(kind.labels), run.method
+        study, kind = self.study, self.study.tasks[run.task].task
+        vocabulary, own = vocabulary_of(self.plan, run), study.vocabulary_of(run.encoder)
+        place = run.encoder, vocabulary, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
-            method = self.study.methods[run.method]
+            method = study.methods[run.method]
+            # A vocabulary that is not trained here has a size that only its files show.
+            sizes = {name: entry.size for name, entry in study.all_vocabularies.items() if entry.languages}
             folder = self.plan.owned(Encoder(run.study, run.encoder)).folder
-            config = configuration(self.study.encoders[run.encoder], folder)
-            self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options)
+            config = configuration(study.encoders[run.encoder], folder, sizes.get(own))
+            if vocabulary != own:
+                config.vocab_size = sizes.get(vocabulary, config.vocab_size)
+            is_new = bool(new_vocabulary(self.plan, run))
+            self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options, is_new)
         return self._counts[place]
 
     @cached_property
-    def _counts(self) -> dict[tuple[str, str, int, str], Count]:
+    def _counts(self) -> dict[tuple[str, str, str, int, str], Count]:
         return {}
 
     def _options(self, name: str) -> Mapping[str, object]:

@@ -5,7 +5,7 @@ The rules ask it for their inputs, and `xlgrid status` for the jobs on which a c
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from xlgrid.data.encoders import encoder_files
+from xlgrid.data.encoders import encoder_files, vocabulary_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import METHODS
@@ -24,6 +24,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Vocabulary,
 )
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Cell, Run
@@ -61,18 +62,18 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             return {
                 "delta": plan.owned(product.run).delta,
                 "encoder": plan.owned(Encoder(study.name, product.encoder)).path,
-                "tokens": plan.owned(test_tokens(product)).path,
+                "tokens": plan.owned(test_tokens(plan, product)).path,
                 **_text_runs(plan, text_run=product),
             }
         case Run():
             return _of_run(plan, product)
         case Contrast():
-            encoder = plan.owned(Encoder(study.name, product.encoder))
+            tokens = [test_tokens(plan, cell) for cell in product.cells]
             return {
                 "delta": plan.owned(product.run).delta,
-                "encoder": encoder.path,
-                "tokenizer": encoder.tokenizer,
-                "tokens": [plan.owned(test_tokens(cell)).path for cell in product.cells],
+                "encoder": plan.owned(Encoder(study.name, product.encoder)).path,
+                "vocabulary": plan.owned(Vocabulary(study.name, tokens[0].vocabulary)).path,
+                "tokens": [plan.owned(each).path for each in tokens],
                 **_text_runs(plan, text_run=product.cells[0], other_text_run=product.cells[1]),
             }
         case Meanings():
@@ -84,17 +85,25 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             return {"files": local_files(source.of(product.split, product.language), product.language, product.split)}
         case Text():
             return {"files": study.text.local_files(product.language)}
+        case Vocabulary():
+            vocabulary = study.all_vocabularies[product.vocabulary]
+            if vocabulary.languages:
+                return {"texts": [plan.owned(Text(study.name, code)).path for code in vocabulary.languages]}
+            return {"files": vocabulary_files(vocabulary.path) if vocabulary.path else []}
         case Encoder():
             entry = study.encoders[product.encoder]
+            named = {"vocabulary": plan.owned(Vocabulary(study.name, study.vocabulary_of(product.encoder))).path}
             if entry.mini:
-                return {"texts": [plan.owned(Text(study.name, code)).path for code in entry.mini.languages]}
-            return {"files": encoder_files(entry.path) if entry.path else []}
+                return {**named, "texts": [plan.owned(Text(study.name, code)).path for code in entry.mini.languages]}
+            return {**named, "files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
             data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]
             if study.tasks[product.task].from_text:
                 data = [Text(study.name, code) for code in Target(product.language).languages]
-            tokenizer = plan.owned(Encoder(study.name, product.encoder)).tokenizer
-            return {"data": [plan.owned(each).path for each in data], "tokenizer": tokenizer}
+            return {
+                "data": [plan.owned(each).path for each in data],
+                "vocabulary": plan.owned(Vocabulary(study.name, product.vocabulary)).path,
+            }
         case Exhibit() | Comparison():
             exhibit = study.exhibit(product.exhibit)
             # The published numbers beside an exhibit are in its comparison only.
@@ -129,15 +138,33 @@ def flat(files: Inputs) -> list[str]:
     return [path for value in files.values() for path in ([value] if isinstance(value, str) else value)]
 
 
-def test_tokens(cell: Cell) -> Tokens:
+def vocabulary_of(plan: Planned, user: Run | Cell) -> str:
+    """The vocabulary whose tokens a run trains on, or a cell is evaluated on: that of its task or, where the task names none, of
+    the last run on text that it loads whose task names one; otherwise that of the encoder."""
+    study = plan.study
+    # The last run on text of a cell is that of its target.
+    tasks = [user.task, *(run.task for run in reversed(text_runs(study, user)))]
+    named = (study.tasks[task].vocabulary for task in tasks)
+    return next(filter(None, named), None) or study.vocabulary_of(user.encoder)
+
+
+def new_vocabulary(plan: Planned, run: Run) -> list[Vocabulary]:
+    """The vocabulary, other than the encoder's, for which a run on text trains embeddings: none or one."""
+    vocabulary = plan.study.tasks[run.task].vocabulary
+    is_new = vocabulary and vocabulary != plan.study.vocabulary_of(run.encoder)
+    return [Vocabulary(run.study, vocabulary)] if vocabulary and is_new else []
+
+
+def test_tokens(plan: Planned, cell: Cell) -> Tokens:
     """The tokens on which a cell is evaluated."""
-    return Tokens(cell.study, cell.task, cell.encoder, Target(cell.target).data, "test")
+    return Tokens(cell.study, cell.task, vocabulary_of(plan, cell), Target(cell.target).data, "test")
 
 
 def source_tokens(plan: Planned, run: Run, split: str) -> list[Tokens]:
     """The tokens on which a run trains (`train`) or chooses its checkpoint (`dev`), for each part of its source."""
     task, _ = plan.study.entry(run.task, split)
-    return [Tokens(run.study, task, run.encoder, part, split) for part in Source(run.source).parts]
+    vocabulary = vocabulary_of(plan, run)
+    return [Tokens(run.study, task, vocabulary, part, split) for part in Source(run.source).parts]
 
 
 def _of_run(plan: Planned, run: Run) -> Inputs:
@@ -152,6 +179,7 @@ def _of_run(plan: Planned, run: Run) -> Inputs:
         "train": [plan.owned(tokens).path for tokens in source_tokens(plan, run, "train")],
         "dev": [plan.owned(tokens).path for tokens in source_tokens(plan, run, "dev")],
         "encoder": encoder,
+        "vocabulary": [plan.owned(vocabulary).path for vocabulary in new_vocabulary(plan, run)],
         "first": [plan.owned(earlier).delta for earlier in first_stage(plan.study.tasks[run.task].start, run)],
         **_text_runs(plan, start=run),
     }

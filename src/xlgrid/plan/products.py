@@ -45,13 +45,23 @@ class Text(Templated):
 
 
 @dataclass(frozen=True)
-class Tokens(Templated):
-    """One split of a task's data in a language or pair, as the tokens of an encoder."""
+class Vocabulary(Templated):
+    """A vocabulary, which several encoders may share."""
 
-    template = "results/{study}/tokens/{task}/{encoder}/{language}/{split}.arrow"
+    template = "results/{study}/vocabularies/{vocabulary}/{file}"
+    files = ("tokenizer.json", "tokenizer_config.json")
+    study: str
+    vocabulary: str
+
+
+@dataclass(frozen=True)
+class Tokens(Templated):
+    """One split of a task's data in a language or pair, as the tokens of a vocabulary."""
+
+    template = "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow"
     study: str
     task: str
-    encoder: str
+    vocabulary: str
     language: str
     split: str
 
@@ -131,7 +141,20 @@ class Partial(Templated):
 # Logs, measurements and partial exhibits are no products: nothing is made from them.
 # A comparison is named as its exhibit with more behind, so it comes first.
 Product = (
-    Meanings | Data | Text | Encoder | Tokens | Run | Cell | Contrast | Comparison | Exhibit | Claims | Summary | Report
+    Meanings
+    | Data
+    | Text
+    | Vocabulary
+    | Encoder
+    | Tokens
+    | Run
+    | Cell
+    | Contrast
+    | Comparison
+    | Exhibit
+    | Claims
+    | Summary
+    | Report
 )
 
 
@@ -155,6 +178,7 @@ def stranger(study: "Study", product: Product) -> Stranger | None:
     """
     known: dict[str, list[str]] = {
         "encoder": [*study.encoders],
+        "vocabulary": [*study.all_vocabularies],
         "exhibit": [*study.exhibits],
         "language": study.languages,
     }

@@ -19,11 +19,14 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Vocabulary,
 )
 from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
+    from xlgrid.data.vocabulary import VocabularyEntry
     from xlgrid.study.schema import Study, TaskEntry
+    from xlgrid.training.encoders import EncoderEntry
 
 # The settings of a command by name.
 Settings = dict[str, str | int | list[str]]
@@ -50,11 +53,16 @@ def settings(study: "Study", product: Product) -> Settings | None:
             # Other languages' settings do not change the text of a language.
             concerning = study.text.concerning(product.language)
             return {"settings": json.dumps(concerning, separators=(",", ":"), ensure_ascii=False)}
+        case Vocabulary():
+            vocabulary = study.all_vocabularies[product.vocabulary]
+            if vocabulary.languages:
+                return {"spec": vocabulary.model_dump_json(exclude_defaults=True)}
+            return _of_origin(vocabulary)
         case Encoder():
-            origin = study.encoders[product.encoder]
-            if origin.mini:
-                return {"spec": origin.mini.model_dump_json(exclude_defaults=True)}
-            return {"hub": origin.hub, "revision": origin.revision} if origin.hub else {"path": str(origin.path)}
+            encoder = study.encoders[product.encoder]
+            return (
+                {"spec": encoder.mini.model_dump_json(exclude_defaults=True)} if encoder.mini else _of_origin(encoder)
+            )
         case Run():
             return _of_run(study, product)
         case Cell() | Contrast():
@@ -65,6 +73,10 @@ def settings(study: "Study", product: Product) -> Settings | None:
 
 def _of_generated(entry: "TaskEntry") -> Settings:
     return {"kind": entry.kind, "options": json.dumps(entry.options)}
+
+
+def _of_origin(entry: "VocabularyEntry | EncoderEntry") -> Settings:
+    return {"hub": entry.hub, "revision": entry.revision} if entry.hub else {"path": str(entry.path)}
 
 
 def _columns(entry: "TaskEntry") -> str:

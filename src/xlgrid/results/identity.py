@@ -70,10 +70,6 @@ class Encoder(Templated):
     study: str
     encoder: str
 
-    @property
-    def tokenizer(self) -> str:
-        return self.file("tokenizer.json")
-
 
 class _RunAxes(NamedTuple):
     study: str

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 
 def available(study: "Study") -> Iterator[str]:
-    """Data and text exist, or can be generated, in the languages of the grids and of the mini encoders."""
+    """Data and text exist, or can be generated, in the languages of the grids, the mini encoders and the vocabularies."""
     yield from among("text.files", "language", study.text.files, study.languages)
-    for name, encoder in study.encoders.items():
-        for code in encoder.mini.languages if encoder.mini else ():
+    on_text = {f"encoders.{name}.mini": entry.mini.languages for name, entry in study.encoders.items() if entry.mini}
+    on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
+    for place, languages in on_text.items():
+        for code in languages:
             if not study.text.fetches(code) and not any(each.speaks(code) for each in TASKS.values()):
-                yield f"encoders.{name}.mini: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
+                yield f"{place}: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
         codes = dict.fromkeys(code for part in parts for code in part.languages)
@@ -91,17 +93,22 @@ def training(study: "Study") -> Iterator[str]:
 
 
 def sizes(study: "Study") -> Iterator[str]:
-    """Inputs fit mini encoders, and these are pre-trained on the languages that the tasks are in."""
+    """Inputs fit encoders and vocabularies from scratch, and encoders are pre-trained on the languages of the tasks."""
     for grid in study.grids.values():
         on_text = [start.task for key in grid.method if (start := study.methods[key].start)]
         for name in dict.fromkeys([*with_first(study, grid.task), *on_text]):
             for encoder in grid.encoder:
-                mini = study.encoders[encoder].mini
-                if mini and study.tasks[name].max_length > mini.max_length:
-                    yield (
-                        f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for encoder "
-                        f"{encoder}, which takes {mini.max_length}: lower this max_length, or raise the encoder's"
-                    )
+                mini, key = study.encoders[encoder].mini, study.vocabulary_of(encoder)
+                vocabulary = study.all_vocabularies[key]
+                limits = {"encoder": (encoder, mini.max_length)} if mini else {}
+                limits |= {"vocabulary": (key, vocabulary.max_length)} if vocabulary.languages else {}
+                for what, (user, most) in limits.items():
+                    if study.tasks[name].max_length > most:
+                        yield (
+                            f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for {what} "
+                            f"{user}, which takes {most}: lower this max_length, or raise the {what}'s"
+                        )
+                        break
     if not any(encoder.mini for encoder in study.encoders.values()):
         return
     for name, entry in study.tasks.items():

@@ -21,6 +21,7 @@ def problems(study: "Study") -> list[str]:
     for check in (
         _codes,
         _languages,
+        _vocabularies,
         check_starts.methods,
         check_starts.begun,
         _names,
@@ -64,6 +65,29 @@ def _languages(study: "Study") -> Iterator[str]:
         # A study that extends another may generate its data instead, in other languages.
         codes = [code for part in entry.examples_of if entry.data for code in Target(part).languages]
         yield from among(f"tasks.{name}.examples_of", LANGUAGE, codes, study.languages)
+
+
+def _vocabularies(study: "Study") -> Iterator[str]:
+    """Encoders name vocabularies that exist, each name means one, and encoders from scratch have a vocabulary of their kind."""
+    for name, entry in study.vocabularies.items():
+        yield from among(f"vocabularies.{name}.languages", LANGUAGE, entry.languages, study.languages)
+        if name in study.encoders and study.encoders[name].vocabulary is None:
+            yield (
+                f"vocabularies.{name}: encoder {name} has a vocabulary of its own, which has this name: choose another, or add "
+                f"`vocabulary: {name}` to the encoder"
+            )
+    for name, task in study.tasks.items():
+        yield from among(f"tasks.{name}", "vocabulary", filter(None, [task.vocabulary]), study.all_vocabularies)
+    for name, encoder in study.encoders.items():
+        if encoder.vocabulary is None:
+            continue
+        yield from among(f"encoders.{name}", "vocabulary", [encoder.vocabulary], study.all_vocabularies)
+        shared = study.all_vocabularies.get(encoder.vocabulary)
+        if shared and shared.languages and encoder.mini and encoder.mini.kind != shared.kind:
+            yield (
+                f"encoders.{name}: the encoder is of kind {encoder.mini.kind}, but its vocabulary {encoder.vocabulary} of kind "
+                f"{shared.kind}: give both the same `kind`"
+            )
 
 
 def _names(study: "Study") -> Iterator[str]:

@@ -21,6 +21,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict, plainly
 from xlgrid.data.sources import SPLITS, DataSource
 from xlgrid.data.text import TextSettings
+from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
@@ -72,6 +73,11 @@ class TaskEntry(Columns):
         None,
         description="task of the study; runs begin with all weights, head too, of that task's run of the same method",
     )
+    vocabulary: str | None = Field(
+        None,
+        description="of a task of kind `mlm`: the vocabulary of its runs and of those that begin with them, where it is not the "
+        "encoder's; the runs train embeddings of its tokens",
+    )
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
     )
@@ -118,6 +124,10 @@ class TaskEntry(Columns):
             raise ValueError(
                 f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
                 f"{' and '.join(f'`{name}`' for name in wrong)}"
+            )
+        if self.vocabulary and self.task.target:
+            raise ValueError(
+                "only the runs of a task of kind mlm train embeddings of another vocabulary: leave out `vocabulary`"
             )
         if self.inputs and self.from_text:
             raise ValueError("`inputs` names columns of `data`, and the texts of the study have one: leave it out")
@@ -230,6 +240,9 @@ class Study(Strict):
         {}, description="named lists of languages or pairs, beside the built-in groups"
     )
     text: TextSettings = Field(TextSettings(), description="the data of mini encoders and of tasks of kind `mlm`")
+    vocabularies: dict[Name, VocabularyEntry] = Field(
+        {}, description="vocabularies that encoders name; an encoder that names none has one of its own, of its name"
+    )
     encoders: dict[Name, EncoderEntry]
     tasks: dict[Name, TaskEntry]
     methods: dict[Name, MethodEntry]
@@ -310,6 +323,16 @@ class Study(Strict):
     def metrics(self) -> dict[str, tuple[str, ...]]:
         """Task -> the metrics of its cells, the main one first."""
         return {name: entry.task.metrics for name, entry in self.tasks.items()}
+
+    @property
+    def all_vocabularies(self) -> dict[str, VocabularyEntry]:
+        """Name -> vocabulary, of those in `vocabularies` and of those of encoders that name none."""
+        own = {name: entry.own_vocabulary for name, entry in self.encoders.items() if entry.vocabulary is None}
+        return {**own, **self.vocabularies}
+
+    def vocabulary_of(self, encoder: str) -> str:
+        """The name of an encoder's vocabulary."""
+        return self.encoders[encoder].vocabulary or encoder
 
     def entry(self, name: str, split: str) -> tuple[str, TaskEntry]:
         """The task whose data a split of a task is, which differs where the task is `trained_on` another; and its entry."""

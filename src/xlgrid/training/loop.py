@@ -26,6 +26,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
+from xlgrid.data.encoders import token_ids
 from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
@@ -54,6 +55,7 @@ def train(
     folder: str | Path,
     start: Path | None = None,
     first: Path | None = None,
+    vocabulary: Path | None = None,
 ) -> None:
     """Train one run. Write `delta.safetensors`, `run.json` and `curve.jsonl` to `folder`, and during training
     `step{n}.safetensors` for each of the recipe's snapshots: the weights of delta.safetensors as they are after step n.
@@ -64,6 +66,8 @@ def train(
         folder: the run's folder. An interrupted run of the same recipe goes on from `state.pt` in it.
         start: the folder of the run on text that the recipe's `start` names.
         first: the folder of the run of the task that the recipe's `first` names.
+        vocabulary: for text in another vocabulary than the encoder's, the folder of this vocabulary: the model gets embeddings
+            of its tokens, which train whatever else the method trains.
 
     Raises:
         FileNotFoundError: an input is missing.
@@ -72,7 +76,7 @@ def train(
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
         SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
-    loop = Loop(recipe, Path(encoder), train, dev, Path(folder), start, first)
+    loop = Loop(recipe, Path(encoder), train, dev, Path(folder), start, first, vocabulary)
     with _signals() as stop:
         try:
             loop.go(stop)
@@ -97,6 +101,7 @@ class Loop:
         folder: Path,
         start: Path | None = None,
         first: Path | None = None,
+        vocabulary: Path | None = None,
     ) -> None:
         import torch
 
@@ -114,9 +119,11 @@ class Loop:
             "encoder": str(encoder),
             "start": None if start is None else str(start),
             "first": None if first is None else str(first),
+            "vocabulary": None if vocabulary is None else str(vocabulary),
         }
         # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
         begun = [run / deltas.DELTA for run in (start, first) if run]
+        begun += [vocabulary / "tokenizer.json"] if vocabulary else []
         self.inputs = fingerprint([encoder / "model.safetensors", *train, *dev, *begun])
         codes = recipe.source.parts
         self.train, self.dev = (
@@ -140,8 +147,11 @@ class Loop:
         self.model: PreTrainedModel = load.load_model(
             encoder, self.head, len(self.train.label_names), self.settings.dropout
         )
+        load.check_positions(self.model, self.train, self.dev)
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, encoder)
+        if vocabulary:
+            load.change_vocabulary(self.model, token_ids(encoder), token_ids(vocabulary))
         self.method.install(self.model)
         if start:
             deltas.load_text_run(start, self.model, self.method)
@@ -150,6 +160,8 @@ class Loop:
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
+        if vocabulary:
+            self.model.get_input_embeddings().requires_grad_()
         self.weights = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
         # The usual exception: biases and norms do not decay.
         groups = [
@@ -302,7 +314,8 @@ class Loop:
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """A copy of what the run's results hold, as it is now."""
-        return {name: p.detach().cpu().clone() for name, p in deltas.kept(self.model, self.method).items()}
+        kept = deltas.kept(self.model, self.method, bool(self.begun_with["vocabulary"]))
+        return {name: p.detach().cpu().clone() for name, p in kept.items()}
 
     def elapsed(self) -> float:
         """Seconds of training, those before interruptions included."""

@@ -1,5 +1,6 @@
 """Tiny encoders: BERT's or XLM-R's architecture, pre-trained from scratch in minutes by MLM, TLM on bitext, and NSP."""
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from xlgrid.base.settings import Seed, Strict
-from xlgrid.data.encoders import whole_folder, write_json
+from xlgrid.data.encoders import copy_tokenizer, token_ids, whole_folder, write_json
 from xlgrid.data.formats import read_text
-from xlgrid.data.vocabulary import Kind, specials, tokenizer_config, train_tokenizer
+from xlgrid.data.vocabulary import Kind, specials
 from xlgrid.heads.mlm import MASKED, language_head
 from xlgrid.training.schedule import POOL
 from xlgrid.training.state import say
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class MiniEncoder(Strict):
-    """A miniature multilingual encoder: BERT's or XLM-R's architecture and kind of tokenizer, all from scratch."""
+    """A miniature multilingual encoder: BERT's or XLM-R's architecture, from scratch."""
 
     kind: Kind = "bert"
     languages: tuple[str, ...] = Field(min_length=1, description="languages of the text")
     bitext: tuple[tuple[str, str], ...] = Field((), description="pairs of languages to align by TLM")
-    vocab: PositiveInt = Field(2000, description="most entries of the vocabulary")
+    vocab: PositiveInt = Field(2000, description="most entries of a vocabulary of its own")
     hidden: PositiveInt = 128
     layers: PositiveInt = 4
     heads: PositiveInt = 4
@@ -49,22 +50,25 @@ class MiniEncoder(Strict):
 def make_mini(
     spec: MiniEncoder,
     texts: Mapping[str, str | Path],
+    vocabulary: str | Path,
     folder: str | Path,
 ) -> None:
-    """Train a tokenizer and an encoder on texts, as `xlgrid.data.text` writes them; write them to `folder`.
+    """Train an encoder on texts, as `xlgrid.data.text` writes them; write it, with its vocabulary, to `folder`.
 
     Lines about the training go to stderr. The same specification, texts and number of threads give the same encoder.
 
     Args:
         spec: sizes and training.
         texts: a parquet file with the columns `id` and `text` for each of the languages.
+        vocabulary: the folder of the encoder's vocabulary, of the same kind.
         folder: appears when everything is done.
 
     Raises:
         FileNotFoundError: a text does not exist.
-        ValueError: a language has no text, or the sizes do not go together.
+        ValueError: a language has no text, the sizes do not go together, or the vocabulary is damaged or of another kind.
     """
     import torch
+    from tokenizers import Tokenizer
 
     known = {language for pair in spec.bitext for language in pair} | set(spec.languages)
     missing = [language for language in sorted(known) if language not in texts]
@@ -73,17 +77,22 @@ def make_mini(
     if spec.hidden % spec.heads:
         raise ValueError(f"hidden ({spec.hidden}) must be a multiple of heads ({spec.heads})")
     corpus = {language: read_text(texts[language]) for language in sorted(known)}
-    lines = [line for by_id in corpus.values() for text in by_id.values() for line in text.splitlines()]
-    tokenizer = train_tokenizer(spec.kind, spec.vocab, lines)
-    say(f"tokenizer: {tokenizer.get_vocab_size()} entries")
+    entries = token_ids(vocabulary)
+    if missing := [token for token in specials(spec.kind).values() if token not in entries]:
+        raise ValueError(
+            f"the vocabulary {vocabulary} has no {missing[0]}: an encoder of kind {spec.kind} takes its own kind"
+        )
+    tokenizer = Tokenizer.from_file(str(Path(vocabulary) / "tokenizer.json"))
     with torch.random.fork_rng():
         torch.manual_seed(spec.seed)
         model = _new_model(spec, tokenizer.get_vocab_size())
     _pretrain(model, tokenizer, spec, corpus)
     with whole_folder(folder) as aside:
         model.save_pretrained(aside)
-        tokenizer.save(str(aside / "tokenizer.json"))
-        write_json(aside / "tokenizer_config.json", tokenizer_config(spec.kind, spec.max_length))
+        copy_tokenizer(vocabulary, aside)
+        # The vocabulary may be for longer inputs.
+        config = json.loads((aside / "tokenizer_config.json").read_text(encoding="utf-8"))
+        write_json(aside / "tokenizer_config.json", config | {"model_max_length": spec.max_length})
         write_json(aside / "encoder.json", {"source": "mini", "spec": spec.model_dump(mode="json")})
 
 

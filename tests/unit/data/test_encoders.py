@@ -1,4 +1,4 @@
-"""Folders of encoders: copied, fetched and checked."""
+"""Folders of encoders and vocabularies: copied, fetched and checked."""
 
 import json
 import shutil
@@ -8,7 +8,14 @@ from mini_fixture import mini
 from tokenizers import Tokenizer
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.encoders import check_encoder, copy_encoder, fetch_encoder
+from xlgrid.data.encoders import (
+    check_encoder,
+    check_vocabulary,
+    copy_encoder,
+    copy_vocabulary,
+    fetch_encoder,
+    fetch_vocabulary,
+)
 
 
 @pytest.fixture(scope="module", params=["bert", "xlmr"])
@@ -17,36 +24,70 @@ def encoder(request, tmp_path_factory):
 
 
 def test_a_copy_is_whole_and_says_where_it_is_from(encoder, tmp_path):
-    copy_encoder(encoder, tmp_path / "copy")
+    copy_encoder(encoder, encoder, tmp_path / "copy")
     check_encoder(tmp_path / "copy")
     assert str(encoder) in (tmp_path / "copy" / "encoder.json").read_text()
+    copy_vocabulary(encoder, tmp_path / "vocabulary")
+    assert str(encoder) in (tmp_path / "vocabulary" / "origin.json").read_text()
 
 
 def test_weights_for_other_libraries_are_not_copied(encoder, tmp_path):
-    copy_encoder(encoder, tmp_path / "full")
+    shutil.copytree(encoder, tmp_path / "full")
     (tmp_path / "full" / "vocab.txt").write_text("[PAD]")
     (tmp_path / "full" / "pytorch_model.bin").write_bytes(b"the same again")
-    copy_encoder(tmp_path / "full", tmp_path / "copy")
-    found = {path.name for path in (tmp_path / "copy").iterdir()}
-    assert found - {path.name for path in encoder.iterdir()} == {"vocab.txt"}
+    copy_encoder(tmp_path / "full", tmp_path / "full", tmp_path / "copy")
+    copied = {path.name for path in (tmp_path / "copy").iterdir()}
+    assert copied - {path.name for path in encoder.iterdir()} == {"vocab.txt"}
+    copy_vocabulary(tmp_path / "full", tmp_path / "vocabulary")
+    names = {"config.json", "origin.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"}
+    assert {path.name for path in (tmp_path / "vocabulary").iterdir()} == names
+
+
+def test_an_encoder_has_the_tokenizer_of_its_vocabulary_not_that_of_its_origin(encoder, tmp_path):
+    shutil.copytree(encoder, tmp_path / "bare")
+    (tmp_path / "bare" / "tokenizer.json").unlink()
+    (tmp_path / "bare" / "added_tokens.json").write_text("{}")
+    copy_encoder(tmp_path / "bare", encoder, tmp_path / "copy")
+    assert (tmp_path / "copy" / "tokenizer.json").read_bytes() == (encoder / "tokenizer.json").read_bytes()
+    assert not (tmp_path / "copy" / "added_tokens.json").exists()
+
+
+def test_a_copied_vocabulary_tokenises_as_its_origin_does(encoder, tmp_path):
+    """Many tokenizers on the Hub name no class; transformers takes it from the type of the model."""
+    from transformers import AutoTokenizer
+
+    shutil.copytree(encoder, tmp_path / "hub")
+    (tmp_path / "hub" / "tokenizer_config.json").unlink()
+    copy_vocabulary(tmp_path / "hub", tmp_path / "copy")
+    copied, origin = (AutoTokenizer.from_pretrained(folder) for folder in (tmp_path / "copy", tmp_path / "hub"))
+    assert type(copied) is type(origin)
+    assert copied("Anne is big.", "Bob")["input_ids"] == origin("Anne is big.", "Bob")["input_ids"]
+    assert (copied.pad_token_id, copied.mask_token_id) == (origin.pad_token_id, origin.mask_token_id)
+
+
+def test_a_folder_without_a_tokenizer_is_no_vocabulary(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*: check the path of the vocabulary"):
+        copy_vocabulary(tmp_path / "nowhere", tmp_path / "copy")
+    with pytest.raises(Damaged, match=r"has no tokenizer\.json, of which a vocabulary consists"):
+        copy_vocabulary(tmp_path, tmp_path / "copy")
 
 
 def test_another_encoder_leaves_nothing_of_the_one_before(encoder, tmp_path):
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "added_tokens.json").write_text("{}")
-    copy_encoder(encoder, tmp_path / "copy")
+    copy_encoder(encoder, encoder, tmp_path / "copy")
     assert not (tmp_path / "copy" / "added_tokens.json").exists()
 
 
 def test_weights_in_several_files_are_refused(encoder, tmp_path):
-    copy_encoder(encoder, tmp_path / "several")
+    copy_encoder(encoder, encoder, tmp_path / "several")
     (tmp_path / "several" / "model.safetensors").rename(tmp_path / "several" / "model-00001-of-00002.safetensors")
     with pytest.raises(Damaged, match="its weights are in several files"):
         check_encoder(tmp_path / "several")
 
 
 def test_cut_weights_are_an_error(encoder, tmp_path):
-    copy_encoder(encoder, tmp_path / "cut")
+    copy_encoder(encoder, encoder, tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     with pytest.raises(Damaged, match=r"model\.safetensors is damaged, perhaps cut short") as refused:
@@ -70,28 +111,31 @@ def test_the_hub_is_asked_for_the_locked_commit(encoder, tmp_path, monkeypatch):
         huggingface_hub, "snapshot_download", lambda hub, **more: asked.update(more, hub=hub) or str(encoder)
     )
     (tmp_path / "lock.yaml").write_text("model/some/encoder@main: " + "c" * 40)
-    fetch_encoder("some/encoder", "main", tmp_path / "fetched", tmp_path / "lock.yaml")
+    fetch_encoder("some/encoder", "main", encoder, tmp_path / "fetched", tmp_path / "lock.yaml")
     assert (asked["hub"], asked["revision"]) == ("some/encoder", "c" * 40)
+    assert "tokenizer*" not in asked["allow_patterns"], "the tokenizer is fetched with the vocabulary"
     assert "c" * 40 in (tmp_path / "fetched" / "encoder.json").read_text()
+    fetch_vocabulary("some/encoder", "main", tmp_path / "vocabulary", tmp_path / "lock.yaml")
+    assert (asked["hub"], asked["revision"]) == ("some/encoder", "c" * 40)
+    assert not any("safetensors" in pattern for pattern in asked["allow_patterns"]), "weights are large"
+    assert "c" * 40 in (tmp_path / "vocabulary" / "origin.json").read_text()
 
 
-def test_a_tokenizer_of_another_encoder_is_refused_when_the_encoder_is_taken_over(encoder, tmp_path):
+def test_a_vocabulary_with_more_tokens_than_embeddings_is_refused_when_the_encoder_is_taken_over(encoder, tmp_path):
     """Otherwise training ends with an IndexError."""
     larger = mini(tmp_path, encoder.name, vocab=400)
-    shutil.copytree(encoder, tmp_path / "mixed")
-    shutil.copy(larger / "tokenizer.json", tmp_path / "mixed" / "tokenizer.json")
     ids = Tokenizer.from_file(str(larger / "tokenizer.json")).get_vocab().values()
     rows = json.loads((encoder / "config.json").read_text())["vocab_size"]
-    message = rf"does not fit its weights: the token .* has the id {max(ids)}, but there are {rows} embeddings"
+    message = rf"does not fit the encoder .*: the token .* has the id {max(ids)}, but there are {rows} embeddings"
     with pytest.raises(ValueError, match=message):
-        copy_encoder(tmp_path / "mixed", tmp_path / "copy")
+        copy_encoder(encoder, larger, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    copy_encoder(encoder, tmp_path / "copy")
+    check_vocabulary(encoder, larger)
 
 
 def test_a_damaged_tokenizer_is_named(encoder, tmp_path):
     shutil.copytree(encoder, tmp_path / "cut")
     text = (encoder / "tokenizer.json").read_text()
     (tmp_path / "cut" / "tokenizer.json").write_text(text[: len(text) // 2])
-    with pytest.raises(ValueError, match=r"cut/tokenizer\.json is damaged .* copy or fetch the encoder again"):
-        copy_encoder(tmp_path / "cut", tmp_path / "copy")
+    with pytest.raises(ValueError, match=r"cut/tokenizer\.json is damaged .* copy or fetch the vocabulary again"):
+        copy_vocabulary(tmp_path / "cut", tmp_path / "copy")

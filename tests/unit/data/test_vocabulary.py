@@ -1,13 +1,26 @@
-"""Tokenizers of tiny encoders: their pieces are those of plain byte-pair encoding, and every known letter has one."""
+"""Vocabularies that are trained here: their pieces are those of plain byte-pair encoding, and every known letter has one."""
 
+import tracemalloc
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from xlgrid.data.vocabulary import Kind, learn_pieces, specials, tokenizer_config, train_tokenizer
+from xlgrid.data.vocabulary import (
+    Kind,
+    VocabularyEntry,
+    learn_pieces,
+    make_vocabulary,
+    specials,
+    tokenizer_config,
+    train_tokenizer,
+)
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=6), st.integers(1, 9), min_size=1, max_size=8)
 TEXTS = ["Anne is big.", "Bob is not big.", "Anne sees Bob, who is kind.", "big Anne, kind Bob"] * 5
@@ -96,3 +109,52 @@ def test_pieces_do_not_depend_on_the_order_of_words():
     found = learn_pieces(words, 12, "##")
     assert found == learn_pieces(dict(reversed(words.items())), 12, "##")
     assert {"ab", "a", "##b"} <= set(found)
+
+
+def text(path: Path, lines: list[str]) -> Path:
+    pq.write_table(pa.table({"id": range(len(lines)), "text": lines}), path, row_group_size=1000)
+    return path
+
+
+@kinds
+def test_the_files_are_those_of_the_texts_together_in_any_order(kind: Kind, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    paths = [text(tmp_path / f"{i}.parquet", [*TEXTS[i:], "two\nlines"]) for i in range(2)]
+    spec = VocabularyEntry(kind=kind, languages=("en", "fr"), size=80, max_length=64)
+    for folder, order in (("a", paths), ("b", paths[::-1])):
+        make_vocabulary(spec, order, tmp_path / folder)
+    files = [(tmp_path / folder / "tokenizer.json").read_text() for folder in ("a", "b")]
+    expected = train_tokenizer(kind, 80, [*TEXTS, *TEXTS[1:], *["two", "lines"] * 2])
+    assert files[0] == files[1] and AutoTokenizer.from_pretrained(tmp_path / "a").model_max_length == 64
+    assert AutoTokenizer.from_pretrained(tmp_path / "a").get_vocab() == expected.get_vocab()
+
+
+def test_no_more_rows_are_read_than_asked_for(tmp_path: Path) -> None:
+    path = text(tmp_path / "t.parquet", ["abc abc"] * 3 + ["xyz"])
+    make_vocabulary(VocabularyEntry(languages=("en",), rows=3), [path], tmp_path / "v")
+    assert '"x"' not in (tmp_path / "v" / "tokenizer.json").read_text()
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
+    peaks = []
+    for number in (2_000, 10_000):
+        path = text(tmp_path / f"{number}.parquet", ["abc def ghi " * 8] * number)
+        tracemalloc.start()
+        make_vocabulary(VocabularyEntry(languages=("en",), size=30), [path], tmp_path / "v")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0], peaks
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({}, "exactly one of hub, path and languages, got none"),
+        ({"hub": "a/b", "languages": ["en"]}, "exactly one of hub, path and languages, got hub and languages"),
+        ({"path": "x", "size": 9, "rows": 1}, "rows, size: only a vocabulary that is trained here"),
+    ],
+)
+def test_a_vocabulary_has_one_origin(keys: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        VocabularyEntry.model_validate(keys)

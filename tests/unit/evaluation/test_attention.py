@@ -45,7 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             parameter.add_(torch.randn_like(parameter) * 0.2)
     model.save_pretrained(made / "encoder")
     words = {f"w{i}": i for i in range(40)}
-    Tokenizer(WordLevel(words, unk_token="w0")).save(str(made / "encoder" / "tokenizer.json"))
+    (made / "vocabulary").mkdir()
+    Tokenizer(WordLevel(words, unk_token="w0")).save(str(made / "vocabulary" / "tokenizer.json"))
     for target in ("en-fr", "en-ar"):
         write(made / f"{target}.arrow", rows(target), contexts=CONTEXTS)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "source": "en-fr", "seed": 1}
@@ -58,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compare(folder: Path, out: Path, method: str = "qcross", **tokens: Path) -> dict[str, Any]:
     files = {target: folder / f"{target}.arrow" for target in ("en-fr", "en-ar")} | tokens
-    attention.compare(folder / method, folder / "encoder", files, out)
+    attention.compare(folder / method, folder / "encoder", folder / "vocabulary", files, out)
     return attention.read(out)
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from mini_fixture import pretrain
 from tokens_fixture import collate
 
 from xlgrid.data import batches
@@ -27,7 +28,7 @@ from xlgrid.models.load import has_segments, load_model
 from xlgrid.results import records
 from xlgrid.tasks import task
 from xlgrid.training import loop as training
-from xlgrid.training.mini import MiniEncoder, make_mini
+from xlgrid.training.mini import MiniEncoder
 from xlgrid.training.recipe import Recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -48,7 +49,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder")
+    pretrain(MiniEncoder(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder")
     for kind in KINDS:
         make_meanings(kind, OPTIONS, folder / f"{kind}.parquet")
         for code in CODES:

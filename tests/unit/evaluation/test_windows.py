@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from mini_fixture import pretrain
 
 from xlgrid.data import batches
 from xlgrid.data.formats import read_table
@@ -22,7 +23,7 @@ from xlgrid.models import prediction
 from xlgrid.results import records
 from xlgrid.training import schedule
 from xlgrid.training.loop import train
-from xlgrid.training.mini import MiniEncoder, make_mini
+from xlgrid.training.mini import MiniEncoder
 from xlgrid.training.recipe import Recipe, Training
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -41,7 +42,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
+    pretrain(MiniEncoder(kind="xlmr", languages=CODES, **TINY), texts, folder / "encoder")
     for kind, code in itertools.product(KINDS, CODES):
         make_meanings(kind, {"n": 40}, folder / "meanings.parquet")
         make_data(kind, {"n": 40}, code, folder / "meanings.parquet", folder / kind / code)

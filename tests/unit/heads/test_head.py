@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import surprisal
 import torch
+from mini_fixture import pretrain
 
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
@@ -22,7 +23,7 @@ from xlgrid.methods import Method
 from xlgrid.models import prediction
 from xlgrid.models.load import has_segments, load_model, shapes
 from xlgrid.tasks import TASKS
-from xlgrid.training.mini import MiniEncoder, make_mini
+from xlgrid.training.mini import MiniEncoder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -40,7 +41,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     texts = {code: folder / f"{code}.parquet" for code in LANGUAGES}
     for code, path in texts.items():
         make_text(code, path, TextSettings(sentences=100))
-    make_mini(MiniEncoder(kind=request.param, languages=LANGUAGES, **TINY), texts, folder / "encoder")
+    pretrain(MiniEncoder(kind=request.param, languages=LANGUAGES, **TINY), texts, folder / "encoder")
     for kind, task in GENERATED.items():
         code = next(code for code in LANGUAGES if task.speaks(code))
         make_meanings(kind, {"n": 40}, folder / "meanings.parquet")

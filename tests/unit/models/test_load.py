@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 import surprisal
+import torch
 import transformers
+from tokens_fixture import write
 from transformers import BertConfig, DistilBertConfig, ElectraConfig, XLMRobertaConfig
 
 from xlgrid.base.errors import Damaged
+from xlgrid.data import batches
 from xlgrid.heads import HEADS
 from xlgrid.methods.method import is_head
 from xlgrid.models import load
@@ -51,3 +54,18 @@ def test_a_folder_that_lacks_a_file_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(Damaged, match=f"{name} does not exist: make or fetch the encoder again") as refused:
         load.load_model(tmp_path, HEADS["sequence"], 2)
     assert refused.value.paths == (tmp_path,), "nothing asks Snakemake for one missing file of an encoder"
+
+
+@pytest.mark.parametrize(("kind", "most"), [(BertConfig, 20), (DistilBertConfig, 20), (XLMRobertaConfig, 18)])
+def test_the_longest_input_has_a_position_for_every_token(kind: Any, most: int, tmp_path: Path) -> None:
+    """As many as the model itself takes: the family of RoBERTa has two fewer than its table has rows."""
+    model = load.model_class(kind.model_type, HEADS["sequence"])(kind(vocab_size=20, max_position_embeddings=20)).eval()
+    fitting, longer = (batches.read(write(tmp_path / f"{n}.arrow", [[5] * 3, [5] * n])) for n in (most, most + 1))
+    model(torch.full((1, most), 5))
+    load.check_positions(model, fitting)
+    with pytest.raises((IndexError, RuntimeError)):
+        model(torch.full((1, most + 1), 5))
+    with pytest.raises(
+        ValueError, match=rf"longest input has {most + 1} tokens, but the encoder takes at most {most}: lower"
+    ):
+        load.check_positions(model, longer)

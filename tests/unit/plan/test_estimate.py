@@ -92,6 +92,22 @@ def test_parameters_are_those_of_the_formulas(study: Plan) -> None:
     assert full.training == 6 * LAYERS * layer, "two to go forward and four to go back per parameter"
 
 
+def test_embeddings_of_another_vocabulary_count_where_they_train_and_where_they_are_loaded(study: Plan) -> None:
+    estimate, more = Estimate(study, Assumed()), 50
+    text = STUDY.replace("mlm: {kind: mlm}", "mlm: {kind: mlm, vocabulary: large}")
+    Path("studies/other.yaml").write_text(
+        f"{text}vocabularies: {{large: {{languages: [en], size: {VOCABULARY + more}}}}}\n"
+    )
+    other = Estimate(load_plan("studies/other.yaml"), Assumed())
+    # Runs of `pair` on English begin with no text; those on the pair of English and French do.
+    begun, query = RUN._replace(method="pair", source=Source("en+en-fr")), RUN._replace(task="mlm", method="query")
+    query = query._replace(source=Source("en-fr"))
+    for run, trained in ((query, (VOCABULARY + more) * HIDDEN), (begun, 0), (RUN, 0)):
+        before, after = estimate.count(run), other.count(run._replace(study="other"))
+        assert (after.trained - before.trained, after.stored - before.stored) == (trained, trained)
+        assert (after.total - before.total >= more * HIDDEN) == (run != RUN)
+
+
 def test_an_encoder_that_is_made_counts_as_it_is(study: Plan) -> None:
     from transformers import BertConfig
 

@@ -9,11 +9,12 @@ from plan_fixture import EARLY, begun
 
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
+from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, product_of
+from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import ImportedAdapters, MethodEntry
+from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
 from xlgrid.training.encoders import EncoderEntry
 
 RULES = Path(__file__).parents[3] / "rules"
@@ -64,8 +65,10 @@ def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
 def rules() -> Iterator[tuple[str, str, str]]:
     """Name, first output and log of each rule that states both."""
     text = "".join(path.read_text() for path in sorted(RULES.glob("*.smk")))
-    [layout] = re.findall(r'LAYOUT = \[\s*"(.*?)"', text)
-    for rule in re.split(r"^(?:use )?rule ", text.replace("LAYOUT,", f'"{layout}"'), flags=re.MULTILINE)[1:]:
+    for name in ("LAYOUT", "VOCABULARY"):
+        [files] = re.findall(rf"{name} = (?:\[|multiext\()\s*(.*?)[\])]", text, re.DOTALL)
+        text = text.replace(f"        {name},\n", f"        {files.rstrip()},\n")
+    for rule in re.split(r"^(?:use )?rule ", text, flags=re.MULTILINE)[1:]:
         output = re.search(r'output:.*?"(results/.*?)"(?:, "(.*?)")?', rule, re.DOTALL)
         log = re.search(r'log:.*?"(results/[^"]*\.log)"', rule, re.DOTALL)
         if output and log:
@@ -79,6 +82,7 @@ def rules() -> Iterator[tuple[str, str, str]]:
 @pytest.mark.parametrize(("rule", "output", "log"), [*rules()])
 def test_a_log_is_where_the_rule_writes_it(plan: Plan, rule: str, output: str, log: str) -> None:
     values = {"study": "tiny", "task": "siqa" if rule in ("meanings", "data") else "own", "encoder": "tiny"}
+    values["vocabulary"] = "tiny"
     values |= {"method": "full-ft", "source": "qa1", "target": "qb1", "other": "qa2", "seed": "1"}
     values |= {"language": "qa1", "split": "test", "exhibit": "scores"}
     product = product_of(output.format(**values))
@@ -101,12 +105,28 @@ def test_an_encoder_of_another_study_is_a_file_and_rests_on_nothing_here(plan: P
 
 def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     assert needs.inputs(plan, Data("tiny", "own", "qa1", "dev")) == {"files": ["x/qa1/dev.jsonl"]}
-    required = ["encoder/config.json", "encoder/model.safetensors", "encoder/tokenizer.json"]
-    assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": required}
+    vocabulary = Vocabulary("tiny", "mine")
+    weights = {"vocabulary": vocabulary.path, "files": ["encoder/config.json", "encoder/model.safetensors"]}
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == weights
+    assert needs.inputs(plan, vocabulary) == {"files": ["encoder/tokenizer.json"]}
     for name in ("vocab.txt", "notes.md", "pytorch_model.bin"):
         Path("encoder").mkdir(exist_ok=True)
         Path("encoder", name).touch()
-    assert needs.inputs(plan, Encoder("tiny", "mine")) == {"files": [*required, "encoder/vocab.txt"]}
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == weights
+    assert needs.inputs(plan, vocabulary) == {"files": ["encoder/tokenizer.json", "encoder/vocab.txt"]}
+
+
+def test_encoders_with_one_vocabulary_share_tokens(plan: Plan) -> None:
+    study = plan.study
+    cells = [CELL, CELL._replace(encoder="mine")]
+    apart = {needs.test_tokens(plan, cell) for cell in cells}
+    shared = study.encoders | {"mine": EncoderEntry(path="encoder", vocabulary="tiny")}
+    together = Plan(study.model_copy(update={"encoders": shared}))
+    assert len(apart) == 2 and {needs.test_tokens(together, cell).vocabulary for cell in cells} == {"tiny"}
+    vocabularies = [each for each in together.rests_on(cells[1]) if isinstance(each, Vocabulary)]
+    assert vocabularies == [Vocabulary("tiny", "tiny")]
+    texts = [f"results/tiny/text/{code}.parquet" for code in ("qa1", "qa2", "qb1")]
+    assert needs.inputs(together, vocabularies[0]) == {"texts": texts}
 
 
 def test_a_count_of_parameters_reads_the_encoders_whose_sizes_are_not_known_without_them(plan: Plan) -> None:
@@ -132,7 +152,8 @@ def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
     plan = Plan(study.model_copy(update=changed))
     files = [product.path for product in plan.rests_on(run)]
-    assert files == ["results/begun/encoders/mini/model.safetensors", f"{run.folder}/run.json"]
+    encoder = ["results/begun/vocabularies/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
+    assert files == [*encoder, f"{run.folder}/run.json"]
     assert needs.inputs(plan, run)["adapter"] == ["fr/adapter_config.json", "fr/adapter.safetensors"]
 
 
@@ -157,3 +178,43 @@ def test_a_summary_needs_the_cells_that_no_exhibit_shows(plan: Plan) -> None:
     inputs = needs.inputs(plan, Summary("tiny"))
     assert {str(path).split("/")[4] for path in inputs["cells"]} == {"mine"} and len(inputs["cells"]) == 3
     assert inputs["exhibits"] == ["results/tiny/exhibits/scores.csv"]
+
+
+def other_vocabulary(**methods: object) -> Plan:
+    """The study `begun`, with text in a vocabulary of its own."""
+    keys = begun(early=EARLY).model_dump(mode="json", exclude_unset=True)
+    keys["vocabularies"] = {"own": {"languages": ["en", "fr"]}}
+    keys["tasks"]["mlm"]["vocabulary"] = "own"
+    keys["methods"] |= methods
+    keys["methods"]["plain"] = {"base": "full-ft"}
+    keys["grids"]["plain"] = keys["grids"]["g"] | {"method": ["plain"]}
+    return Plan(Study.model_validate(keys))
+
+
+def test_what_begins_with_text_in_a_vocabulary_of_its_own_reads_its_tokens_and_all_else_those_of_the_encoder() -> None:
+    plan = other_vocabulary()
+    assert not plan_problems(plan)
+    for user in [*plan.cells, *plan.runs]:
+        vocabulary = needs.vocabulary_of(plan, user)
+        assert vocabulary == ("mini" if user.method == "plain" else "own"), user.path
+        if isinstance(user, Cell):
+            assert needs.test_tokens(plan, user).vocabulary == vocabulary
+            continue
+        assert {tokens.vocabulary for tokens in needs.source_tokens(plan, user, "train")} == {vocabulary}
+        resized = ["results/begun/vocabularies/own/tokenizer.json"] if user.task == "mlm" else []
+        assert needs.inputs(plan, user)["vocabulary"] == resized, user.path
+
+
+def test_the_vocabulary_of_the_encoder_resizes_nothing() -> None:
+    plan = other_vocabulary()
+    encoders = {"mini": EncoderEntry(path="x", vocabulary="own")}
+    same = Plan(plan.study.model_copy(update={"encoders": encoders}))
+    assert {needs.vocabulary_of(same, run) for run in same.runs} == {"own"}
+    assert not any(needs.new_vocabulary(same, run) for run in same.runs)
+
+
+def test_runs_on_text_that_begin_with_others_have_the_vocabulary_of_the_encoder() -> None:
+    plan = other_vocabulary(mlm={"base": "full-ft", "start": {"task": "mlm", "method": "plain", "source": "en"}})
+    [problem] = plan_problems(plan)
+    assert problem.startswith("tasks.mlm.vocabulary: results/begun/runs/mlm/mini/mlm/")
+    assert "have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method" in problem

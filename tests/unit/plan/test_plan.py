@@ -11,7 +11,7 @@ import yaml
 from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Encoder, Meanings, Product, Text, Tokens
+from xlgrid.plan.products import Data, Encoder, Meanings, Product, Text, Tokens, Vocabulary
 from xlgrid.results.identity import Cell, Run
 
 ROOT = Path(__file__).parents[3]
@@ -63,6 +63,7 @@ PRODUCTS: dict[str, Product] = {
     "data": Data("new", "ner", "qa1", "train"),
     "text qa1": Text("new", "qa1"),
     "text qb1": Text("new", "qb1"),
+    "vocabulary": Vocabulary("new", "tiny"),
     "encoder": Encoder("new", "tiny"),
     "tokens": Tokens("new", "ner", "tiny", "qa1", "train"),
     "run on text": run("mlm", task="mlm"),
@@ -76,7 +77,8 @@ PRODUCTS: dict[str, Product] = {
 RESULTS = {name for name in PRODUCTS if name.startswith("cell")} | {"full-ft", "bitfit", "mlm-src"}
 TASK = {"meanings", "data", "tokens"} | RESULTS
 ON_TEXT = {"run on text", "mlm-src", "cell of mlm-src"}
-ENCODER = {"encoder", "tokens", "run on text"} | RESULTS
+ENCODER = {"encoder", "run on text"} | RESULTS
+VOCABULARY = {"vocabulary", "tokens"} | ENCODER
 
 
 @pytest.mark.parametrize(
@@ -93,9 +95,9 @@ ENCODER = {"encoder", "tokens", "run on text"} | RESULTS
         ({"tasks": {"ner": {"options": {"n": 99}}}}, TASK),
         ({"tasks": {"ner": {"data": {"local": "x/{language}/{split}.jsonl"}, "options": None}}}, TASK - {"meanings"}),
         ({"encoders": {"tiny": {"mini": {"steps": 6}}}}, ENCODER),
-        ({"encoders": {"tiny": {"mini": None, "path": "x"}}}, ENCODER),
-        ({"text": {"seed": 1}}, {"text qa1", "text qb1"} | ENCODER),
-        ({"text": {"files": {"qb1": "my.txt"}}}, {"text qb1"} | ENCODER),
+        ({"encoders": {"tiny": {"mini": None, "path": "x"}}}, VOCABULARY),
+        ({"text": {"seed": 1}}, {"text qa1", "text qb1"} | VOCABULARY),
+        ({"text": {"files": {"qb1": "my.txt"}}}, {"text qb1"} | VOCABULARY),
         ({"methods": {"bitfit": {"base": "full-ft"}}}, {"bitfit", "cell of bitfit"}),
         ({"methods": {"mlm": {"base": "bitfit"}}}, ON_TEXT),
     ],
@@ -123,8 +125,8 @@ def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> No
     assert needs.inputs(plan, cell("slow"))["delta"] == run("slow").delta
     assert needs.inputs(plan, cell("slow"))["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
     rests = Counter(product.study for product in plan.rests_on(cell("slow")))
-    # Meanings, two languages of data, two of text, the encoder, three files of tokens.
-    assert rests == {"new": 2, "old": 9}
+    # Meanings, two languages of data, two of text, the vocabulary, the encoder, three files of tokens.
+    assert rests == {"new": 2, "old": 10}
 
 
 def test_a_new_target_is_evaluated_with_the_run_that_is_there() -> None:

@@ -16,6 +16,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Vocabulary,
     product_of,
 )
 from xlgrid.results.identity import Cell, Contrast, Run
@@ -29,6 +30,7 @@ products = (
     st.builds(Meanings, names, names)
     | st.builds(Data, names, names, codes, splits)
     | st.builds(Text, names, codes)
+    | st.builds(Vocabulary, names, names)
     | st.builds(Encoder, names, names)
     | st.builds(Tokens, names, names, names, codes, splits)
     | st.builds(Exhibit, names, exhibits)
@@ -52,7 +54,9 @@ def test_a_product_comes_back_from_each_of_its_files(product: Product) -> None:
 def test_files_have_the_paths_that_the_documentation_names() -> None:
     run, encoder, exhibit = Run("s", "t", "e", "m", "en", 1), Encoder("s", "e"), Exhibit("s", "x")
     assert (run.path, run.delta) == (f"{run.folder}/run.json", "results/s/runs/t/e/m/en/seed1/delta.safetensors")
-    assert (encoder.folder, encoder.tokenizer) == ("results/s/encoders/e", "results/s/encoders/e/tokenizer.json")
+    assert (encoder.folder, encoder.path) == ("results/s/encoders/e", "results/s/encoders/e/model.safetensors")
+    assert Vocabulary("s", "v").path == "results/s/vocabularies/v/tokenizer.json"
+    assert Tokens("s", "t", "v", "en", "dev").path == "results/s/tokens/t/v/en/dev.arrow"
     assert (exhibit.path, exhibit.folder) == ("results/s/exhibits/x.csv", "results/s/exhibits")
     assert product_of("results/s/exhibits/x-published.md") == Comparison("s", "x")
     assert Cell("s", "t", "e", "m", "en", "fr@5", 1).path == "results/s/cells/t/e/m/en/fr@5/seed1.json"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plan_fixture import begun
 
-from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Report, Text, Tokens
+from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Report, Text, Tokens, Vocabulary
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import ImportedAdapters, TaskEntry
@@ -37,6 +37,7 @@ def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_fo
         "Meanings": [Meanings("begun", "siqa")],
         "Data": [Data("begun", "siqa", "en", "train"), Data("begun", "own", "en", "test")],
         "Text": [Text("begun", "en")],
+        "Vocabulary": [Vocabulary("begun", name) for name in study.all_vocabularies],
         "Encoder": [Encoder("begun", name) for name in study.encoders],
         "Tokens": [Tokens("begun", "siqa", "mini", "en", "test")],
         "Run": [Run("begun", "mlm", "mini", "read", "en", 1)],

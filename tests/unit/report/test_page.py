@@ -105,12 +105,18 @@ def test_cost_adds_up_training_and_evaluation(cells: pd.DataFrame) -> None:
 
 def test_preparation_adds_up_by_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, seconds in (("text/en", 2), ("tokens/t/e/en/train", 30), ("tokens/t/e/en/test", 40)):
+    for name, seconds in (
+        ("text/en", 2),
+        ("vocabularies/v", 3),
+        ("tokens/t/e/en/train", 30),
+        ("tokens/t/e/en/test", 40),
+    ):
         path = Path(f"results/tiny/benchmarks/{name}.tsv")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"s\th:m:s\n{seconds}\t0:00:00\n")
     html = report.preparation(report.read_preparation("tiny"))
     assert '<th scope="row">text</th><td>1</td><td>2.0 s</td><td>2.0 s</td>' in html
+    assert '<th scope="row">vocabularies</th><td>1</td><td>3.0 s</td>' in html
     assert '<th scope="row">tokens</th><td>2</td><td>1 min 10 s</td><td>35.0 s</td>' in html
 
 

@@ -33,6 +33,9 @@ def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no text in sw"):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, "text: {data: {local: x}, column: premise}\n" + text))
+    text = text.replace("languages: [sw]", "languages: [en]") + "vocabularies: {large: {languages: [en, sw]}}\n"
+    with pytest.raises(ValueError, match=r"vocabularies\.large: there is no text in sw"):
+        load_study(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(

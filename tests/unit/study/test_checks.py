@@ -1,8 +1,11 @@
 """Names are known to the other parts of a study."""
 
+import re
 from pathlib import Path
 
-from study_fixture import QA, write
+import pytest
+import yaml
+from study_fixture import QA, TEXT, write
 
 from xlgrid.plan.load import load_study
 
@@ -11,3 +14,60 @@ def test_a_task_can_be_trained_on_another_of_the_same_head(tmp_path: Path) -> No
     study = load_study(write(tmp_path, QA.replace("kind: copa,", "kind: copa, trained_on: siqa,")))
     assert [study.entry("copa", split)[0] for split in ("train", "dev", "test")] == ["siqa", "siqa", "copa"]
     assert study.entry("xquad", "train") == ("xquad", study.tasks["xquad"])
+
+
+SHARED = TEXT.replace(
+    "  mini: {mini: {kind: bert, languages: [en]}}\n",
+    "  mini: {vocabulary: both, mini: {kind: bert, languages: [en]}}\n"
+    "  other: {vocabulary: both, mini: {kind: bert, languages: [fr]}}\n"
+    "  third: {mini: {kind: bert, languages: [fr]}}\n"
+    "vocabularies:\n  both: {languages: [en, fr], size: 500}\n",
+)
+
+
+def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, SHARED))
+    assert [study.vocabulary_of(name) for name in study.encoders] == ["both", "both", "third"]
+    assert {*study.all_vocabularies} == {"both", "third"} and study.all_vocabularies["both"].size == 500
+    theirs = load_study(write(tmp_path, SHARED.replace("other: {vocabulary: both", "other: {vocabulary: third")))
+    assert theirs.vocabulary_of("other") == "third" and theirs.all_vocabularies["third"].languages == ("fr",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "said"),
+    [
+        ("other: {vocabulary: both", "other: {vocabulary: bath", 5, "unknown vocabulary 'bath', did you mean 'both'"),
+        ("  both: {", "  third: {languages: [en]}\n  both: {", 8, "encoder third has a vocabulary of its own"),
+        (
+            "[en, fr], size",
+            "[en, sw], size",
+            8,
+            "unknown language, which `languages` of the study must name first, 'sw'",
+        ),
+        (
+            "{kind: bert, languages: [fr]}}",
+            "{kind: xlmr, languages: [fr]}}",
+            5,
+            "is of kind xlmr, but its vocabulary both of",
+        ),
+        ("size: 500}", "size: 500, max_length: 40}", 10, "too long for vocabulary both, which takes 40"),
+        ("{languages: [en, fr], size: 500}", "{path: x, size: 500}", 8, "only a vocabulary that is trained here"),
+        ("languages: [en]}}", "languages: [en], vocab: 90}}", 4, "mini.vocab is the size of a vocabulary of its own"),
+    ],
+)
+def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+    assert old in SHARED
+    with pytest.raises(ValueError) as error:
+        load_study(write(tmp_path, SHARED.replace(old, new, 1)))
+    assert f"s.yaml:{line}: " in str(error.value) and said in str(error.value)
+
+
+def test_the_vocabularies_that_the_documentation_shows_are_those_of_a_study(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "data.md").read_text()
+    [example] = re.findall(r"^```yaml\n(vocabularies:.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    parts = yaml.safe_load(example)
+    keys = yaml.safe_load(TEXT) | {"languages": ["en", "fr", "de"]}
+    keys["encoders"] |= parts.pop("encoders")
+    keys["tasks"]["mlm"] = {"kind": "mlm", "vocabulary": "mine"}
+    study = load_study(write(tmp_path, yaml.safe_dump(keys | parts)))
+    assert study.vocabulary_of("large-xlmr") == "small" and study.all_vocabularies["small"].rows == 100_000

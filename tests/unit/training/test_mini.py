@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from mini_fixture import TINY, mini
+from mini_fixture import TINY, mini, pretrain
 
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.training import mini as mini_module
@@ -85,19 +85,19 @@ def test_half_of_the_texts_get_the_second_line_of_another():
 def test_next_sentence_prediction_takes_two_lines(tmp_path):
     make_text("qa1", tmp_path / "qa1.parquet", TextSettings(sentences=60))
     with pytest.raises(ValueError, match="nsp takes texts of two lines"):
-        make_mini(MiniEncoder(languages=("qa1",), nsp=True, **TINY), {"qa1": tmp_path / "qa1.parquet"}, tmp_path / "e")
+        pretrain(MiniEncoder(languages=("qa1",), nsp=True, **TINY), {"qa1": tmp_path / "qa1.parquet"}, tmp_path / "e")
 
 
 def test_a_language_without_text_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="no text in de"):
-        make_mini(MiniEncoder(languages=("de",)), {}, tmp_path / "e")
+        make_mini(MiniEncoder(languages=("de",)), {}, tmp_path / "v", tmp_path / "e")
 
 
 def test_nothing_is_left_of_a_failed_attempt(tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("stop")
 
-    monkeypatch.setattr(mini_module, "tokenizer_config", fail)
+    monkeypatch.setattr(mini_module, "copy_tokenizer", fail)
     with pytest.raises(RuntimeError, match="stop"):
         mini(tmp_path, "bert")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["en.parquet", "fr.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bert-vocabulary", "en.parquet", "fr.parquet"]
