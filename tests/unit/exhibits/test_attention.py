@@ -66,6 +66,11 @@ def rendered(out: str, values: dict[tuple[str, int], float]) -> dict[str, bytes]
     return {suffix: Path(out, f"x{suffix}").read_bytes() for suffix in EXHIBIT.suffixes}
 
 
+def test_the_two_cells_of_a_run_may_be_of_two_studies() -> None:
+    mixed = [cell._replace(study="more") if cell.target == "en-ar" else cell for cell in CELLS]
+    assert len(EXHIBIT.contrasts(mixed)) == len(EXHIBIT.contrasts(CELLS)) > 0
+
+
 def test_the_exhibit_is_of_runs_that_are_planned_for_both_targets() -> None:
     found = EXHIBIT.contrasts([cell for cell in CELLS if cell[3:] != ("qcross", "en-fr", "en-ar", 2)])
     assert {(one.method, one.target, one.other) for one in found} == {

@@ -11,8 +11,8 @@ import yaml
 from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Encoder, Meanings, Product, Text, Tokens, Vocabulary
-from xlgrid.results.identity import Cell, Run
+from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Product, Text, Tokens, Vocabulary
+from xlgrid.results.identity import Cell, Contrast, Run
 
 ROOT = Path(__file__).parents[3]
 STUDY = """\
@@ -227,3 +227,25 @@ def test_a_miniature_shares_nothing_with_its_paper(name: str, monkeypatch: pytes
     assert plan.ancestors and plan.shared == ""
     runs = {run._replace(seed=0): run for run in plan.runs}.values()
     assert {product.study for run in runs for product in plan.rests_on(run)} == {name}
+
+
+def test_a_comparison_of_attention_is_that_of_the_study_which_has_both_cells() -> None:
+    study = STUDY.replace("kind: wikiann, options: {n: 100}", "kind: ruletaker").replace(
+        "exhibits:",
+        "exhibits:\n  look: {kind: attention, title: Look, select: {method: full-ft}, targets: [qa1-qb1, qa1]}",
+    )
+    study = study.replace("qa1", "en").replace("qb1", "fr").replace("target: [mono]", "target: [en, en-fr]")
+    Path("studies/old.yaml").write_text(study)
+    targets = {"look": {"targets": ["en-fr", "en"]}}
+    old = [f"results/old/attention/ner/tiny/full-ft/en/en-fr/en/seed{seed}.json" for seed in (1, 2)]
+    plan = extended(exhibits=targets, languages=["en", "fr", "de"])
+    assert needs.inputs(plan, Exhibit("new", "look"))["results"] == old
+    wider = {"main": {"target": ["en", "en-fr", "en-de"]}}
+    plan = extended(exhibits={"look": {"targets": ["en-fr", "en-de"]}}, languages=["en", "fr", "de"], grids=wider)
+    results = needs.inputs(plan, Exhibit("new", "look"))["results"]
+    assert results == [path.replace("old", "new").replace("en/seed", "en-de/seed") for path in old]
+    contrast = Contrast("new", "ner", "tiny", "full-ft", "en", "en-fr", "en-de", 1)
+    assert needs.inputs(plan, contrast)["tokens"] == [
+        "results/old/tokens/ner/tiny/en-fr/test.arrow",
+        "results/new/tokens/ner/tiny/en-de/test.arrow",
+    ]
