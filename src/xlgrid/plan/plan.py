@@ -35,6 +35,7 @@ class Plan:
     ancestors: tuple["Plan", ...] = ()
     chains: dict[Product, list[Product]] = field(default_factory=dict, repr=False)
     _owned: dict[Product, Product] = field(default_factory=dict, repr=False)
+    _equal_cells: dict[tuple[str, Cell, str], bool] = field(default_factory=dict, repr=False)
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -79,26 +80,42 @@ class Plan:
 
     def _owner(self, product: P) -> P:
         """`owned`, for a product under the name of this study."""
-        if not self.has(product) or settings(self.study, product) is None:
-            return product
-        # Studies have hundreds of thousands of cells, and only few have runs of another study.
-        if isinstance(product, Cell | Contrast) and self.owned(product.run).study == self.study.name:
-            return product
-        needed = inputs(self, product)
-        folder = f"{Report(self.study.name).folder}/"
-        if any(file.startswith(folder) for file in flat(needed)):
+        if not self.has(product) or settings(self.study, product) is None or self._has_own_input(product):
             return product
         for ancestor in self.ancestors:
             same = _of(ancestor.study.name, product)
-            if ancestor.has(same) and inputs(ancestor, same) == needed and self._has_settings(ancestor, same):
+            if ancestor.has(same) and self._equals(ancestor, product):
                 return same
         return product
 
-    def _has_settings(self, ancestor: "Plan", product: Product) -> bool:
-        """Whether an ancestor makes its product with the settings with which this study would make it."""
+    def _has_own_input(self, product: Product) -> bool:
+        """Whether this study makes an input of a product, so that no ancestor has an equal one.
+
+        It is asked first because the grids of an ancestor may be large, and of cells only by their run because they are many.
+        """
+        if isinstance(product, Cell):
+            return product.run in self.results and self.owned(product.run) == product.run
+        folder = f"{Report(self.study.name).folder}/"
+        return any(file.startswith(folder) for file in flat(inputs(self, product)))
+
+    def _equals(self, ancestor: "Plan", product: Product) -> bool:
+        """Whether an ancestor makes a product of the same name from equal inputs with equal settings."""
+        if isinstance(product, Cell):
+            # The cells of all seeds have the same inputs but for their runs, of which those of one study are alike.
+            group = ancestor.study.name, product._replace(seed=0), self.owned(product.run).study
+            if group not in self._equal_cells:
+                self._equal_cells[group] = self._compare(ancestor, product)
+            return self._equal_cells[group]
+        return self._compare(ancestor, product)
+
+    def _compare(self, ancestor: "Plan", product: Product) -> bool:
+        name = ancestor.study.name
+        same = _of(name, product)
         # A recipe says its study, which changes no result.
-        namesake = self.study.model_copy(update={"name": ancestor.study.name})
-        return settings(namesake, product) == settings(ancestor.study, product)
+        namesake = self.study.model_copy(update={"name": name})
+        return inputs(self, product) == inputs(ancestor, same) and settings(namesake, same) == settings(
+            ancestor.study, same
+        )
 
     @cached_property
     def shared(self) -> str:
