@@ -113,9 +113,8 @@ class Plan:
         same = _of(name, product)
         # A recipe says its study, which changes no result.
         namesake = self.study.model_copy(update={"name": name})
-        return inputs(self, product) == inputs(ancestor, same) and settings(namesake, same) == settings(
-            ancestor.study, same
-        )
+        inputs_are_equal = inputs(self, product) == inputs(ancestor, same)
+        return inputs_are_equal and settings(namesake, same) == settings(ancestor.study, same)
 
     @cached_property
     def shared(self) -> str:
