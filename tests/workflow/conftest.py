@@ -24,7 +24,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def mine(finished: Path) -> Path:
     """In the same project, the study of docs/adapters.md, and the one that it extends, cut down as well."""
     shutil.copy(ROOT / "studies" / "pfeiffer2020.yaml", finished / "studies")
-    shutil.copytree(ROOT / "reference", finished / "reference")
+    shutil.copytree(ROOT / "reference", finished / "reference", dirs_exist_ok=True)
     mini = yaml.safe_load((ROOT / "studies" / "pfeiffer2020-mini.yaml").read_text())
     mini["text"]["sentences"] = 200
     mini["encoders"]["mini-xlmr"]["mini"] |= SIZES
