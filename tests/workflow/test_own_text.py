@@ -59,6 +59,18 @@ def test_a_file_for_another_language_concerns_that_one_only(built: Path) -> None
     assert planned(built, TOKENS) == {}
 
 
+def test_a_language_that_the_study_declares_has_text_too(built: Path) -> None:
+    changed = study(files={"qa9": "my.txt", "nqo": "other.txt"})
+    changed["languages"].append("nqo")
+    changed["new_languages"] = {"nqo": {"name": "N'Ko", "family": "Mande", "script": "Nkoo", "direction": "rtl"}}
+    (built / "other.txt").write_text("ߒߞߏ ߕߟߋ߬ߓߊ߮\n" * 3)
+    write(built, changed)
+    done = shell(built, "snakemake --cores 1 results/demo/text/nqo.parquet")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert read_table(built / "results/demo/text/nqo.parquet").num_rows == 3
+    assert planned(built, TOKENS.replace("qa9", "nqo")) == {"tokens": 1}
+
+
 def test_settings_of_generated_text_do_not_concern_it(built: Path) -> None:
     write(built, study(seed=9))
     assert "fetch_text" not in planned(built, TOKENS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.errors import Damaged
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
 from xlgrid.heads.values import Values
 from xlgrid.languages.sources import Target
@@ -33,7 +33,7 @@ def read(path: str | Path, code: str = "") -> Tokens:
             raise ValueError("it is empty")
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         about = json.loads(table.schema.metadata[b"xlgrid"])
-        head = HEADS[about["head"]]
+        head = ALL_HEADS.find(about["head"])
         ids, contexts = table.column("input_ids").chunks, _array(table, "context_length")
         inputs_per_row = about.get("choices", 1)
         if inputs_per_row > 1:
@@ -97,7 +97,7 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
     first = parts[0]
     if len(parts) == 1:
         return first
-    if HEADS[first.head].mixes_all_rows:
+    if ALL_HEADS.find(first.head).mixes_all_rows:
         return joined(parts)
     if len({part.examples for part in parts}) > 1:
         raise ValueError(

@@ -38,7 +38,7 @@ def fetch_data(
     input comes from the second language and all else from the first (Foroutan et al. 2023).
 
     Args:
-        kind: a key of `xlgrid.tasks.TASKS`, or a head.
+        kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
         source: fields of a `DataSource`.
         language: a language or pair.
         split: train, dev or test.

@@ -52,7 +52,7 @@ def tokenize(
         data: the file of the split; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of
             which rows with one id mean the same, so that each input has both.
         vocabulary: the folder of the vocabulary.
-        kind: a key of `xlgrid.tasks.TASKS`, or a head.
+        kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
         max_length: the most tokens of an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
         columns: the columns of a task that is described by its head.

@@ -24,7 +24,7 @@ from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Target
 from xlgrid.models import prediction
@@ -171,7 +171,7 @@ def last_layer(
     hook = layer.register_forward_pre_hook(
         lambda layer, arguments, options: seen.append((*arguments, *options.values())[0]), with_kwargs=True
     )
-    inputs = HEADS[tokens.head].collate(tokens, chosen, segments and has_segments(model), device)
+    inputs = ALL_HEADS.find(tokens.head).collate(tokens, chosen, segments and has_segments(model), device)
     inputs.pop("labels")
     try:
         with torch.inference_mode():

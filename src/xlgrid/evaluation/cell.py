@@ -8,13 +8,14 @@ import json
 import time
 import zlib
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.metrics import Outcome
 from xlgrid.languages.sources import Target
 from xlgrid.models import deltas, prediction
@@ -50,7 +51,7 @@ def evaluate(
     finished, parsed = trained.read(run), Target(target)
     recipe, method = finished.recipe, finished.method
     data = batches.read(tokens, parsed.data)
-    head, labels = HEADS[data.head], finished.record["labels"]
+    head, labels = ALL_HEADS.find(data.head), finished.record["labels"]
     if head.output_per_label and list(data.label_names) != labels:
         raise Damaged(
             f"{tokens} has the labels {', '.join(data.label_names)}, but {run} was trained on {', '.join(labels)}: "
@@ -88,6 +89,7 @@ def evaluate(
         "stack": list(method.stack(recipe.task, language)),
         "speaks": weights,
         **prediction.circumstances(device),
+        **({"packages": {name: version(name) for name in used}} if (used := finished.record.get("packages")) else {}),
         "seconds": round(time.monotonic() - began, 3),
         "outcomes": pack(outcomes),
     }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
 from xlgrid.methods import Method, make
@@ -100,7 +100,7 @@ def preload(encoder: str | Path, tokens: Tokens) -> None:
 
 
 def _load(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
-    return load.load_model(encoder, HEADS[tokens.head], len(tokens.label_names))
+    return load.load_model(encoder, ALL_HEADS.find(tokens.head), len(tokens.label_names))
 
 
 def _identity(encoder: str | Path, tokens: Tokens) -> tuple[Any, ...]:

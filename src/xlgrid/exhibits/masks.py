@@ -35,9 +35,9 @@ class Masks(Exhibit):
         return [*super().settings(study), *(study.methods[name].model_dump_json() for name in self.methods)]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        from xlgrid.methods import METHODS
+        from xlgrid.methods import ALL_METHODS
 
-        masked = [name for name, entry in study.methods.items() if METHODS[entry.base].masks]
+        masked = [name for name, entry in study.methods.items() if ALL_METHODS.find(entry.base).masks]
         yield from not_among("methods", "method with masks", self.methods, masked)
 
     def rendering(self, plan: PlanView) -> Rendering:

@@ -1,6 +1,10 @@
-"""Heads: how examples become inputs, losses, predictions and metrics. Each has a file here and a line in `HEADS`."""
+"""Heads: how examples become inputs, losses, predictions and metrics. Each has a file here and a line in `HEADS`.
+
+`ALL_HEADS` also finds the heads that installed packages declare as entry points of the group `xlgrid.heads`.
+"""
 
 from xlgrid.base.names import unknown
+from xlgrid.base.plugins import Extensible
 from xlgrid.heads.choice import ChoiceHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.metrics import Metric
@@ -13,7 +17,15 @@ HEADS: dict[str, Head] = {
     head.name: head for head in (SequenceHead(), TokenHead(), SpanHead(), ChoiceHead(), MlmHead())
 }
 
-__all__ = ["HEADS", "Head", "metric"]
+ALL_HEADS = Extensible(
+    "head",
+    "xlgrid.heads",
+    HEADS,
+    fits=lambda name, head: isinstance(head, Head) and head.name == name,
+    expected="an instance of xlgrid.heads.Head whose `name` is that of the entry point",
+)
+
+__all__ = ["ALL_HEADS", "HEADS", "Head", "metric"]
 
 
 def metric(name: str) -> Metric:
@@ -22,7 +34,9 @@ def metric(name: str) -> Metric:
     Raises:
         ValueError: there is none; the message names the nearest.
     """
-    metrics = {metric.name: metric for head in HEADS.values() for metric in head.all_metrics}
+    metrics = {metric.name: metric for head in ALL_HEADS.known() for metric in head.all_metrics}
+    if name not in metrics:
+        metrics |= {metric.name: metric for key in ALL_HEADS.names() for metric in ALL_HEADS.find(key).all_metrics}
     if name not in metrics:
         raise ValueError(unknown("metric", name, metrics))
     return metrics[name]

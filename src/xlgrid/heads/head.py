@@ -48,7 +48,7 @@ class Head(ABC):
     """One head. The methods stand in the order in which data flow through them.
 
     Attributes:
-        name: the key in `xlgrid.heads.HEADS`, which tokens files store.
+        name: the name by which `xlgrid.heads.ALL_HEADS` finds the head, which tokens files store.
         model_suffix: the model classes of transformers are `{family}For{model_suffix}`.
         modules: the names of the modules of these models that an encoder may come without.
         token_columns: the columns of `fields` that have one value per token; the others have one value per row.

@@ -28,7 +28,7 @@ class Tokens:
     for heads with several inputs in an example, all of these inputs together. An *input* is one sequence of token ids.
 
     Attributes:
-        head: the head's name, a key of `xlgrid.heads.HEADS`.
+        head: the head's name, by which `xlgrid.heads.ALL_HEADS` finds it.
         label_names: the labels of the task, in the order of their numbers.
         pad_id: the token id that fills the ends of a batch.
         values, offsets: the token ids of input i are `values[offsets[i] : offsets[i + 1]]`; offsets has inputs + 1 entries.

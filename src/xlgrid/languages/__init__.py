@@ -1,10 +1,11 @@
 """The facts about a language that need no sentence in it: its name, family, script and direction.
 
 A code is an ISO 639 code with a row in `table.csv`, the code of a lexicon in `lexicons/`, or the code of an artificial
-language such as `qa1` (`artificial.py`).
+language such as `qa1` (`artificial.py`). A study can declare further languages (`xlgrid.study.languages`).
 """
 
 import csv
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
@@ -29,12 +30,8 @@ def _table() -> dict[str, Language]:
 
 
 @cache
-def language(code: str) -> Language:
-    """The language of a code.
-
-    Raises:
-        ValueError: no such language; names the nearest codes and how to add one.
-    """
+def known_language(code: str) -> Language | None:
+    """The language that xlgrid knows by this code; None if there is none."""
     from xlgrid.synthetic.artificial import artificial, is_artificial
     from xlgrid.synthetic.natural import lexicon, natural_codes
 
@@ -46,7 +43,25 @@ def language(code: str) -> Language:
     if code in natural_codes():
         natural = lexicon(code)
         return Language(code, natural.english, natural.family, natural.script, natural.direction)
-    raise ValueError(
-        f"{unknown('language', code, dict.fromkeys([*natural_codes(), *_table()]))}; a row in "
-        "src/xlgrid/languages/table.csv adds one; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
-    )
+    return None
+
+
+def language(code: str, declared: Mapping[str, Language] | None = None) -> Language:
+    """The language of a code.
+
+    Args:
+        declared: code -> language, for languages that xlgrid does not know.
+
+    Raises:
+        ValueError: no such language; names the nearest codes and how to add one.
+    """
+    from xlgrid.synthetic.natural import natural_codes
+
+    declared = declared or {}
+    if (found := declared.get(code) or known_language(code)) is None:
+        codes = dict.fromkeys([*declared, *natural_codes(), *_table()])
+        raise ValueError(
+            f"{unknown('language', code, codes)}; `new_languages` of a study declares others, by name, family and script; "
+            "artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
+        )
+    return found

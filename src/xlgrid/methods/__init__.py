@@ -1,12 +1,16 @@
-"""Methods of transfer: a dictionary from the name that a study calls `base` to the class, and `make`, which sets options."""
+"""Methods of transfer: a dictionary from the name that a study calls `base` to the class, and `make`, which sets options.
+
+`ALL_METHODS` also finds the methods that installed packages declare as entry points of the group `xlgrid.methods`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import fields
 
 from xlgrid.base.names import unknown
+from xlgrid.base.plugins import Extensible
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
-from xlgrid.methods.method import Method
+from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
 
 METHODS: dict[str, type[Method]] = {
@@ -17,7 +21,15 @@ METHODS: dict[str, type[Method]] = {
     "madx": MadX,
 }
 
-__all__ = ["METHODS", "Method", "make"]
+ALL_METHODS = Extensible(
+    "method",
+    "xlgrid.methods",
+    METHODS,
+    fits=lambda name, method: isinstance(method, type) and issubclass(method, Method),
+    expected="a subclass of xlgrid.methods.Method",
+)
+
+__all__ = ["ALL_METHODS", "METHODS", "Method", "is_head", "make"]
 
 
 def make(base: str, options: Mapping[str, float | int | str | bool]) -> Method:
@@ -26,10 +38,9 @@ def make(base: str, options: Mapping[str, float | int | str | bool]) -> Method:
     Raises:
         ValueError: there is no such method, or it has no such option; the message names the nearest.
     """
-    if base not in METHODS:
-        raise ValueError(unknown("method", base, METHODS))
-    known = [field.name for field in fields(METHODS[base])]
+    method = ALL_METHODS.find(base)
+    known = [field.name for field in fields(method)]
     for option in options:
         if option not in known:
             raise ValueError(unknown(f"option of method {base!r}", option, known))
-    return METHODS[base](**options)
+    return method(**options)

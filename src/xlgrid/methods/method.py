@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from xlgrid.base.arrays import Segments
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 
 if TYPE_CHECKING:
     import torch
@@ -102,7 +102,7 @@ class Method:
 
 def is_head(name: str) -> bool:
     """Whether a parameter belongs to the part of a task's model that an encoder may come without (`Head.modules`)."""
-    modules = {module for head in HEADS.values() for module in head.modules}
+    modules = {module for head in ALL_HEADS.known() for module in head.modules}
     return not modules.isdisjoint(name.split("."))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import has_segments
@@ -43,7 +43,7 @@ def outcomes_on(
     """
     import torch
 
-    head = HEADS[tokens.head]
+    head = ALL_HEADS.find(tokens.head)
     if head.evaluation_seed is not None:
         torch.manual_seed(head.evaluation_seed)
     token_types, device = token_types and has_segments(model), model.device

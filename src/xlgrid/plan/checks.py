@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xlgrid.plan.grid import text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
+from xlgrid.study.check_data import has_text
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -17,7 +18,23 @@ def plan_problems(plan: "Plan") -> list[str]:
     Raises:
         ValueError: two grids have the same cell.
     """
-    return [*_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+    return [*_texts(plan), *_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+
+
+def _texts(plan: "Plan") -> Iterator[str]:
+    """There is text in the languages of the runs on text."""
+    study = plan.study
+    lacking = [code for code in study.languages if not has_text(study, code)]
+    runs = [run for run in (plan.runs if lacking else ()) if study.tasks[run.task].from_text]
+    for code in lacking:
+        methods = [
+            run.method for run in runs if code in run.source.languages and not study.methods[run.method].imported
+        ]
+        if methods:
+            yield (
+                f"text: runs of method {methods[0]} train on text in {code}, which cannot be generated: name a file under "
+                "`files`, or a source as `data`"
+            )
 
 
 def _vocabularies(plan: "Plan") -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from xlgrid.data.encoders import encoder_files, vocabulary_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import METHODS
+from xlgrid.methods import ALL_METHODS
 from xlgrid.plan.grid import first_stage, started_from, text_runs
 from xlgrid.plan.products import (
     Claims,
@@ -171,7 +171,7 @@ def _of_run(plan: Planned, run: Run) -> Inputs:
     encoder = plan.owned(Encoder(run.study, run.encoder)).path
     entry = plan.study.methods[run.method]
     if entry.imported:
-        adapter_format = METHODS[entry.base].adapter_format
+        adapter_format = ALL_METHODS.find(entry.base).adapter_format
         assert adapter_format
         place = entry.imported.place(run.source, run.encoder)
         return {"encoder": encoder, "adapter": [] if entry.imported.hub else adapter_format.files(place)}

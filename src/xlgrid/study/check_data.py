@@ -23,7 +23,7 @@ def available(study: "Study") -> Iterator[str]:
     on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
     for place, languages in on_text.items():
         for code in languages:
-            if not study.text.fetches(code) and not any(each.speaks(code) for each in TASKS.values()):
+            if not has_text(study, code):
                 yield f"{place}: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
@@ -42,6 +42,11 @@ def available(study: "Study") -> Iterator[str]:
                     f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give it `data`, "
                     "leave them out, or see CONTRIBUTING.md on how to add a language"
                 )
+
+
+def has_text(study: "Study", code: str) -> bool:
+    """Whether text in a language is fetched or can be generated."""
+    return study.text.fetches(code) or any(task.speaks(code) for task in TASKS.values())
 
 
 def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:

@@ -6,7 +6,7 @@ They are found when a study is read, because a job that meets the same mistake m
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from xlgrid.languages import language
+from xlgrid.languages import known_language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.study import check_data, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE, among
@@ -19,6 +19,7 @@ def problems(study: "Study") -> list[str]:
     """Each mistake as `place: what is wrong`; a place is the path to a key, joined by dots."""
     # Each check relies on those before it.
     for check in (
+        _declared,
         _codes,
         _languages,
         _vocabularies,
@@ -39,10 +40,18 @@ def problems(study: "Study") -> list[str]:
     return []
 
 
+def _declared(study: "Study") -> Iterator[str]:
+    for code, declared in study.declared_languages.items():
+        if (language := known_language(code)) and language != declared:
+            yield (
+                f"new_languages.{code}: xlgrid knows {code} as {', '.join(language[1:])}: leave it out, or choose another code"
+            )
+
+
 def _codes(study: "Study") -> Iterator[str]:
     for i, code in enumerate(study.languages):
         try:
-            language(code)
+            study.language(code)
         except ValueError as error:
             yield f"languages.{i}: {error}"
 

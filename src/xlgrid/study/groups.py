@@ -3,27 +3,28 @@
 from collections.abc import Mapping, Sequence
 
 from xlgrid.base.names import unknown
-from xlgrid.languages import language
+from xlgrid.languages import Language
 from xlgrid.languages.sources import Source, Target
 
 
-def expand(value: str, codes: Sequence[str], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The languages, pairs or mixes that a source or target in a grid stands for: itself, or the members of a group.
 
     Args:
-        codes: the languages over which the built-in groups range.
+        languages: code -> language, for those over which the built-in groups range.
         groups: the groups that the study names.
 
     Raises:
         ValueError: there is no such language or group.
     """
+    codes = [*languages]
     if value in groups:
         return tuple(groups[value])
     if value == "mono":
         return tuple(codes)
     if value.startswith(("family:", "script:")):
         attribute, _, name = value.partition(":")
-        names = {code: getattr(language(code), attribute) for code in codes}
+        names = {code: getattr(language, attribute) for code, language in languages.items()}
         if name not in names.values():
             raise ValueError(unknown(attribute, name, names.values()))
         return tuple(code for code in codes if names[code] == name)
@@ -40,31 +41,35 @@ def expand(value: str, codes: Sequence[str], groups: Mapping[str, Sequence[str]]
 
 
 def belongs(
-    group: str, source: Source, target: Target, codes: Sequence[str], groups: Mapping[str, Sequence[str]]
+    group: str,
+    source: Source,
+    target: Target,
+    languages: Mapping[str, Language],
+    groups: Mapping[str, Sequence[str]],
 ) -> bool:
     """Whether a cell belongs to a group of an exhibit. A group is named by its targets, or by the relation of the target to
     the source; `zero-shot:en-X` has the targets of `en-X` that are `zero-shot`, and likewise for every relation.
 
     Args:
-        codes: the languages of the study.
+        languages: code -> language, for those of the study.
         groups: the groups that the study names.
 
     Raises:
         ValueError: there is no such group.
     """
-    known = set(source.languages)
-    families = {language(code).family for code in known}
-    scripts = {language(code).script for code in known}
+    codes, known = [*languages], set(source.languages)
+    families = {languages[code].family for code in known}
+    scripts = {languages[code].script for code in known}
     ends = target.languages
     relation = {
         "all": True,
         "in-language": target in source.parts,
         "zero-shot": target not in source.parts,
         "new-language": any(code not in known for code in ends),
-        "same-family": target not in source.parts and all(language(code).family in families for code in ends),
-        "other-family": any(language(code).family not in families for code in ends),
-        "same-script": target not in source.parts and all(language(code).script in scripts for code in ends),
-        "other-script": any(language(code).script not in scripts for code in ends),
+        "same-family": target not in source.parts and all(languages[code].family in families for code in ends),
+        "other-family": any(languages[code].family not in families for code in ends),
+        "same-script": target not in source.parts and all(languages[code].script in scripts for code in ends),
+        "other-script": any(languages[code].script not in scripts for code in ends),
         "mono": len(ends) == 1,
     }
     if group in relation:
@@ -73,13 +78,13 @@ def belongs(
         return target in groups[group]
     narrower, _, wider = group.partition(":")
     if wider and narrower in relation:
-        return belongs(wider, source, target, codes, groups) and relation[narrower]
+        return belongs(wider, source, target, languages, groups) and relation[narrower]
     if group.startswith(("family:", "script:")):
         attribute, _, name = group.partition(":")
-        names = {getattr(language(code), attribute) for code in codes}
+        names = {getattr(language, attribute) for language in languages.values()}
         if name not in names:
             raise ValueError(unknown(attribute, name, sorted(names)))
-        return all(getattr(language(code), attribute) == name for code in ends)
+        return all(getattr(languages[code], attribute) == name for code in ends)
     if group.endswith("-X") and group[:-2] in codes:
         return len(ends) == 2 and ends[0] == group[:-2]
     if group.startswith("X-") and group[2:] in codes:

@@ -28,6 +28,7 @@ from xlgrid.languages.sources import Source, Target
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
+from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.training.encoders import EncoderEntry
@@ -60,7 +61,9 @@ class TaskEntry(Columns):
     the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a method).
     """
 
-    kind: str = Field(description="key of xlgrid.tasks.TASKS, or a head: sequence, token, span, choice or mlm")
+    kind: str = Field(
+        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, choice or mlm, or one in xlgrid.heads.ALL_HEADS"
+    )
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
     examples: Sizes | None = Field(
@@ -186,9 +189,9 @@ class ImportedAdapters(Strict):
 
 
 class MethodEntry(Strict):
-    """A method: its base in xlgrid.methods.METHODS and what differs from the defaults."""
+    """A method: its base in xlgrid.methods.ALL_METHODS and what differs from the defaults."""
 
-    base: str = Field(description="key of xlgrid.methods.METHODS; absent: the name of the entry")
+    base: str = Field(description="name in xlgrid.methods.ALL_METHODS; absent: the name of the entry")
     options: dict[str, float | int | str | bool] = {}
     start: Start | None = None
     imported: ImportedAdapters | None = Field(
@@ -236,6 +239,9 @@ class Study(Strict):
     title: str
     description: str = ""
     languages: list[str]
+    new_languages: dict[LanguageCode, NewLanguage] = Field(
+        {}, description="code: what `languages` may name besides the languages that xlgrid knows"
+    )
     groups: dict[Name, list[str]] = Field(
         {}, description="named lists of languages or pairs, beside the built-in groups"
     )
@@ -268,7 +274,8 @@ class Study(Strict):
         Raises:
             ValueError: there is no such language or group.
         """
-        return groups.expand(value, (grid.languages if grid else []) or self.languages, self.groups)
+        codes = (grid.languages if grid else []) or self.languages
+        return groups.expand(value, {code: self.language(code) for code in codes}, self.groups)
 
     def sources(self, grid: Grid) -> list[Source]:
         """The sources of a grid, groups expanded.
@@ -301,7 +308,7 @@ class Study(Strict):
         Raises:
             ValueError: there is no such group.
         """
-        return groups.belongs(group, Source(source), Target(target), self.languages, self.groups)
+        return groups.belongs(group, Source(source), Target(target), self.languages_used(), self.groups)
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.
@@ -340,9 +347,22 @@ class Study(Strict):
         name = other if other and split != "test" else name
         return name, self.tasks[name]
 
+    @cached_property
+    def declared_languages(self) -> dict[str, Language]:
+        """Code -> language for every language that the study declares."""
+        return {code: Language(code, **entry.model_dump()) for code, entry in self.new_languages.items()}
+
+    def language(self, code: str) -> Language:
+        """The language of a code that the study declares or that xlgrid knows.
+
+        Raises:
+            ValueError: there is none; the message names the nearest codes.
+        """
+        return language(code, self.declared_languages)
+
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""
-        return {code: language(code) for code in self.languages}
+        return {code: self.language(code) for code in self.languages}
 
     def recipe(self, task: str, encoder: str, method: str, source: str, seed: int) -> Recipe:
         """The resolved recipe of one run: the training entries that match are applied in order.

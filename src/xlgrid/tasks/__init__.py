@@ -1,6 +1,7 @@
 """Tasks: heads with the columns and labels of their data. A study names one, or describes one of its own.
 
 A task has a file here and a line in `TASKS` where its data can be generated, or where a benchmark has rules of its own.
+`ALL_TASKS` also finds the tasks that installed packages declare as entry points of the group `xlgrid.tasks`.
 """
 
 from collections.abc import Mapping
@@ -8,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from xlgrid.base.names import unknown
-from xlgrid.heads import HEADS
+from xlgrid.base.plugins import Extensible
+from xlgrid.heads import ALL_HEADS, HEADS
 from xlgrid.tasks import copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
 from xlgrid.tasks.task import Columns, Task
 
-__all__ = ["TASKS", "Columns", "Task", "task"]
+__all__ = ["ALL_TASKS", "TASKS", "Columns", "Task", "task"]
 
 
 def _generated(
@@ -35,12 +37,20 @@ TASKS: dict[str, Task] = {
     "mlm": Task("mlm", ("text",), "", (), (), HEADS["mlm"], mlm.Options, tokens=60),
 }
 
+ALL_TASKS = Extensible(
+    "kind of task",
+    "xlgrid.tasks",
+    TASKS,
+    fits=lambda name, task: isinstance(task, Task) and task.name == name,
+    expected="an xlgrid.tasks.Task whose `name` is that of the entry point",
+)
+
 
 def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
     """The task of a name, or the task of a head with the columns that a study describes.
 
     Args:
-        kind: a key of `TASKS`, or the name of a head.
+        kind: the name of a task in `ALL_TASKS`, or of a head in `ALL_HEADS`.
         columns: for a head only, since other tasks have columns of their own. The head `mlm` is a task, too, and may do without.
 
     Raises:
@@ -48,19 +58,23 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
     """
     columns = columns if isinstance(columns, Columns) else Columns(**(columns or {}))
     written = [f"`{name}`" for name in Columns.model_fields if getattr(columns, name)]
-    if kind in TASKS and not written:
-        return TASKS[kind]
-    if kind not in HEADS:
-        if kind not in TASKS:
-            raise ValueError(unknown("kind of task", kind, dict.fromkeys((*TASKS, *HEADS))))
+    head = HEADS.get(kind)
+    # Entry points are asked only for a name that is neither a task nor a head of xlgrid.
+    known = TASKS.get(kind) if head else ALL_TASKS.get(kind)
+    if known and not written:
+        return known
+    head = head or ALL_HEADS.get(kind)
+    if head is None:
+        if known is None:
+            raise ValueError(unknown("kind of task", kind, [*ALL_TASKS.names(), *ALL_HEADS.names()]))
         raise ValueError(
             f"the task {kind} has columns of its own, so leave out {' and '.join(written)}; a task of yours has one of "
-            f"the kinds {', '.join(HEADS)}, and `rename` in `data` gives columns other names"
+            f"the kinds {', '.join(ALL_HEADS.names())}, and `rename` in `data` gives columns other names"
         )
     inputs, labels, choices = map(tuple, (columns.inputs, columns.labels, columns.choices))
-    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, HEADS[kind])
-    if kind in TASKS:
-        described = replace(described, Options=TASKS[kind].Options, tokens=TASKS[kind].tokens)
+    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, head)
+    if known:
+        described = replace(described, Options=known.Options, tokens=known.tokens)
     if problems := described.head.problems(described):
         raise ValueError(f"a task of kind {kind}: {'; '.join(problems)}")
     return described

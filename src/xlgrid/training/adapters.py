@@ -9,13 +9,13 @@ from typing import Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
-from xlgrid.methods import METHODS, make
+from xlgrid.methods import ALL_METHODS, METHODS, make
 from xlgrid.methods.method import AdapterFormat
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import shapes
-from xlgrid.tasks import TASKS
+from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import fingerprint, write_results
+from xlgrid.training.results import fingerprint, packages, write_results
 
 
 def import_adapter(
@@ -50,7 +50,7 @@ def import_adapter(
     method = make(recipe.base, recipe.options)
     if not (Path(encoder) / "config.json").is_file():
         raise Damaged(f"{encoder} has no config.json: make or fetch the encoder again", encoder)
-    task = TASKS[recipe.kind]
+    task = ALL_TASKS.find(recipe.kind)
     model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), task.head)
     method.install(model)
     tensors = adapter_format.read(adapter, model, method)
@@ -74,6 +74,7 @@ def import_adapter(
             "total": sum(p.numel() for p in model.parameters()),
         },
         **prediction.circumstances(torch.device("cpu")),
+        **packages(recipe, task.head.name),
         "seconds": round(time.monotonic() - began, 3),
     }
     write_results(Path(folder), recipe, details, [], tensors)
@@ -115,7 +116,7 @@ def format_of(base: str) -> AdapterFormat:
     Raises:
         ValueError: the method has no adapters.
     """
-    if (adapter_format := METHODS[base].adapter_format) is None:
+    if (adapter_format := ALL_METHODS.find(base).adapter_format) is None:
         bases = [name for name, method in METHODS.items() if method.adapter_format]
         raise ValueError(f"the run is of method {base}, which has no adapters: name one of base {' or '.join(bases)}")
     return adapter_format

@@ -27,12 +27,12 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
-from xlgrid.heads import HEADS
+from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import schedule, state
 from xlgrid.training.recipe import Recipe, Training
-from xlgrid.training.results import fingerprint, write_results, write_tensors
+from xlgrid.training.results import fingerprint, packages, write_results, write_tensors
 from xlgrid.training.state import say
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Loop:
         )
         if not len(self.dev):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
-        self.head = HEADS[self.train.head]
+        self.head = ALL_HEADS.find(self.train.head)
         self.metric, *_ = self.head.metrics(self.dev.label_names)
         self.device = prediction.default_device()
         if self.device.type == "cuda":
@@ -370,6 +370,7 @@ class Loop:
                 "total": sum(p.numel() for p in self.model.parameters()),
             },
             **prediction.circumstances(self.device),
+            **packages(self.recipe, self.head.name),
             "seconds": round(self.elapsed(), 3),
         }
         write_results(self.folder, self.recipe, details, self.curve, self.best)

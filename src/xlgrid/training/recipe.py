@@ -155,10 +155,10 @@ class Recipe(Strict):
 
     study: str
     task: str
-    kind: str = Field(description="key of xlgrid.tasks.TASKS")
+    kind: str = Field(description="name in xlgrid.tasks.ALL_TASKS, or of a head")
     encoder: str
     method: str = Field(description="the study's name for it")
-    base: str = Field(description="key of xlgrid.methods.METHODS")
+    base: str = Field(description="name in xlgrid.methods.ALL_METHODS")
     options: dict[str, float | int | str | bool] = {}
     source: Source
     seed: Seed

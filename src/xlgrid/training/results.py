@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.files import whole, write_text
+from xlgrid.heads import ALL_HEADS
+from xlgrid.methods import ALL_METHODS
 from xlgrid.models import deltas
+from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -39,6 +42,17 @@ def write_tensors(path: Path, recipe: Recipe, tensors: dict[str, "torch.Tensor"]
 
     with whole(path) as aside:
         aside.write_bytes(save(tensors, metadata={"digest": recipe.digest()}))
+
+
+def packages(recipe: Recipe, head: str) -> dict[str, dict[str, str]]:
+    """An entry of run.json: the version of each package, other than xlgrid, that the method, the task or the head is from.
+
+    Returns:
+        `{"packages": {package: version}}`, or nothing if all three are xlgrid's own.
+    """
+    task = {} if recipe.kind == head else ALL_TASKS.package(recipe.kind)
+    versions = ALL_METHODS.package(recipe.base) | task | ALL_HEADS.package(head)
+    return {"packages": versions} if versions else {}
 
 
 def fingerprint(paths: Iterable[Path]) -> str:

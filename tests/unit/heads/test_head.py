@@ -1,4 +1,4 @@
-"""The contract of every head: from columns of data to a score. Everything else is derived from the registries."""
+"""The contract of every head: from columns of data to a score. The tasks of installed packages are tested, too."""
 
 import math
 from collections.abc import Iterator
@@ -11,18 +11,19 @@ import pytest
 import surprisal
 import torch
 from mini_fixture import pretrain
+from plugin_fixture import guessing as guessing
 
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
-from xlgrid.heads import HEADS, metric
+from xlgrid.heads import ALL_HEADS, HEADS, metric
 from xlgrid.heads.encoding import IGNORED
 from xlgrid.heads.tokens import Tokens
-from xlgrid.methods import Method
+from xlgrid.methods import Method, is_head
 from xlgrid.models import prediction
 from xlgrid.models.load import has_segments, load_model, shapes
-from xlgrid.tasks import TASKS
+from xlgrid.tasks import ALL_TASKS, TASKS
 from xlgrid.training.mini import MiniEncoder
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 LANGUAGES = ("en", "qa1")
 TINY = {"vocab": 400, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16, "steps": 1, "batch": 2}
 # All tasks that can be generated, and text.
-GENERATED = {kind: task for kind, task in TASKS.items() if task.generator}
+GENERATED = {kind: task for kind in ALL_TASKS.names() if (task := ALL_TASKS.find(kind)).generator}
 KINDS = [*GENERATED, "mlm"]
 
 
@@ -59,7 +60,7 @@ def tokens(request: pytest.FixtureRequest, world: Path) -> Tokens:
 @pytest.fixture
 def model(world: Path, tokens: Tokens) -> Iterator[Any]:
     torch.manual_seed(1)
-    yield load_model(world / "encoder", HEADS[tokens.head], len(tokens.label_names), 0.0)
+    yield load_model(world / "encoder", ALL_HEADS.find(tokens.head), len(tokens.label_names), 0.0)
 
 
 def test_every_head_has_a_task() -> None:
@@ -76,7 +77,7 @@ def test_a_head_has_its_name_and_known_metrics(name: str) -> None:
 
 
 def test_a_batch_has_a_finite_loss_that_is_the_mean_over_its_terms(model: Any, tokens: Tokens) -> None:
-    head, rows = HEADS[tokens.head], np.arange(8)
+    head, rows = ALL_HEADS.find(tokens.head), np.arange(8)
     torch.manual_seed(1)
     batch = head.collate(tokens, rows, has_segments(model))
     with torch.no_grad():
@@ -88,7 +89,7 @@ def test_a_batch_has_a_finite_loss_that_is_the_mean_over_its_terms(model: Any, t
 
 
 def test_a_batch_pads_and_says_what_is_padding(tokens: Tokens) -> None:
-    head, rows = HEADS[tokens.head], np.array([3, 0])
+    head, rows = ALL_HEADS.find(tokens.head), np.array([3, 0])
     batch = head.collate(tokens, rows, True)
     inputs = tokens.inputs(rows)
     real = batch["attention_mask"].reshape(len(inputs), -1)
@@ -102,16 +103,16 @@ def test_a_batch_pads_and_says_what_is_padding(tokens: Tokens) -> None:
 def test_predictions_become_an_outcome_of_each_example_and_a_score(model: Any, tokens: Tokens) -> None:
     outcomes = prediction.outcomes_on(model, Method(), tokens, 2000)
     assert len(outcomes) == tokens.examples
-    for measure in HEADS[tokens.head].metrics(tokens.label_names):
+    for measure in ALL_HEADS.find(tokens.head).metrics(tokens.label_names):
         assert math.isfinite(measure.score(outcomes))
         assert len(measure.influences(outcomes)) == len(outcomes)
     # Only random masks depend on the size of the batches.
-    budget = 300 if HEADS[tokens.head].evaluation_seed is None else 2000
+    budget = 300 if ALL_HEADS.find(tokens.head).evaluation_seed is None else 2000
     assert prediction.outcomes_on(model, Method(), tokens, budget) == outcomes
 
 
 def test_training_on_a_batch_lowers_its_loss(model: Any, tokens: Tokens) -> None:
-    head, rows = HEADS[tokens.head], np.arange(4)
+    head, rows = ALL_HEADS.find(tokens.head), np.arange(4)
     torch.manual_seed(1)
     batch = head.collate(tokens, rows, has_segments(model))
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
@@ -126,7 +127,7 @@ def test_training_on_a_batch_lowers_its_loss(model: Any, tokens: Tokens) -> None
 
 
 def test_a_model_without_numbers_has_the_shapes_of_the_loaded_one(model: Any, tokens: Tokens) -> None:
-    head = HEADS[tokens.head]
+    head = ALL_HEADS.find(tokens.head)
     for name, value in head.settings(len(tokens.label_names)).items():
         setattr(model.config, name, value)
     expected = {name: parameter.shape for name, parameter in model.named_parameters()}
@@ -152,3 +153,10 @@ def test_another_head_is_one_entry(world: Path, monkeypatch: pytest.MonkeyPatch)
     outcomes = prediction.outcomes_on(model, Method(), tokens, 2000)
     # A new classifier is nearly undecided between its two labels.
     assert metric("surprisal").score(outcomes) == pytest.approx(math.log(2), abs=0.2)
+
+
+def test_the_metric_and_the_modules_of_a_package_are_known(guessing: None) -> None:
+    assert metric("guess-rate").name == "guess-rate"
+    with pytest.raises(ValueError, match=r"did you mean 'guess-rate'"):
+        metric("guess-rte")
+    assert is_head("bert.guesser.weight") and not is_head("bert.encoder.weight")

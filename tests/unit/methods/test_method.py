@@ -1,4 +1,4 @@
-"""The contract that every method keeps, on every kind of model."""
+"""The contract that every method keeps, those of installed packages too, on every kind of model."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +11,7 @@ from models_fixture import IDS, LABELS, MODELS, SIZE, answered, logits, model_of
 from safetensors.torch import load_file, save_file
 
 from xlgrid.base.arrays import Segments
-from xlgrid.methods import METHODS, Method, make
+from xlgrid.methods import ALL_METHODS, METHODS, Method, make
 from xlgrid.models.deltas import kept, load_text_run
 
 # A base alone has its defaults.
@@ -25,7 +25,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-pytestmark = [pytest.mark.parametrize("base", [*METHODS, *OPTIONS]), pytest.mark.parametrize("kind", MODELS)]
+pytestmark = [
+    pytest.mark.parametrize("base", [*ALL_METHODS.names(), *OPTIONS]),
+    pytest.mark.parametrize("kind", MODELS),
+]
 
 
 def made(base: str, **more: Any) -> Method:
@@ -48,7 +51,7 @@ def switched(method: Method, length: int, training: bool = False) -> dict[str, A
 
 def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:
     # Where a paper draws new weights at random, the option `init` has them change nothing at first.
-    more = {"init": "identity"} if "init" in {field.name for field in fields(METHODS[base.split()[0]])} else {}
+    more = {"init": "identity"} if "init" in {field.name for field in fields(ALL_METHODS.find(base.split()[0]))} else {}
     torch.testing.assert_close(logits(installed(base, kind, **more)[0]), logits(model_of(kind)), atol=1e-6, rtol=0)
 
 
@@ -127,6 +130,8 @@ def counts(kind: str) -> dict[str, int]:
 
 
 def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> None:
+    if base not in {*METHODS, *OPTIONS}:
+        pytest.skip("the package of the method counts its parameters in its own tests")
     assert base in counts(kind), f"count the parameters of {base} by arithmetic in `counts` of this file"
     model, method = installed(base, kind)
     assert sum(p.numel() for name, p in model.named_parameters() if method.trains(name)) == counts(kind)[base]

@@ -1,4 +1,4 @@
-"""Snapshots that runs on text do not keep, or trainings do not reach, are told with their line."""
+"""Mistakes that only cells and runs show are told with their line: text that there is not, steps that no training reaches."""
 
 from pathlib import Path
 
@@ -43,3 +43,16 @@ def test_snapshots_and_stages_that_cannot_be_are_told_with_their_line(
     load_study(write(tmp_path, SPOKEN))
     with pytest.raises(ValueError, match=said):
         load_study(write(tmp_path, SPOKEN.replace(old, new)))
+
+
+def test_runs_on_text_need_text(tmp_path: Path) -> None:
+    text = SPOKEN.replace("languages: [en, fr]", "languages: [en, fr, sus]", 1).replace(
+        "options: {n: 100}", "data: {local: x}"
+    )
+    text += "new_languages: {sus: {name: Susu, family: Mande, script: Latn}}\n"
+    text = text.replace(", snapshots: [50, 100]}\n", "}\n")
+    with pytest.raises(
+        ValueError, match="text: runs of method query train on text in sus, which cannot be generated: name"
+    ):
+        load_study(write(tmp_path, text))
+    load_study(write(tmp_path, text + "text: {files: {sus: sus.txt}}\n"))

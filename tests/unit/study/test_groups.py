@@ -2,10 +2,11 @@
 
 import pytest
 
+from xlgrid.languages import language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.study.groups import belongs, expand
 
-CODES = ["en", "fr", "de", "ru"]
+LANGUAGES = {code: language(code) for code in ("en", "fr", "de", "ru")}
 GROUPS = {"romance": ["fr"], "pairs": ["en-fr", "fr-en"]}
 
 
@@ -23,7 +24,7 @@ GROUPS = {"romance": ["fr"], "pairs": ["en-fr", "fr-en"]}
     ],
 )
 def test_a_group_stands_for_its_members_and_anything_else_for_itself(value: str, members: list[str]) -> None:
-    assert list(expand(value, CODES, GROUPS)) == members
+    assert list(expand(value, LANGUAGES, GROUPS)) == members
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_a_group_stands_for_its_members_and_anything_else_for_itself(value: str,
 )
 def test_a_group_that_does_not_exist_is_refused(value: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        expand(value, CODES, GROUPS)
+        expand(value, LANGUAGES, GROUPS)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +63,11 @@ def test_a_group_that_does_not_exist_is_refused(value: str, said: str) -> None:
 )
 def test_the_targets_that_belong_to_a_group_of_a_run_on_english_and_a_pair(group: str, targets: str) -> None:
     every = map(Target, ["en", "fr", "de", "ru", "en-fr", "fr-en"])
-    assert [target for target in every if belongs(group, Source("en+en-fr"), target, CODES, GROUPS)] == targets.split()
+    assert [
+        target for target in every if belongs(group, Source("en+en-fr"), target, LANGUAGES, GROUPS)
+    ] == targets.split()
 
 
 def test_an_unknown_group_names_those_that_exist() -> None:
     with pytest.raises(ValueError, match="unknown group 'zero-shto', did you mean 'zero-shot'"):
-        belongs("zero-shto", Source("en"), Target("fr"), CODES, GROUPS)
+        belongs("zero-shto", Source("en"), Target("fr"), LANGUAGES, GROUPS)

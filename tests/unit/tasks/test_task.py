@@ -1,13 +1,14 @@
-"""The contract of every task: of those with a file, and of one of each head that a study describes."""
+"""The contract of every task: of those with a file or of an installed package, and of one of each head that a study describes."""
 
 import pyarrow as pa
 import pytest
+from plugin_fixture import guessing as guessing
 
 from xlgrid.heads import HEADS
 from xlgrid.synthetic.natural import natural_codes
-from xlgrid.tasks import TASKS, task
+from xlgrid.tasks import ALL_TASKS, task
 
-GENERATED = [kind for kind, each in TASKS.items() if each.generator]
+GENERATED = [kind for kind in ALL_TASKS.names() if ALL_TASKS.find(kind).generator]
 
 # For each head what a study writes, and a row of its data in a language.
 STUDY = {
@@ -172,6 +173,16 @@ def test_every_head_can_be_described():
 def test_a_misspelt_kind_names_the_nearest(kind, nearest):
     with pytest.raises(ValueError, match=f"did you mean '{nearest}'"):
         task(kind)
+
+
+def test_a_kind_is_a_task_or_a_head_of_a_package(guessing):
+    riddles = task("riddles")
+    assert (riddles.inputs, riddles.head.name, riddles.metrics) == (("text",), "guess", ("guess-rate",))
+    assert task("guess", {"inputs": ["a", "b"], "target": "c", "labels": ["x", "y"]}).head is riddles.head
+    with pytest.raises(ValueError, match=r"unknown kind of task 'ridles', did you mean 'riddles'\? .*xnli.*guess"):
+        task("ridles")
+    with pytest.raises(ValueError, match=r"one of the kinds sequence, .*, guess, and `rename`"):
+        task("riddles", {"inputs": ["a"]})
 
 
 def test_a_named_task_has_columns_of_its_own():

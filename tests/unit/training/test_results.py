@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import pytest
 import torch
+from plugin_fixture import guessing as guessing
 from safetensors import safe_open
 
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import fingerprint, write_results
+from xlgrid.training.results import fingerprint, packages, write_results
 
 NAMES = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
 
@@ -30,3 +32,16 @@ def test_a_fingerprint_differs_with_the_contents_of_any_file(tmp_path: Path) -> 
         path.write_text(f"{path.name}{len(prints)}")
         prints.add(fingerprint(paths))
     assert len(prints) == 4 and all(len(text) == 16 for text in prints)
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "expected"),
+    [
+        ("xnli", "sequence", {}),
+        ("riddles", "guess", {"packages": {"my-guessing": "0.3"}}),
+        ("guess", "guess", {"packages": {"my-guessing": "0.3"}}),
+    ],
+)
+def test_a_run_names_the_packages_that_it_uses(guessing: None, kind: str, head: str, expected: dict[str, str]) -> None:
+    recipe = Recipe.model_validate({**NAMES, "kind": kind, "base": "full-ft", "training": {}})
+    assert packages(recipe, head) == expected

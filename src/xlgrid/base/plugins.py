@@ -1,0 +1,105 @@
+"""Methods, heads and tasks that other installed packages add to those of xlgrid, by entry points."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from xlgrid.base.names import unknown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Extensible(Generic[T]):
+    """Everything of one kind by name: what xlgrid has, and what installed packages declare as entry points.
+
+    A name of xlgrid always means xlgrid's own. The entry points of the environment are read only for another name, because
+    reading them takes time at the start of a process.
+
+    Attributes:
+        what: the kind in words, such as "method".
+        group: the group of the entry points, such as "xlgrid.methods".
+        builtin: name -> what xlgrid has.
+        fits: (name, object) -> whether an entry point of this name may have this object as its value.
+        expected: what `fits` asks for, in words.
+        imported: name -> what has been imported from packages so far.
+    """
+
+    what: str
+    group: str
+    builtin: Mapping[str, T]
+    fits: Callable[[str, Any], bool]
+    expected: str
+    imported: dict[str, T] = field(default_factory=dict)
+
+    def get(self, name: str) -> T | None:
+        """What has this name; None if there is nothing.
+
+        Raises:
+            ValueError: two packages declare the name, or the entry point cannot be imported or has an unsuitable value; the
+                message names the package.
+        """
+        if name in self.builtin:
+            return self.builtin[name]
+        if name not in self.imported and (point := self._entry_point(name)):
+            self.imported[name] = self._load(point)
+        return self.imported.get(name)
+
+    def find(self, name: str) -> T:
+        """What has this name.
+
+        Raises:
+            ValueError: there is nothing, and the message names the nearest; or as `get`.
+        """
+        if (value := self.get(name)) is None:
+            raise ValueError(unknown(self.what, name, self.names()))
+        return value
+
+    def names(self) -> list[str]:
+        """All names, those of xlgrid first."""
+        return list(dict.fromkeys([*self.builtin, *(point.name for point in self._entry_points())]))
+
+    def known(self) -> Iterator[T]:
+        """What xlgrid has, and what has been imported from packages so far."""
+        yield from self.builtin.values()
+        yield from self.imported.values()
+
+    def package(self, name: str) -> dict[str, str]:
+        """The package that declares a name, and its version; empty for a name of xlgrid."""
+        if name in self.builtin or (point := self._entry_point(name)) is None or point.dist is None:
+            return {}
+        return {point.dist.name: point.dist.version}
+
+    def _entry_points(self) -> "list[EntryPoint]":
+        from importlib.metadata import entry_points
+
+        return [*entry_points(group=self.group)]
+
+    def _entry_point(self, name: str) -> "EntryPoint | None":
+        points = [point for point in self._entry_points() if point.name == name]
+        if len(points) > 1:
+            packages = " and ".join(sorted(map(_package, points)))
+            raise ValueError(
+                f"the {self.what} {name!r} is declared by {packages}: uninstall all of these packages but one, or rename "
+                f"an entry point of the group {self.group!r}"
+            )
+        return points[0] if points else None
+
+    def _load(self, point: "EntryPoint") -> T:
+        where = f"the {self.what} {point.name!r} of the package {_package(point)} ({point.value})"
+        try:
+            value = point.load()
+        except Exception as error:  # An import runs the package's code, which can fail in any way.
+            raise ValueError(
+                f"cannot import {where}: {type(error).__name__}: {error}; correct or uninstall the package"
+            ) from error
+        if not self.fits(point.name, value):
+            raise ValueError(f"{where} is {value!r}, expected {self.expected}; correct or uninstall the package")
+        return value
+
+
+def _package(point: "EntryPoint") -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "without a name"
