@@ -124,7 +124,7 @@ def test_the_modules_have_the_parameters_of_table_5(study: Study, monkeypatch: p
     monkeypatch.chdir(ROOT)
     exhibit = study.exhibit("table05")
     assert isinstance(exhibit, Parameters)
-    found = exhibit.counts(study).set_index(["encoder", "method"])
+    found = exhibit.counts(Plan(study)).set_index(["encoder", "method"])
     base = found.loc["xlmr-base"]
     assert base["weights"].to_dict() == {"madx": 8_257_536, "madx-noinv": 7_962_624, "madx-task-only": 884_736}
     cut = [base["weights"] // 1e4 / 100, base["weights"] / 270e6 * 1e4 // 1 / 100]
