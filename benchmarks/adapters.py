@@ -90,7 +90,7 @@ def measure(name: str, arguments: argparse.Namespace) -> Measured:
             torch.cuda.synchronize()
         best = min(best, clock() - start if number else best)
     memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else resident() - before
-    stored = save({key: p.detach().cpu().contiguous() for key, p in deltas.kept(model, method).items()})
+    stored = save({key: p.detach().cpu().contiguous() for key, p in deltas.kept(model, method, HEADS[head]).items()})
     return Measured(best, memory, len(stored), encoder)
 
 

@@ -1,6 +1,6 @@
 """Cells: one evaluation each; and a run's attention on two targets.
 
-REQUIRED INPUTS: a run, the tokens of the target's test set
+REQUIRED INPUTS: a run, or an encoder alone; the tokens of the target's test set
 OUTPUTS: results/{study}/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.json,
     results/{study}/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.json
 """
@@ -17,8 +17,8 @@ rule evaluate:
         "../envs/xlgrid.yaml"
     # There are thousands of these jobs, so nothing is computed for each: `params` would be.
     shell:
-        "xlgrid evaluate --run {input.delta} --encoder {input.encoder} --tokens {input.tokens}"
-        " --study {wildcards.study} --target {wildcards.target} --output {output} {input.text_run} 2> {log}"
+        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens} --study {wildcards.study}"
+        " --target {wildcards.target} --output {output} {input.delta} {input.text_run} 2> {log}"
 
 
 rule attention:

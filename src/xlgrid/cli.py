@@ -55,8 +55,6 @@ StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name,
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
-
-
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
 OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
 EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
@@ -198,10 +196,10 @@ def tokenize(
     stride: Annotated[int, typer.Option(help="tokens that two windows of a long example share")] = 128,
     columns: Columns = "{}",
     split: Annotated[
-        Literal["train", "dev"] | None, typer.Option(help="the rows of a text to take", show_default="all")
+        Literal["train", "dev", "test"] | None, typer.Option(help="the rows of a text to take", show_default="all")
     ] = None,
     documents: Annotated[Literal["cut", "split"], typer.Option(help="what becomes of long rows of a text")] = "cut",
-    dev_rows: Annotated[int, typer.Option(help="most rows for dev: every 50th, the others are for train")] = 10_000,
+    dev_rows: Annotated[int, typer.Option(help="most rows for dev, every 50th, and for test, between")] = 10_000,
 ) -> None:
     """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
@@ -265,20 +263,24 @@ def import_adapter(
 
 @app.command()
 def evaluate(
-    run: RunFolder,
     encoder: EncoderFolder,
     tokens: File,
     target: Annotated[str, typer.Option(help="a language or pair; as of a step of its run on text: qu@1000")],
-    output: Output,
+    output: Annotated[Path, typer.Option(help="the file to write; without a run, its path says what the cell is")],
+    run: Annotated[Path | None, typer.Argument(help="a run, if any: its folder or delta.safetensors")] = None,
     text_run: Annotated[
         Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
     ] = None,
     study: OfStudy = None,
 ) -> None:
-    """Make a cell: evaluate a run on the tokens of a target."""
-    from xlgrid.evaluation.cell import evaluate
+    """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
+    from xlgrid.evaluation.cell import evaluate, evaluate_bare
+    from xlgrid.results.identity import bare_cell
 
-    evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run), study)
+    if run:
+        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run), study)
+    else:
+        evaluate_bare(bare_cell(output, target)._asdict(), _folder(encoder), tokens, output)
 
 
 @app.command()
@@ -299,15 +301,8 @@ def attention(
     files, runs = (_by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
     if len(files) != 2:
         raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
-    compare(
-        _folder(run),
-        _folder(encoder),
-        _folder(vocabulary),
-        files,
-        output,
-        {target: _folder(path) for target, path in runs.items()},
-        study,
-    )
+    folders = {target: _folder(path) for target, path in runs.items()}
+    compare(_folder(run), _folder(encoder), _folder(vocabulary), files, output, folders, study)
 
 
 @app.command()
@@ -399,7 +394,7 @@ def cost(
         list[str] | None,
         typer.Option(
             metavar="TASK=TRAIN,DEV,TEST",
-            help="how many, where the study does not say; of text mlm=TRAIN,DEV; in one language TASK:LANGUAGE=...",
+            help="how many, where the study does not say; in one language TASK:LANGUAGE=...",
         ),
     ] = None,
     tokens: Annotated[
@@ -439,9 +434,8 @@ def partial(
 
     plan = load_plan(study)
     show(look(plan, ledger or FOLDER, failed_files(log) if log else ()), report=output / "failed.txt")
-    renderers: dict[str, Callable[..., None]] = {}
-    if plan.study.claims:
-        renderers["claims"] = functools.partial(claims.render, plan.study, plan.cells)
+    judge = functools.partial(claims.render, plan.study, plan.cells)
+    renderers: dict[str, Callable[..., None]] = {"claims": judge} if plan.study.claims else {}
     for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
         renderers[f"exhibit {name}"] = functools.partial(shown.render, name, plan)
         if shown.is_compared:

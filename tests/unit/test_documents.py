@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from xlgrid.plan.load import load_plan
+
 ROOT = Path(__file__).parents[2]
 PATTERNS = ("*.md", "docs/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
 PAGES = sorted(str(path.relative_to(ROOT)) for pattern in PATTERNS for path in ROOT.glob(pattern))
@@ -62,3 +64,15 @@ def test_the_picture_of_the_packages_is_current() -> None:
 def test_the_walk_through_the_code_names_each_file_once() -> None:
     named = [name for name in NAMED.findall(text("docs/architecture.md")) if Path(name).suffix]
     assert len(named) > 20 and sorted(named) == sorted(set(named))
+
+
+def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: Path) -> None:
+    def example(page: str, heading: str) -> str:
+        return text(page).partition(f"## {heading}\n")[2].partition("```yaml\n")[2].partition("```")[0]
+
+    parts = example("docs/tasks.md", "Encoders without training"), example("docs/use.md", "Facts of encoders")
+    (tmp_path / "s.yaml").write_text("title: X-MOD\nlanguages: [en, fr]\n" + "".join(parts))
+    plan = load_plan(tmp_path / "s.yaml")
+    assert len(plan.cells) == 4 and not plan.runs
+    assert all(len(exhibit.cells(plan.cells)) == 4 for exhibit in plan.study.exhibits.values())
+    assert plan.study.exhibits.keys() == {"over-languages", "of-each"}

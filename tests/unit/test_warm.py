@@ -72,7 +72,7 @@ def test_the_commands_from_data_to_a_run_import_little_more(tmp_path: Path) -> N
         ["train", "--recipe", json.dumps(recipe), *encoder, *split, "--output", f"{tmp_path}/run"],
         # As the rule writes it, with the files of run and encoder.
         [
-            *("evaluate", "--run", f"{tmp_path}/run/delta.safetensors", "--encoder", f"{encoder[1]}/model.safetensors"),
+            *("evaluate", f"{tmp_path}/run/delta.safetensors", "--encoder", f"{encoder[1]}/model.safetensors"),
             *("--tokens", f"{tmp_path}/dev.arrow", "--target", "qa1", "--output", f"{tmp_path}/cell.json"),
         ],
     ]

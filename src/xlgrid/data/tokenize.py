@@ -14,7 +14,7 @@ from xlgrid.data.formats import read_text, tables
 from xlgrid.data.streams import Progress
 from xlgrid.heads.encoding import Encoding
 from xlgrid.tasks import Columns, task
-from xlgrid.tasks.mlm import DEV_ROWS, is_for_dev
+from xlgrid.tasks.mlm import DEV_ROWS, split_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,9 +56,9 @@ def tokenize(
         max_length: the most tokens of an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
         columns: the columns of a task that is described by its head.
-        split: `train` or `dev` takes the rows of a text that are for this split; None takes all rows.
+        split: `train`, `dev` or `test` takes the rows of a text that are for this split; None takes all rows.
         documents: see `xlgrid.tasks.mlm.Options`.
-        dev_rows: the most rows that are for `dev`.
+        dev_rows: the most rows that are for `dev`, and for `test`.
 
     Raises:
         FileNotFoundError: the data are missing.
@@ -106,7 +106,7 @@ def tokenize(
             numbers = range(rows_read, rows_read + table.num_rows)
             rows_read += table.num_rows
             if split is not None:
-                kept = [is_for_dev(number, dev_rows) == (split == "dev") for number in numbers]
+                kept = [split_of(number, dev_rows) == split for number in numbers]
                 table = table.filter(pa.array(kept, pa.bool_()))
             for batch in _batches(table):
                 encoded = head.encode(batch, described, encoding)
@@ -122,7 +122,7 @@ def tokenize(
         if not rows_written:
             raise ValueError(
                 f"{where} has {rows_read} rows, and none with text for {split}: a text takes two rows with text, of which one "
-                "is for dev, to choose checkpoints with"
+                "is for dev, to choose checkpoints with, and 26 to be tested on"
             )
     if encoding.truncated:
         has_windows = any(field.name == "example" for field in fields)

@@ -1,4 +1,4 @@
-"""One cell: the evaluation of a run on the tokens of a target.
+"""One cell: the evaluation of a run, or of an encoder without training, on the tokens of a target.
 
 A small cell takes little longer than the start of its process, so nothing here imports pandas, datasets or seqeval.
 """
@@ -7,9 +7,10 @@ import base64
 import json
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
@@ -17,8 +18,14 @@ from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.metrics import Outcome
+from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Target
+from xlgrid.methods import Method
 from xlgrid.models import deltas, prediction
+from xlgrid.training.recipe import Training
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 def evaluate(
@@ -50,7 +57,7 @@ def evaluate(
 
     finished, parsed = trained.read(run), Target(target)
     recipe, method = finished.recipe, finished.method
-    data = batches.read(tokens, parsed.data)
+    data = _read(tokens, parsed)
     head, labels = ALL_HEADS.find(data.head), finished.record["labels"]
     if head.output_per_label and list(data.label_names) != labels:
         raise Damaged(
@@ -59,17 +66,10 @@ def evaluate(
             tokens,
             run,
         )
-    if not len(data):
-        raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")
     model = trained.model_of(finished, encoder, data, text_run, parsed.step)
-    device = prediction.default_device()
-    model.to(device)  # type: ignore[arg-type]
-    budget = recipe.training.micro_batch_tokens or recipe.training.batch_tokens
     # Some methods draw masks of attention in evaluation too.
     torch.manual_seed(recipe.seed)
-    bf16 = recipe.training.precision == "bf16" and device.type == "cuda"
-    outcomes = prediction.outcomes_on(model, method, data, budget, bf16, recipe.training.segments)
-    metrics = head.metrics(data.label_names)
+    results = _results(model, method, data, recipe.training)
     language, weights = None, []
     if text_run:
         source, step = trained.text_source(text_run), parsed.step
@@ -80,19 +80,69 @@ def evaluate(
         **({"study": study} if study else {}),
         "target": target,
         "seed": recipe.seed,
-        "scores": {metric.name: metric.score(outcomes) for metric in metrics},
-        "metric": {"name": metrics[0].name, "implementation": metrics[0].implementation},
-        "n": len(outcomes),
-        **head.counts(data),
         "run": str(run),
         "digest": finished.record["digest"],
         "stack": list(method.stack(recipe.task, language)),
         "speaks": weights,
-        **prediction.circumstances(device),
         **({"packages": {name: version(name) for name in used}} if (used := finished.record.get("packages")) else {}),
         "seconds": round(time.monotonic() - began, 3),
+        **results,
+    }
+    _write(out, cell)
+
+
+def evaluate_bare(identity: Mapping[str, Any], encoder: str | Path, tokens: str | Path, out: str | Path) -> None:
+    """Evaluate an encoder, with the head that was pre-trained with it, on a target, and write the JSON of the cell.
+
+    Args:
+        identity: study, task, encoder, method, source (`none`), target and seed.
+        encoder: the folder of the encoder.
+        tokens: the tokens file of the target.
+        out: the file of the cell.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file is damaged, or the encoder has no such head.
+    """
+    began = time.monotonic()
+    data = _read(tokens, Target(identity["target"]))
+    results = _results(trained.bare_model(encoder, data), Method(), data, Training.model_validate({}))
+    cell = {**identity, "run": None, "weights": str(encoder), "seconds": round(time.monotonic() - began, 3)}
+    _write(out, cell | results)
+
+
+def _read(tokens: str | Path, target: Target) -> Tokens:
+    """The tokens of a target.
+
+    Raises:
+        ValueError: there are none.
+    """
+    data = batches.read(tokens, target.data)
+    if not len(data):
+        raise ValueError(f"{tokens} has no examples: look at its data, then tokenize again")
+    return data
+
+
+def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: Training) -> dict[str, Any]:
+    """The entries of a cell that its evaluation computes."""
+    device = prediction.default_device()
+    model.to(device)  # type: ignore[arg-type]
+    budget = settings.micro_batch_tokens or settings.batch_tokens
+    bf16 = settings.precision == "bf16" and device.type == "cuda"
+    outcomes = prediction.outcomes_on(model, method, data, budget, bf16, settings.segments)
+    head = ALL_HEADS.find(data.head)
+    metrics = head.metrics(data.label_names)
+    return {
+        "scores": {metric.name: metric.score(outcomes) for metric in metrics},
+        "metric": {"name": metrics[0].name, "implementation": metrics[0].implementation},
+        "n": len(outcomes),
+        **head.counts(data),
+        **prediction.circumstances(device),
         "outcomes": pack(outcomes),
     }
+
+
+def _write(out: str | Path, cell: Mapping[str, Any]) -> None:
     write_text(out, json.dumps(cell, ensure_ascii=False, indent=1) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""The model of a run, as evaluation needs it: with the language-specific parameters of a target."""
+"""The models that are evaluated: that of a run, with the language-specific parameters of a target, and a bare encoder."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,16 +69,35 @@ def model_of(
     """
     method, start = run.method, deltas.start_of(run.folder, run.record) if run.recipe.start else None
     # The run's head replaces the random one.
-    model = _ready.pop(_identity(encoder, tokens), None) or _load(encoder, tokens)
-    load.check_positions(model, tokens)
+    model = _take(encoder, tokens)
     method.install(model)
     exchanged = _resolved(text_run) != _resolved(start) or step is not None
     if start:
         deltas.load_text_run(start, model, method, lambda name: not (exchanged and method.is_language_specific(name)))
     # The run stores everything that the run of its first task had trained.
-    deltas.load_delta(run.folder / deltas.DELTA, model, method, run.record["digest"])
+    deltas.load_delta(run.folder / deltas.DELTA, model, method, ALL_HEADS.find(tokens.head), run.record["digest"])
     if text_run and exchanged:
         deltas.load_text_run(text_run, model, method, method.is_language_specific, step)
+    return model
+
+
+def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
+    """An encoder with the head that was pre-trained with it.
+
+    Args:
+        encoder: the folder of the encoder.
+        tokens: the tokens of the target.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file is damaged, the encoder has no such head, or an input is too long for it.
+    """
+    model = _take(encoder, tokens)
+    if not load.stores_head(model, encoder):
+        raise ValueError(
+            f"{encoder} has no weights of the head {tokens.head}, which would be random: use an encoder that was stored with its "
+            "language-modelling head, or train one with a method"
+        )
     return model
 
 
@@ -97,6 +116,17 @@ def preload(encoder: str | Path, tokens: Tokens) -> None:
     if identity not in _ready:
         _ready.clear()
         _ready[identity] = _load(encoder, tokens)
+
+
+def _take(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
+    """The model that was loaded ahead, or one that is loaded now; it has a position for every token.
+
+    Raises:
+        ValueError: an input is too long.
+    """
+    model = _ready.pop(_identity(encoder, tokens), None) or _load(encoder, tokens)
+    load.check_positions(model, tokens)
+    return model
 
 
 def _load(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
-from xlgrid.languages.sources import Target
+from xlgrid.languages.sources import NONE, Target
 from xlgrid.results.identity import Contrast
 from xlgrid.results.naming import Values
 
@@ -61,7 +61,10 @@ class Attention(Exhibit):
         chosen = [
             cell
             for cell in planned
-            if cell.target in self.targets and all(getattr(cell, axis) in v for axis, v in self.select.items())
+            if cell.target in self.targets
+            # The attention of a run is compared; a cell without training has none.
+            and cell.source != NONE
+            and all(getattr(cell, axis) in v for axis, v in self.select.items())
         ]
         # The two cells of a run may be of different studies.
         both = {cell.run[1:] for cell in chosen if cell.target == other}

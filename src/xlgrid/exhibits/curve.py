@@ -1,29 +1,31 @@
 """Curves of scores over a numeric column of the cells, or over steps of training."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from xlgrid.exhibits.exhibit import Identity, OfCells, Rendering, StudyView, not_among
+from xlgrid.exhibits.exhibit import AXES, OfCells, Rendering, StudyView
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from xlgrid.results.identity import Cell
+
 
 class Curve(OfCells):
     """Mean score and standard deviation over seeds against `x`.
 
-    `x` is `step`, for learning curves on the dev set, or a numeric column of the cells, such as `snapshot`: the step of the
-    target's run on text whose weights evaluate (`Grid.snapshots`).
+    `x` is `step`, for learning curves on the dev set; `snapshot`, the step of the target's run on text whose weights evaluate
+    (`Grid.snapshots`); or a fact of the encoders that is a number (`facts`). Lines may be told apart by a fact, too.
     """
 
     kind: Literal["curve"] = "curve"
     x: str
-    lines: Identity
+    lines: str
     is_table: ClassVar[bool] = False
 
     @model_validator(mode="after")
@@ -44,8 +46,15 @@ class Curve(OfCells):
     def shows_snapshots(self) -> bool:
         return self.x == "snapshot"
 
-    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        yield from not_among("x", "axis", [self.x], ["step", "snapshot"])
+    @property
+    def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+        return super().named_axes | {"x": ([self.x], ("step", "snapshot")), "lines": ([self.lines], AXES)}
+
+    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
+        yield from super().problems_of_plan(planned)
+        for encoder in dict.fromkeys(cell.encoder for cell in self.cells(planned)):
+            if isinstance(value := self._facts[encoder].get(self.x), str):
+                yield f"x: {self.x} of encoder {encoder} is the text {value!r}, and should be a number"
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing
@@ -54,7 +63,10 @@ class Curve(OfCells):
         chosen = stats.select(cells, self.select)
         quantity, percent = units.quantity(chosen["metric"]), units.unit(chosen["metric"]) == "%"
         if self.x == "step":
-            curves = stats.select(records.read_curves(runs), self.select, "learning curves")
+            curves = records.read_curves(runs)
+            # A run has the facts of its encoder.
+            known = cells[["encoder", *(fact for fact in self.facts if fact in cells)]].drop_duplicates()
+            curves = stats.select(curves.merge(known, on="encoder"), self.select, "learning curves")
             chosen = stats.learning_curves(curves, chosen, self.lines)
             quantity, notes = f"dev {quantity}", []
         else:
@@ -138,6 +150,7 @@ def curve(
             )
     if pd.api.types.is_integer_dtype(entries[x]) or (entries[x] % 1 == 0).all():
         ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
+    ax.xaxis.set_major_formatter(lambda value, _: label(value).replace("-", "\N{MINUS SIGN}"))
     # Without a result the axes still show what is planned.
     low, high = float(entries[x].min()), float(entries[x].max())
     spare = 0.04 * (high - low) or 0.5

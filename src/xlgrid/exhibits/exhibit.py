@@ -3,12 +3,13 @@
 Importing a kind is cheap, because rules and commands import all of them: pandas and matplotlib load when an exhibit is drawn.
 """
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, get_args
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P", "Cell", "Contrast", "Encoder", "Run")
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
+AXES: tuple[str, ...] = get_args(Identity)
 # The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
 TABLE = (".csv", ".md", ".tex", ".html")
 FIGURE = (".csv", ".md", ".tex", ".png", ".svg")
@@ -96,6 +98,7 @@ class Exhibit(Strict):
     caption: str = ""
     # A table has HTML; a figure has pictures.
     is_table: ClassVar[bool] = True
+    _facts: Mapping[str, Mapping[str, Any]] = PrivateAttr({})
 
     @property
     def published_numbers(self) -> Published | None:
@@ -136,12 +139,28 @@ class Exhibit(Strict):
 
     def settings(self, study: StudyView) -> list[str]:
         """Everything in the study that the exhibit's files depend on beside results, as JSON: a change renders it again."""
-        return [self.model_dump_json()]
+        named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in self._facts.items()}
+        return [self.model_dump_json(), *([json.dumps(named)] if self.facts else [])]
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:
         """Axis -> the values that the exhibit selects, which the grids of the study must have."""
         return {}
+
+    @property
+    def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+        """Key -> the axes that it names, and the axes that it may name beside facts of encoders."""
+        return {}
+
+    @property
+    def facts(self) -> list[str]:
+        """The facts of encoders among the named axes, each once."""
+        named = (axis for axes, known in self.named_axes.values() for axis in axes if axis not in known)
+        return list(dict.fromkeys(named))
+
+    def learn(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Learn the facts of the study's encoders: encoder -> name -> value."""
+        self._facts = facts
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         """The exhibit's mistakes beside its `named_values`, each as `key: what is wrong`.
@@ -210,7 +229,7 @@ class OfCells(Exhibit):
     the keys of the row, `column`, then the statistics of `xlgrid.results.stats.over_seeds`.
     """
 
-    select: dict[Identity, Values] = {}
+    select: dict[str, Values] = Field({}, description="axis, or fact of the encoders -> the values that are shown")
     digits: int = Field(default=1, ge=0, le=6)
 
     @property
@@ -220,8 +239,12 @@ class OfCells(Exhibit):
 
     @property
     def selected(self) -> dict[str, tuple[Any, ...]]:
-        """Axis of the cells -> the values that the exhibit shows."""
-        return {axis: values for axis, values in self.select.items() if axis != "metric"}
+        """Axis of the cells, without facts of encoders -> the values that the exhibit shows."""
+        return {axis: values for axis, values in self.select.items() if axis in AXES and axis != "metric"}
+
+    @property
+    def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+        return {"select": ([*self.select], AXES)}
 
     @property
     def shows_snapshots(self) -> bool:
@@ -229,9 +252,28 @@ class OfCells(Exhibit):
         return False
 
     def cells(self, planned: Iterable["Cell"]) -> list["Cell"]:
+        facts = {fact: self.select[fact] for fact in self.facts if fact in self.select}
+        return [
+            cell
+            for cell in self._of_any_encoder(planned)
+            if all(self._facts.get(cell.encoder, {}).get(fact) in values for fact, values in facts.items())
+        ]
+
+    def _of_any_encoder(self, planned: Iterable["Cell"]) -> list["Cell"]:
+        """The planned cells that the exhibit selects by other axes than facts of their encoders."""
         chosen = [cell for cell in planned if (cell.target.step is not None) == self.shows_snapshots]
         select = self.selected
         return [cell for cell in chosen if all(getattr(cell.shown, axis) in select[axis] for axis in select)]
+
+    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
+        for encoder in dict.fromkeys(cell.encoder for cell in self._of_any_encoder(planned)):
+            for fact in self.facts:
+                if fact not in self._facts[encoder]:
+                    key = next(key for key, (axes, _) in self.named_axes.items() if fact in axes)
+                    yield (
+                        f"{key}: encoder {encoder} has the facts {', '.join(self._facts[encoder]) or 'none'}, and no {fact!r}: "
+                        f"write it under encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
+                    )
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:
@@ -244,7 +286,12 @@ class OfCells(Exhibit):
         if not self.names_metric:
             metrics = {task: names[:1] for task, names in metrics.items()}
         cells = self.cells(plan.cells)
-        scores = records.read_cells(((cell.path, cell._asdict()) for cell in cells), metrics)
+        facts = {
+            encoder: {fact: known[fact] for fact in self.facts if fact in known}
+            for encoder, known in self._facts.items()
+        }
+        expected = ((cell.path, cell._asdict() | facts.get(cell.encoder, {})) for cell in cells)
+        scores = records.read_cells(expected, metrics)
         return self.of_scores(plan.study, scores, dict.fromkeys(plan.owned(cell.run).folder for cell in cells))
 
     @abstractmethod

@@ -2,28 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import Compared, Identity, Rendering, StudyView
+from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, StudyView
 from xlgrid.results.naming import as_tuple
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-Column = Literal["task", "encoder", "method", "source", "target", "seed", "metric", "group"]
-
-
-def _an_axis(axes: Any) -> BeforeValidator:
-    def known(value: Any) -> Any:
-        if value not in get_args(axes):
-            raise ValueError(unknown("axis", value, get_args(axes)))
-        return value
-
-    return BeforeValidator(known)
 
 
 class Table(Compared):
@@ -31,12 +19,12 @@ class Table(Compared):
 
     `columns: group` is a column per group; `columns: [task, group]` is a block of such columns per task, under its name. An axis
     `source` or `target` that neither rows nor columns name is averaged over within each seed; every other axis must be selected
-    down to one value, or be named. With two axes of columns, the CSV has both by name instead of `column`.
+    down to one value, or be named. Facts of the encoders (`facts`) are axes, too. With two axes of columns, the CSV has both by name instead of `column`.
     """
 
     kind: Literal["table"] = "table"
-    rows: tuple[Annotated[Identity, _an_axis(Identity)], ...] = Field(min_length=1)
-    columns: Annotated[tuple[Annotated[Column, _an_axis(Column)], ...], BeforeValidator(as_tuple)] = Field(
+    rows: tuple[str, ...] = Field(min_length=1)
+    columns: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(
         min_length=1, max_length=2, description="one axis, or a list of two, the outer first"
     )
     groups: tuple[str, ...] = ()
@@ -77,6 +65,10 @@ class Table(Compared):
         for name in (first, second) if self.groups else ():
             if name not in self.groups:
                 raise ValueError(f"`difference`: {unknown('group', name, self.groups)}")
+
+    @property
+    def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+        return super().named_axes | {"rows": (self.rows, AXES), "columns": (self.columns, (*AXES, "group"))}
 
     @property
     def names_metric(self) -> bool:

@@ -9,12 +9,13 @@ from xlgrid.heads.choice import ChoiceHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.metrics import Metric
 from xlgrid.heads.mlm import MlmHead
+from xlgrid.heads.perplexity import PerplexityHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import SpanHead
 from xlgrid.heads.token import TokenHead
 
 HEADS: dict[str, Head] = {
-    head.name: head for head in (SequenceHead(), TokenHead(), SpanHead(), ChoiceHead(), MlmHead())
+    head.name: head for head in (SequenceHead(), TokenHead(), SpanHead(), ChoiceHead(), MlmHead(), PerplexityHead())
 }
 
 ALL_HEADS = Extensible(

@@ -59,8 +59,10 @@ class Head(ABC):
         output_per_label: the model has one output per label, so that other labels need another model.
         has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
         mixes_all_rows: a mix has all rows of each part; otherwise each example comes from one of the parts.
-        evaluation_seed: seeds torch's generator for each evaluation, where batches are random.
         output_share: the share of tokens at which a language model's output embeddings are computed.
+        is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
+        has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
+            begin with them.
         all_metrics: the metrics of all tasks with the head.
     """
 
@@ -76,8 +78,9 @@ class Head(ABC):
     output_per_label: ClassVar[bool] = False
     has_stride: ClassVar[bool] = False
     mixes_all_rows: ClassVar[bool] = False
-    evaluation_seed: ClassVar[int | None] = None
     output_share: ClassVar[float] = 0.0
+    is_pretrained: ClassVar[bool] = False
+    has_cells: ClassVar[bool] = True
 
     # Data
 
@@ -196,6 +199,12 @@ class Head(ABC):
             arrays = {name: array.reshape(len(rows), tokens.inputs_per_row, -1) for name, array in arrays.items()}
         arrays["labels"] = self.batch_labels(tokens, rows, arrays, positions)
         return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in arrays.items()}
+
+    def evaluation_batch(
+        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
+    ) -> "Batch":
+        """The tensors of a batch of evaluation, which do not depend on other batches or on a random generator."""
+        return self.collate(tokens, rows, token_types, device)
 
     @abstractmethod
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:

@@ -1,10 +1,11 @@
 """Metrics, which are computed from the outcome of each example, so that a cell's examples can be paired and resampled later.
 
 The head decides what an outcome is: 0 or 1 for a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
-`[true positives, false positives, false negatives]` for the F1 of labelled spans, and `[F1, exact match]`, each from 0 to 1,
+`[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]` for the F1 of labelled spans, and `[F1, exact match]`, each from 0 to 1,
 for the answer to a question.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+# The largest exponent of a number in double precision is a little larger.
+LARGEST = 700
 Outcome = int | list[int] | list[float]
 # The amounts that an example adds to the numerator and to the denominator of a metric.
 Share = tuple[float, float]
@@ -19,7 +22,7 @@ Share = tuple[float, float]
 
 @dataclass(frozen=True)
 class Metric:
-    """A ratio of two sums over examples.
+    """A ratio of two sums over examples, or its exponential.
 
     Attributes:
         name: the name in cells, tables and published numbers.
@@ -28,6 +31,7 @@ class Metric:
         unit: "%" or, for a metric without a unit, "".
         higher_is_better: whether a greater score is a better one.
         scale: the factor of the ratio, 100 for percent.
+        is_exponential: the metric is e to the power of the ratio, as perplexity is.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Metric:
     unit: str = "%"
     higher_is_better: bool = True
     scale: float = 100
+    is_exponential: bool = False
 
     def score(self, outcomes: Iterable[Outcome]) -> float:
         """The metric over all examples, in its unit.
@@ -44,12 +49,15 @@ class Metric:
         better has no such value: 0 would be the best one, tables show NaN as a missing cell, and JSON has no infinity.
 
         Raises:
-            ValueError: nothing can be counted, and less is better.
+            ValueError: nothing can be counted, and less is better; or an exponential is too large for a number.
         """
         shares = [self.shares(outcome) for outcome in outcomes]
         numerator, denominator = (sum(column) for column in zip(*shares, strict=True)) if shares else (0, 0)
         if denominator > 0:
-            return self.scale * numerator / denominator
+            ratio = self.scale * numerator / denominator
+            if self.is_exponential and not ratio < LARGEST:
+                raise ValueError(f"{self.name}, e to the power of {ratio:g}, is no number: the model has diverged")
+            return math.exp(ratio) if self.is_exponential else ratio
         if self.higher_is_better:
             return 0.0
         raise ValueError(
@@ -73,7 +81,9 @@ class Metric:
         if not denominators.sum():
             return np.zeros(len(outcomes))
         ratio = numerators.sum() / denominators.sum()
-        return self.scale * (numerators - denominators * ratio) / denominators.mean()
+        slope = self.scale * (np.exp(self.scale * ratio) if self.is_exponential else 1)
+        influences: np.ndarray = slope * (numerators - denominators * ratio) / denominators.mean()
+        return influences
 
     def better(self, first: float, second: float) -> bool:
         """Whether the first of two scores is the better one."""
@@ -108,4 +118,13 @@ SQUAD_EM = Metric(
     "squad-em",
     "xlgrid.heads.span: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[1], 1),
+)
+PERPLEXITY = Metric(
+    "perplexity",
+    "xlgrid.heads.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",
+    lambda outcome: (outcome[0], outcome[1]),
+    unit="",
+    higher_is_better=False,
+    scale=1,
+    is_exponential=True,
 )

@@ -33,8 +33,9 @@ class MlmHead(Head):
     has_target = False
     has_labels = False
     mixes_all_rows = True
-    evaluation_seed = 0
     output_share = MASKED
+    is_pretrained = True
+    has_cells = False
 
     def second(self, task: TaskColumns) -> str | None:
         return task.inputs[1] if len(task.inputs) == 2 else None
@@ -88,6 +89,15 @@ class MlmHead(Head):
         mask(batch, tokens.vocabulary)
         return batch
 
+    def evaluation_batch(
+        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
+    ) -> dict[str, "torch.Tensor"]:
+        """A batch in which the masks of a row depend on its number only: every evaluation has them, and every encoder of the
+        vocabulary (Pfeiffer et al. 2022, section 4)."""
+        batch = super().collate(tokens, rows, token_types, device)
+        mask(batch, tokens.vocabulary, _fixed_draws(rows, batch["input_ids"]))
+        return batch
+
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
         ids = arrays["input_ids"]
         return np.where(np.isin(ids, tokens.vocabulary.special_ids), IGNORED, ids)
@@ -110,7 +120,7 @@ class MlmHead(Head):
 
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
-    ) -> list[list[int]]:
+    ) -> list[Any]:
         logits, labels = self.scores(model, batch)
         due = batch["labels"] != IGNORED
         right = due.masked_scatter(due, logits.argmax(-1) == labels)
@@ -122,17 +132,34 @@ def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
     return getattr(model, "cls", None) or getattr(model, "lm_head", None)
 
 
-def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, share: float = MASKED) -> None:
+def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, draws: "torch.Tensor | None" = None) -> None:
     """Mask a share of the tokens that have labels, and remove the labels of the others (Devlin et al. 2019).
 
-    Of the chosen tokens, 80 % become the mask, 10 % a random token, and 10 % stay. Torch's generator draws.
+    Of the chosen tokens, 80 % become the mask, 10 % a random token, and 10 % stay.
+
+    Args:
+        draws: [3, rows, longest], uniform numbers from 0 to 1 that decide; None: torch's generator draws.
     """
     import torch
 
     ids, labels = batch["input_ids"], batch["labels"]
-    chosen = (torch.rand(ids.shape, device=ids.device) < share) & (labels != IGNORED)
-    dice = torch.rand(ids.shape, device=ids.device)
-    others = torch.randint(vocabulary.size, ids.shape, device=ids.device)
+    if draws is None:
+        draws = torch.rand((3, *ids.shape), device=ids.device)
+    share, dice, other = draws
+    chosen = (share < MASKED) & (labels != IGNORED)
+    others = (other * vocabulary.size).long()
     batch["labels"] = labels.masked_fill(~chosen, IGNORED)
     ids = torch.where(chosen & (dice < 0.8), vocabulary.mask_id, ids)
     batch["input_ids"] = torch.where(chosen & (dice >= 0.9), others, ids)
+
+
+def _fixed_draws(rows: Ints, ids: "torch.Tensor") -> "torch.Tensor":
+    """The draws of `mask` for rows of these numbers, which do not depend on the length of the batch.
+
+    Args:
+        ids: the inputs of the batch, [rows, longest].
+    """
+    import torch
+
+    draws = np.stack([np.random.default_rng(row).random((ids.shape[1], 3), np.float32) for row in rows])
+    return torch.from_numpy(draws).to(ids.device).movedim(-1, 0)

@@ -2,7 +2,7 @@
 
 A `Target` is a language (`en`), a pair of a context's and a question's language (`en-fr`), or one of these as of a step of
 its run on text (`qu@1000`). A `Source` is one or several of these languages and pairs, joined by `+` (`en+en-fr`); of a
-method that has a run for each target, the target follows (`en@qu`).
+method that has a run for each target, the target follows (`en@qu`). The source `none` is that of cells without training.
 
 Both are strings, so that paths, JSON, data frames and dictionaries hold them as they are written. Nothing else takes such
 a string apart.
@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
+
+
+# The source of cells without training; no language has this code.
+NONE = "none"
 
 
 class _Parsed(str):
@@ -69,6 +73,8 @@ class Target(_Parsed):
             raise ValueError(
                 f"{text!r} is neither a language nor a pair, context-question: write for instance en, or en-fr"
             )
+        if NONE in codes:
+            raise ValueError(f"{text!r}: `{NONE}` is no language, but the source of cells without training")
         if at and not (step.isascii() and step.isdecimal() and not step.startswith("0")):
             raise ValueError(f"target {text!r}: after @ comes a step of its run on text, as in {data}@1000")
         return {"languages": codes, "step": int(step) if at else None}
@@ -94,10 +100,11 @@ class Target(_Parsed):
 
 
 class Source(_Parsed):
-    """The languages and pairs that a run trains on.
+    """The languages and pairs that a run trains on; `none` for cells without training.
 
     Attributes:
-        parts: each language or pair of a mix, in the order in which they are written; one if there is no mix.
+        parts: each language or pair of a mix, in the order in which they are written; one if there is no mix, and no part of
+            the source `none`.
         languages: all codes in the parts, each once.
         for_target: the one target that the run is for (`Start.at`); None: any.
 
@@ -112,7 +119,7 @@ class Source(_Parsed):
     @classmethod
     def _parse(cls, text: str) -> dict[str, Any]:
         data, at, target = text.partition("@")
-        parts = tuple(map(Target, data.split("+")))
+        parts = () if text == NONE else tuple(map(Target, data.split("+")))
         return {
             "parts": parts,
             "languages": tuple(dict.fromkeys(code for part in parts for code in part.languages)),

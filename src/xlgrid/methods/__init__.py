@@ -8,6 +8,7 @@ from dataclasses import fields
 
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
+from xlgrid.methods.as_is import AsIs
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
@@ -19,6 +20,7 @@ METHODS: dict[str, type[Method]] = {
     "structured-dropout": StructuredDropout,
     "qcross": CrossQuery,
     "madx": MadX,
+    "as-is": AsIs,
 }
 
 ALL_METHODS = Extensible(

@@ -14,20 +14,23 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
+    from xlgrid.heads import Head
     from xlgrid.methods import Method
 
 DELTA = "delta.safetensors"
 
 
-def kept(model: "PreTrainedModel", method: "Method", embeddings: bool = False) -> dict[str, "torch.nn.Parameter"]:
+def kept(
+    model: "PreTrainedModel", method: "Method", head: "Head", embeddings: bool = False
+) -> dict[str, "torch.nn.Parameter"]:
     """The parameters that a run's `delta.safetensors` holds: those that train, and the head.
 
-    A run on text stores parameters of the encoder only, since no task uses the language-modelling head.
+    A run without cells (`Head.has_cells`) stores parameters of the encoder only.
 
     Args:
         embeddings: whether the word embeddings train, too, whatever the method.
     """
-    if model.get_output_embeddings() is None:
+    if head.has_cells:
         parameters = dict(model.named_parameters())
     else:
         parameters = {f"{model.base_model_prefix}.{name}": p for name, p in model.base_model.named_parameters()}
@@ -143,16 +146,16 @@ def load_text_run(
             parameters[name].copy_(tensor)
 
 
-def load_run(folder: Path, model: "PreTrainedModel", method: "Method") -> None:
+def load_run(folder: Path, model: "PreTrainedModel", method: "Method", head: "Head") -> None:
     """Put all weights that a run of `method` has trained, with its head, into an installed model.
 
     Raises:
         FileNotFoundError, ValueError: as `load_delta`.
     """
-    load_delta(folder / DELTA, model, method, read_run(folder)["digest"])
+    load_delta(folder / DELTA, model, method, head, read_run(folder)["digest"])
 
 
-def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: str) -> None:
+def load_delta(path: Path, model: "PreTrainedModel", method: "Method", head: "Head", digest: str) -> None:
     """Put the tensors of a `delta.safetensors` into an installed model.
 
     Raises:
@@ -161,7 +164,7 @@ def load_delta(path: Path, model: "PreTrainedModel", method: "Method", digest: s
     """
     import torch
 
-    expected = kept(model, method)
+    expected = kept(model, method, head)
     delta, _, of = read_delta(path)
     if of != digest:
         raise Damaged(

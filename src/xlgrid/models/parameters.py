@@ -116,7 +116,7 @@ def count(
     table = model.get_input_embeddings().weight
     return Count(
         trained=sum(p.numel() for name, p in parameters.items() if method.trains(name) or (embeddings and p is table)),
-        stored=sum(p.numel() for p in deltas.kept(model, method, embeddings).values()),
+        stored=sum(p.numel() for p in deltas.kept(model, method, head, embeddings).values()),
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
         passed_trained=sum(number for name, number in passed.items() if method.trains(name)),

@@ -44,8 +44,6 @@ def outcomes_on(
     import torch
 
     head = ALL_HEADS.find(tokens.head)
-    if head.evaluation_seed is not None:
-        torch.manual_seed(head.evaluation_seed)
     token_types, device = token_types and has_segments(model), model.device
     predictions: list[Any] = [None] * len(tokens)
     was_training = model.training
@@ -57,7 +55,7 @@ def outcomes_on(
             rows = rest[0]
             problem = None
             try:
-                batch = head.collate(tokens, rows, token_types, device)
+                batch = head.evaluation_batch(tokens, rows, token_types, device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
                     batch |= extras(method, tokens, rows, device, training=False)
                     predicted = head.predict(model, batch, tokens, rows)

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from xlgrid.data.sources import SPLITS
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
@@ -107,8 +108,7 @@ class Estimate:
             unknown_codes = [code for code in codes if None in self.sizes.of(name, code)]
             # One option is enough where no language has a known size.
             keys = [name] if len(unknown_codes) == len(codes) else [f"{name}:{code}" for code in unknown_codes]
-            splits = ",".join(self.study.tasks[name].splits).upper()
-            asked += [(key, f"--examples {key}={splits}") for key in keys]
+            asked += [(key, f"--examples {key}={','.join(SPLITS).upper()}") for key in keys]
         if asked:
             names, options = zip(*asked, strict=True)
             raise ValueError(

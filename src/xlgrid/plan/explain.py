@@ -57,6 +57,8 @@ def lacking(plan: "Plan", product: Product) -> str | None:
 def _no_result(plan: "Plan", result: Run | Cell | Contrast) -> str:
     """Why the study has no such run, cell or contrast."""
     study = plan.study
+    if isinstance(result, Run) and (entry := study.methods.get(result.method)) and not entry.is_trained:
+        return f"method {result.method} trains nothing and has no runs: ask for a cell"
     # Runs on text, and those of a first task, have no cells.
     planned: list[Run] | list[Cell] = plan.runs if isinstance(result, Run) else plan.cells
     defined = definitions(study)

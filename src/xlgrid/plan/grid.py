@@ -37,9 +37,12 @@ def cells(study: "Study") -> list[Cell]:
 
 
 def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
-    """Every run that the cells `planned` need, or all cells of the study; a run comes after those with which it begins."""
+    """Every run that the cells `planned` need, or all cells of the study; a run comes after those with which it begins.
+
+    Cells of methods without training need none.
+    """
     planned = cells(study) if planned is None else list(planned)
-    needed = list(dict.fromkeys(cell.run for cell in planned))
+    needed = list(dict.fromkeys(cell.run for cell in planned if study.methods[cell.method].is_trained))
     following: list[Run | Cell] = [*planned, *needed]
     while earlier := dict.fromkeys(start for each in following for start in starting_runs(study, each)):
         needed = [*earlier, *needed]

@@ -60,7 +60,7 @@ def inputs(plan: Planned, product: Product) -> Inputs:
     match product:
         case Cell():
             return {
-                "delta": plan.owned(product.run).delta,
+                "delta": [plan.owned(product.run).delta] if study.methods[product.method].is_trained else [],
                 "encoder": plan.owned(Encoder(study.name, product.encoder)).path,
                 "tokens": plan.owned(test_tokens(plan, product)).path,
                 **_text_runs(plan, text_run=product),

@@ -188,8 +188,7 @@ def stranger(study: "Study", product: Product) -> Stranger | None:
         case Data():
             known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
         case Tokens():
-            entry = study.tasks.get(product.task)
-            known |= {"task": [*study.tasks], "split": [*(entry.splits if entry else ())]}
+            known |= {"task": [*study.tasks], "split": [*SPLITS]}
     for kind, value in vars(product).items():
         # Data and tokens may be in a pair of languages; text never is.
         names = Target(value).languages if kind == "language" and not isinstance(product, Text) else [value]

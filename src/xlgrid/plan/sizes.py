@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Splits(NamedTuple):
-    """Examples in each split; None if it is not known how many. Text has no test set, and 0 examples in it."""
+    """Examples in each split; None if it is not known how many."""
 
     train: int | None
     dev: int | None
@@ -43,11 +43,9 @@ class DataSizes:
     def __post_init__(self) -> None:
         check_names(self.study, "examples", self.stated)
         for name, numbers in self.stated.items():
-            entries = [entry for key, entry in self.study.tasks.items() if name.partition(":")[0] in (key, entry.kind)]
-            splits = entries[0].splits
-            if len(numbers) != len(splits):
-                wanted = ",".join(splits).upper()
-                raise ValueError(f"--examples {name} takes {len(splits)} numbers, {wanted}, got {len(numbers)}")
+            if len(numbers) != len(SPLITS):
+                wanted = ",".join(SPLITS).upper()
+                raise ValueError(f"--examples {name} takes {len(SPLITS)} numbers, {wanted}, got {len(numbers)}")
 
     def of(self, name: str, code: str) -> Splits:
         """The sizes of a task's data in a language or pair."""
@@ -59,11 +57,12 @@ class DataSizes:
         entry = self.study.tasks[name]
         for key in (f"{name}:{code}", f"{entry.kind}:{code}", name, entry.kind):
             if key in self.stated:
-                return Splits(*(*self.stated[key], 0)[:3])
+                return Splits(*self.stated[key])
         sizes: Sizes | None = entry.examples_of.get(code, entry.examples)
         train, dev, test = (sizes.train, sizes.dev, sizes.test) if sizes else (None, None, None)
         if entry.from_text:
-            return self._of_text(name, code) or Splits(train, dev, 0)
+            # The test set of a text has as many rows as its dev set.
+            return self._of_text(name, code) or Splits(train, dev, test or dev)
         if entry.data is None:
             options: Any = entry.task.Options(**entry.options)
             assert entry.task.generator
@@ -83,7 +82,7 @@ class DataSizes:
         smallest = min(number for number in rows if number is not None)
         entry = self.study.tasks[name]
         options: Any = entry.task.Options(**entry.options)
-        return Splits(*mlm.split_sizes(smallest, options.dev_rows), 0)
+        return Splits(*mlm.split_sizes(smallest, options.dev_rows))
 
     def _counted(self, name: str, code: str, split: str) -> int | None:
         data = self.study.tasks[name].data

@@ -45,7 +45,7 @@ def _numbers(option: str, text: str, most: int = 3) -> tuple[str, tuple[int, ...
     name, _, value = text.partition("=")
     numbers = value.split(",")
     if not name or len(numbers) > most or not all(number.isdecimal() and int(number) for number in numbers):
-        form = "TASK=NUMBER" if most == 1 else "TASK=TRAIN,DEV,TEST (of text mlm=TRAIN,DEV)"
+        form = "TASK=NUMBER" if most == 1 else "TASK=TRAIN,DEV,TEST"
         raise ValueError(f"{option} {text}: expected {form} of positive whole numbers without separators")
     return name, tuple(map(int, numbers))
 

@@ -159,8 +159,9 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         else:
             failure = first_failure(cell)
             cells[cell] = job_state(path, "running")
-            if cells[cell] == "waiting" and (run_state := runs[plan.owned(cell.run)]) in ("training", "queued"):
-                cells[cell] = run_state
+            # A cell without training has no run.
+            if cells[cell] == "waiting" and (of_run := runs.get(plan.owned(cell.run))) in ("training", "queued"):
+                cells[cell] = of_run
         if failure:
             cells[cell], broken[cell] = "failed", failure
     busy = {job for job in jobs.values() if job.state in ("queued", "running")}

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 
 from xlgrid.base.errors import Damaged
 from xlgrid.exhibits.drawing import plots
-from xlgrid.languages.sources import Source
+from xlgrid.languages.sources import NONE, Source
 from xlgrid.plan import products
 from xlgrid.report import figures
 from xlgrid.report.figures import ENTRY, having
@@ -127,7 +127,8 @@ def overview(study: Report) -> Html:
     cells = study.cells
     # A cell with several metrics is one cell; a source may have several runs, each for one target.
     each = cells.drop_duplicates(having(cells, [*RUN, "target"], "run", "snapshot"))
-    runs = each.assign(done=each["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
+    trained = each[each["source"] != NONE]
+    runs = trained.assign(done=trained["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
     done = int(each["score"].notna().sum())
     counts = [("cells", done, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
     values = [(f"{axis}s".capitalize(), dict.fromkeys(cells[axis])) for axis in AXES]

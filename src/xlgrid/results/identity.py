@@ -1,10 +1,12 @@
 """The identity of an encoder, a run, a cell and a contrast: the values that tell one from all others, and the path with them."""
 
+import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import NONE, Source, Target
 
 # A field of a template, or what differs between several files.
 _FIELD = re.compile(r"{(\w+)}")
@@ -147,6 +149,19 @@ class Cell(Templated, _CellAxes):
         if self.source.for_target is None and self.target.step is None:
             return self
         return self._replace(source=self.source.data, target=self.target.data)
+
+
+def bare_cell(path: str | Path, target: str) -> Cell:
+    """The cell without training, on a target, whose file has this path.
+
+    Raises:
+        ValueError: no such cell has the path.
+    """
+    cell = Cell.parse(os.path.relpath(path))
+    if cell is None or (cell.source, cell.target) != (NONE, target):
+        template = Cell.template.replace("{source}", NONE).replace("{target}", target)
+        raise ValueError(f"{path} is not the path of a cell without training, {template}: correct it, or name a run")
+    return cell
 
 
 class Contrast(Templated, _ContrastAxes):

@@ -16,6 +16,22 @@ if TYPE_CHECKING:
 
 IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
 MEASURED = ("score", "n", "seconds")
+# The columns of cells, of learning curves, and of the entries of an exhibit, none of which a fact of an encoder may be.
+COLUMNS = (
+    *IDENTITY,
+    *MEASURED,
+    "study",
+    "metric",
+    "group",
+    "step",
+    "snapshot",
+    "run",
+    "column",
+    "mean",
+    "sd",
+    "min",
+    "max",
+)
 CURVE = ("task", "encoder", "method", "source", "seed", "step", "score")
 
 

@@ -217,8 +217,11 @@ def _some(values: Sequence[Any], most: int = 12) -> str:
 
 
 def in_order(frame: pd.DataFrame, column: str, where: Where) -> list[Any]:
-    """The values of a column as an exhibit shows them: as `where` lists them, or else as the study does."""
+    """The values of a column as an exhibit shows them: as `where` lists them, or else numbers that are facts of encoders in
+    their order, and all others in that of the study."""
     present = list(dict.fromkeys(frame[column]))
+    if column != "seed" and pd.api.types.is_numeric_dtype(frame[column]):
+        present.sort()
     return [value for value in where.get(column, present) if value in present]
 
 
@@ -268,6 +271,8 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
     run = ["task", "encoder", "method", "source", "seed"]
     # Runs for one target each have the rest in common.
     run += ["run"] if "run" in curves and "run" in cells else []
+    # A fact of the encoders.
+    run += [lines] if lines not in run and lines in cells else []
     runs = pd.concat([curves[run], cells[run]]).drop_duplicates()
     steps = curves[list(dict.fromkeys([lines, "step"]))].drop_duplicates()
     planned = runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)

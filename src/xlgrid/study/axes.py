@@ -53,6 +53,16 @@ def axes(study: "Study") -> dict[str, list[object]]:
     return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
 
 
+def facts(study: "Study") -> dict[str, list[object]]:
+    """Fact -> every value that encoders of the study have of it, each once."""
+    values: dict[str, list[object]] = {}
+    for known in study.facts.values():
+        for fact, value in known.items():
+            values.setdefault(fact, [])
+            values[fact] += [value] if value not in values[fact] else []
+    return values
+
+
 def with_first(study: "Study", tasks: Iterable[str]) -> list[str]:
     """Tasks, and the tasks with whose runs theirs begin."""
     reached: dict[str, None] = {}

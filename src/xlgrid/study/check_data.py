@@ -1,6 +1,7 @@
 """Mistakes in the data of a study: languages without data, settings of training that no run has, sizes that do not fit."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def available(study: "Study") -> Iterator[str]:
     """Data and text exist, or can be generated, in the languages of the grids, the mini encoders and the vocabularies."""
     yield from among("text.files", "language", study.text.files, study.languages)
+
     on_text = {f"encoders.{name}.mini": entry.mini.languages for name, entry in study.encoders.items() if entry.mini}
     on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
     for place, languages in on_text.items():
@@ -36,10 +38,12 @@ def available(study: "Study") -> Iterator[str]:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
             yield from (f"grids.{name}: {text}" for text in _lacking(study, key, grid))
-            missing = [code for code in codes if entry.data is None and not kind.speaks(code)]
+            available_in = partial(has_text, study) if entry.from_text else kind.speaks
+            missing = [code for code in codes if entry.data is None and not available_in(code)]
             if missing:
+                origin = "it `data`, or the study `text`" if entry.from_text else "it `data`"
                 yield (
-                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give it `data`, "
+                    f"grids.{name}: task {key} cannot be generated in {', '.join(missing)}: give {origin}, "
                     "leave them out, or see CONTRIBUTING.md on how to add a language"
                 )
 
@@ -85,6 +89,8 @@ def training(study: "Study") -> Iterator[str]:
                 except ValueError as error:
                     yield f"{place}: {error}"
                     continue
+                if axis == "method" and value in study.methods and not study.methods[value].is_trained:
+                    yield f"{place}: method {value} has no runs to train: leave it out"
                 if {*members} & {*known[axis]}:
                     continue
                 if members == [value]:

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from xlgrid.base.names import unknown
 from xlgrid.results.naming import SEVERAL, NamedAxis, Naming
-from xlgrid.study.axes import among, axes, definitions, metrics
+from xlgrid.results.records import COLUMNS
+from xlgrid.study.axes import among, axes, definitions, facts, metrics
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -14,7 +16,18 @@ def exhibits(study: "Study") -> Iterator[str]:
     """Exhibits show what the grids have, and stand beside numbers of what they show."""
     known, defined = axes(study), definitions(study)
     known["metric"] = [*metrics(study, known["task"])]
+    known_facts = facts(study)
+    known |= known_facts
     for name, exhibit in study.exhibits.items():
+        named = [(key, axis, allowed) for key, (used, allowed) in exhibit.named_axes.items() for axis in used]
+        wrong = [
+            f"exhibits.{name}.{key}: {unknown('axis or fact of encoders', axis, [*allowed, *known_facts])}"
+            for key, axis, allowed in named
+            if axis not in (*allowed, *known_facts)
+        ]
+        if wrong:
+            yield from wrong
+            continue
         for axis, values in exhibit.named_values.items():
             yield from among(f"exhibits.{name}.select.{axis}", axis, values, known[axis], defined.get(axis, ()))
         yield from (f"exhibits.{name}.{problem}" for problem in exhibit.problems(study, known))
@@ -46,6 +59,14 @@ def _published(study: "Study", known: Mapping[str, list[object]]) -> Iterator[st
             for axis, values in section.items():
                 if axis != "metric":
                     yield from among(f"{place}.{key}.{axis}", axis, values, names[axis])
+
+
+def encoders(study: "Study") -> Iterator[str]:
+    """Facts of encoders have names of their own."""
+    for name, entry in study.encoders.items():
+        for fact in entry.facts:
+            if fact in COLUMNS:
+                yield f"encoders.{name}.facts.{fact}: an axis or a column of exhibits has this name: choose another"
 
 
 def claims(study: "Study") -> Iterator[str]:

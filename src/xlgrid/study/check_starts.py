@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def methods(study: "Study") -> Iterator[str]:
     """Methods have options that exist, and starts that name tasks, methods and languages of the study."""
-    texts = [name for name, entry in study.tasks.items() if not entry.task.target]
+    texts = [name for name, entry in study.tasks.items() if not entry.task.head.has_cells]
     for name, entry in study.methods.items():
         try:
             method = registry.make(entry.base, entry.options)

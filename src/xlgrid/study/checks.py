@@ -6,8 +6,9 @@ They are found when a study is read, because a job that meets the same mistake m
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from xlgrid.heads import HEADS
 from xlgrid.languages import known_language
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.study import check_data, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 
@@ -26,11 +27,13 @@ def problems(study: "Study") -> list[str]:
         check_starts.methods,
         check_starts.begun,
         _names,
+        _untrained,
         check_starts.first_tasks,
         check_starts.grids,
         check_data.available,
         check_data.training,
         check_data.sizes,
+        check_exhibits.encoders,
         check_exhibits.exhibits,
         check_exhibits.claims,
     ):
@@ -60,6 +63,8 @@ def _languages(study: "Study") -> Iterator[str]:
     for name, members in study.groups.items():
         if name in study.languages:
             yield f"groups.{name}: a language of this study has this name: choose another"
+        if name == NONE:
+            yield f"groups.{name}: this is the source of methods without training: choose another name"
         codes = [code for member in members for code in Source(member).languages]
         yield from among(f"groups.{name}", LANGUAGE, codes, study.languages)
     for name, grid in study.grids.items():
@@ -109,10 +114,10 @@ def _names(study: "Study") -> Iterator[str]:
         for axis, known in (("task", study.tasks), ("encoder", study.encoders), ("method", study.methods)):
             yield from among(f"grids.{name}.{axis}", axis, getattr(grid, axis), known)
         for key in grid.task:
-            if key in study.tasks and not study.tasks[key].task.target:
+            if key in study.tasks and not study.tasks[key].task.head.has_cells:
                 yield (
                     f"grids.{name}.task: {key} is of kind {study.tasks[key].kind}, whose runs are on text and have no cells: "
-                    "leave it out; methods name it in their `start`"
+                    "leave it out, since methods name it in their `start`; or evaluate on a task of kind `perplexity`"
                 )
         for axis in ("source", "target"):
             for value in getattr(grid, axis):
@@ -121,3 +126,29 @@ def _names(study: "Study") -> Iterator[str]:
                         Source(member) if axis == "source" else Target(member)
                 except ValueError as error:
                     yield f"grids.{name}.{axis}: {error}"
+
+
+def _untrained(study: "Study") -> Iterator[str]:
+    """A grid has the source `none` where its methods train nothing, and then tasks whose head is a part of the encoder."""
+    for name, grid in study.grids.items():
+        sources = study.sources(grid)
+        for key in grid.method:
+            is_trained = study.methods[key].is_trained
+            wrong = [source for source in sources if (source == NONE) == is_trained]
+            if wrong and is_trained:
+                yield (
+                    f"grids.{name}.source: runs of method {key} train on a language, a pair or a mix, got `{NONE}`: put it "
+                    "into a grid of its own, with a method of base `as-is`"
+                )
+            elif wrong:
+                yield (
+                    f"grids.{name}.source: method {key} trains on nothing, got {', '.join(wrong)}: write `source: [{NONE}]`, "
+                    "and put methods that train into another grid"
+                )
+            for task in grid.task if not is_trained else ():
+                if not study.tasks[task].task.head.is_pretrained:
+                    kinds = [f"`{head.name}`" for head in HEADS.values() if head.is_pretrained and head.has_cells]
+                    yield (
+                        f"grids.{name}.task: method {key} trains nothing, and the weights of the head of {task} would be random: "
+                        f"name a task of kind {' or '.join(kinds)}, or a method that trains"
+                    )

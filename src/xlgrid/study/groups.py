@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from xlgrid.base.names import unknown
 from xlgrid.languages import Language
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import NONE, Source, Target
 
 
 def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The languages, pairs or mixes that a source or target in a grid stands for: itself, or the members of a group.
+    """The languages, pairs or mixes that a source or target in a grid stands for: itself, or the members of a group. The
+    source `none` stands for itself.
 
     Args:
         languages: code -> language, for those over which the built-in groups range.
@@ -22,6 +23,8 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
         return tuple(groups[value])
     if value == "mono":
         return tuple(codes)
+    if value == NONE:
+        return (NONE,)
     if value.startswith(("family:", "script:")):
         attribute, _, name = value.partition(":")
         names = {code: getattr(language, attribute) for code, language in languages.items()}

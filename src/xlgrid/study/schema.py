@@ -19,19 +19,20 @@ from pydantic import (
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict, plainly
-from xlgrid.data.sources import SPLITS, DataSource
+from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
+from xlgrid.methods import ALL_METHODS
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace
 from xlgrid.tasks import Columns, Task, task
-from xlgrid.training.encoders import EncoderEntry
+from xlgrid.training.encoders import EncoderEntry, Fact
 from xlgrid.training.recipe import Recipe, Start, Training
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -47,7 +48,7 @@ Name = Annotated[str, AfterValidator(_name)]
 
 
 class Sizes(Strict):
-    """Numbers of examples in the splits of a task's data; text has no test set."""
+    """Numbers of examples in the splits of a task's data. Without `test`, it has as many as the dev set if the data are text."""
 
     train: PositiveInt
     dev: PositiveInt
@@ -57,12 +58,14 @@ class Sizes(Strict):
 class TaskEntry(Columns):
     """A task: a kind that has columns of its own, or a head with `inputs`, `target`, `labels` and `choices`; and its data.
 
-    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` are the texts of
-    the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a method).
+    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` or `perplexity`
+    are the texts of the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a
+    method).
     """
 
     kind: str = Field(
-        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, choice or mlm, or one in xlgrid.heads.ALL_HEADS"
+        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, choice, mlm or perplexity, or one in "
+        "xlgrid.heads.ALL_HEADS"
     )
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
@@ -128,7 +131,7 @@ class TaskEntry(Columns):
                 f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
                 f"{' and '.join(f'`{name}`' for name in wrong)}"
             )
-        if self.vocabulary and self.task.target:
+        if self.vocabulary and self.task.head.has_cells:
             raise ValueError(
                 "only the runs of a task of kind mlm train embeddings of another vocabulary: leave out `vocabulary`"
             )
@@ -145,11 +148,6 @@ class TaskEntry(Columns):
     def from_text(self) -> bool:
         """Whether the data are the texts of the study."""
         return self.data is None and self.task.generator is None
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits of the data; text has no test set."""
-        return SPLITS[:2] if self.from_text else SPLITS
 
 
 class ImportedAdapters(Strict):
@@ -198,6 +196,11 @@ class MethodEntry(Strict):
         None, description="adapters that are read instead of training runs on text"
     )
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether there are runs of the method."""
+        return ALL_METHODS.find(self.base).is_trained
+
 
 class TrainingEntry(Strict):
     """Training settings for the runs that match `when`; a later entry wins over an earlier one."""
@@ -212,6 +215,7 @@ class TrainingEntry(Strict):
 
 class Grid(Strict):
     """A product of axes. Sources and targets name languages, pairs (en-fr), mixes (en+en-fr, sources only) or groups.
+    The source of a method without training is `none`.
 
     A group is a group of the study, or `mono` (every language), `en-X` and `X-en` (pairs of English with every other
     language), `family:Romance`, `script:Cyrl`.
@@ -265,6 +269,12 @@ class Study(Strict):
         if not isinstance(methods, dict):
             return methods
         return {name: {"base": name} | entry if isinstance(entry, dict) else entry for name, entry in methods.items()}
+
+    @model_validator(mode="after")
+    def _facts_reach_exhibits(self) -> Self:
+        for exhibit in self.exhibits.values():
+            exhibit.learn(self.facts)
+        return self
 
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
@@ -325,6 +335,11 @@ class Study(Strict):
             naming.model_dump(exclude_unset=True) for naming in (self.published, exhibit.published_numbers)
         )
         return exhibit.model_copy(update={"published": Published(**merge(of_study, of_exhibit))})
+
+    @property
+    def facts(self) -> dict[str, dict[str, Fact]]:
+        """Encoder -> its facts by name."""
+        return {name: entry.known_facts for name, entry in self.encoders.items()}
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:

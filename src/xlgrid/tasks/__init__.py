@@ -34,7 +34,7 @@ TASKS: dict[str, Task] = {
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),
-    "mlm": Task("mlm", ("text",), "", (), (), HEADS["mlm"], mlm.Options, tokens=60),
+    **{name: Task(name, ("text",), "", (), (), HEADS[name], mlm.Options, tokens=60) for name in ("mlm", "perplexity")},
 }
 
 ALL_TASKS = Extensible(
@@ -51,7 +51,8 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
 
     Args:
         kind: the name of a task in `ALL_TASKS`, or of a head in `ALL_HEADS`.
-        columns: for a head only, since other tasks have columns of their own. The head `mlm` is a task, too, and may do without.
+        columns: for a head only, since other tasks have columns of their own. The heads `mlm` and `perplexity` are tasks, too, and
+            may do without.
 
     Raises:
         ValueError: there is no such task or head, and the message names the nearest; or the columns do not suit the head.

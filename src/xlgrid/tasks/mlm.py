@@ -10,20 +10,23 @@ from pydantic import Field, PositiveInt
 
 from xlgrid.base.settings import Strict
 
-# One row of a text in so many is for the dev set. Without a bound, that of a Wikipedia would have a hundred thousand rows.
-DEV_EVERY = 50
+# Of so many rows of a text, the first is for the dev set, and the one in the middle for the test set. Without a bound, the
+# dev set of a Wikipedia would have a hundred thousand rows.
+HELD_OUT_EVERY = 50
 DEV_ROWS = 10_000
 
 
-def is_for_dev(row: int, dev_rows: int) -> bool:
-    """Whether a row of a text, by its number, is for the dev set, which has at most `dev_rows`; else it is for training."""
-    return row % DEV_EVERY == 0 and row < DEV_EVERY * dev_rows
+def split_of(row: int, dev_rows: int) -> Literal["train", "dev", "test"]:
+    """The split that a row of a text, by its number, is for. The dev set and the test set have at most `dev_rows` rows each."""
+    if row >= HELD_OUT_EVERY * dev_rows:
+        return "train"
+    return {0: "dev", HELD_OUT_EVERY // 2: "test"}.get(row % HELD_OUT_EVERY, "train")  # type: ignore[return-value]
 
 
-def split_sizes(rows: int, dev_rows: int) -> tuple[int, int]:
-    """The number of rows of a text that are for training and for the dev set."""
-    dev = min(math.ceil(rows / DEV_EVERY), dev_rows)
-    return rows - dev, dev
+def split_sizes(rows: int, dev_rows: int) -> tuple[int, int, int]:
+    """The number of rows of a text that are for training, for the dev set and for the test set."""
+    dev, test = (min(math.ceil(max(0, rows - first) / HELD_OUT_EVERY), dev_rows) for first in (0, HELD_OUT_EVERY // 2))
+    return rows - dev - test, dev, test
 
 
 class Options(Strict):
@@ -35,5 +38,7 @@ class Options(Strict):
         "those of a pair are cut",
     )
     dev_rows: PositiveInt = Field(
-        DEV_ROWS, description="most rows to choose checkpoints with: every 50th row, the others are trained on"
+        DEV_ROWS,
+        description="most rows to choose checkpoints with, every 50th row, and most rows to test on, those halfway between "
+        "them; the others are trained on",
     )

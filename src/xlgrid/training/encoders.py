@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StrictFloat, StrictInt, StrictStr, model_validator
 
 from xlgrid.base.settings import Strict
 from xlgrid.data.vocabulary import VocabularyEntry
@@ -12,6 +12,9 @@ from xlgrid.training.mini import MiniEncoder, mini_configuration
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
+
+
+Fact = StrictInt | StrictFloat | StrictStr
 
 
 class EncoderEntry(Strict):
@@ -25,6 +28,12 @@ class EncoderEntry(Strict):
         None,
         description="vocabulary of the study, or an encoder with whose vocabulary this one shares tokens; absent: its own",
     )
+    facts: dict[str, Fact] = Field(
+        {},
+        description="names and values of your own, which exhibits use as axes: {variant: xmod, languages: 60, updates: "
+        "125000}; an encoder that is trained here has `languages`, their number, and `updates`, its steps, unless they are "
+        "written",
+    )
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -36,6 +45,12 @@ class EncoderEntry(Strict):
                 "mini.vocab is the size of a vocabulary of its own, but the encoder has `vocabulary`: leave out one of the two"
             )
         return self
+
+    @property
+    def known_facts(self) -> dict[str, Fact]:
+        """The facts that are written, and those that follow from the entry."""
+        derived = {"languages": len(self.mini.languages), "updates": self.mini.steps} if self.mini else {}
+        return derived | self.facts
 
     @property
     def own_vocabulary(self) -> VocabularyEntry:

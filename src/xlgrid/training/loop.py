@@ -156,7 +156,7 @@ class Loop:
         if start:
             deltas.load_text_run(start, self.model, self.method)
         if first:
-            deltas.load_run(first, self.model, self.method)
+            deltas.load_run(first, self.model, self.method, self.head)
         self.model.to(self.device)  # type: ignore[arg-type]
         for name, parameter in self.model.named_parameters():
             parameter.requires_grad_(self.method.trains(name))
@@ -314,7 +314,7 @@ class Loop:
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """A copy of what the run's results hold, as it is now."""
-        kept = deltas.kept(self.model, self.method, bool(self.begun_with["vocabulary"]))
+        kept = deltas.kept(self.model, self.method, self.head, bool(self.begun_with["vocabulary"]))
         return {name: p.detach().cpu().clone() for name, p in kept.items()}
 
     def elapsed(self) -> float:

@@ -168,16 +168,16 @@ def numbered(path, lines):
 
 
 def of_text(world, lines, **settings):
-    """The inputs of train and dev, of a text of `lines`."""
+    """The inputs of train and dev, or of the splits `names`, of a text of `lines`."""
     path = numbered(world / "lines.parquet", lines)
     parts = splits(world, [path], **settings)
     return [[one.values[a:b].tolist() for a, b in itertools.pairwise(one.offsets)] for one in parts]
 
 
-def splits(world, texts, code="en", max_length=512, **settings):
-    """The tokens of train and dev of a text, or of parallel texts."""
+def splits(world, texts, code="en", max_length=512, names=("train", "dev"), **settings):
+    """The tokens of train and dev, or of the splits `names`, of a text or of parallel texts."""
     out = world / "text.arrow"
-    for split in ("train", "dev"):
+    for split in names:
         tokenize(texts, world / "encoder", "mlm", max_length, out, split=split, **settings)
         yield batches.read(out, code)
 
@@ -197,7 +197,7 @@ def test_parallel_texts_stand_side_by_side_and_every_50th_is_for_dev(world):
     texts = [world / "en.parquet", world / "fr.parquet"]
     make_text("fr", texts[1], TextSettings(sentences=60))
     reader, (train, dev) = tokenizer(world), splits(world, texts, "en-fr")
-    assert (len(train), len(dev)) == (58, 2), "ids that both texts have, every 50th for dev"
+    assert (len(train), len(dev)) == (57, 2), "ids that both texts have, every 50th for dev"
     first, second = (read_table(path)["text"].to_pylist()[1].replace("\n", " ") for path in texts)
     expected = reader(first, second)["input_ids"]
     assert train.values[: train.offsets[1]].tolist() == expected
@@ -240,10 +240,10 @@ def test_rows_of_text_are_cut_one_by_one(world, capsys):
     reader = tokenizer(world)
     expected = [reader(text.replace("\n", " "), truncation=True, max_length=16)["input_ids"] for text in lines]
     train, dev = of_text(world, lines, max_length=16)
-    assert train == [row for i, row in enumerate(expected) if i % 50] and dev == expected[::50]
-    cut = sum(len(reader(text.replace("\n", " "))["input_ids"]) > 16 for i, text in enumerate(lines) if i % 50)
+    assert train == [row for i, row in enumerate(expected) if i % 25] and dev == expected[::50]
+    cut = sum(len(reader(text.replace("\n", " "))["input_ids"]) > 16 for i, text in enumerate(lines) if i % 25)
     report = capsys.readouterr().err
-    assert f"lines.parquet: {cut:,} of 2,450 inputs were cut to 16 tokens; `documents: split`" in report
+    assert f"lines.parquet: {cut:,} of 2,400 inputs were cut to 16 tokens; `documents: split`" in report
 
 
 @given(st.lists(WORDS, min_size=2, max_size=8), st.integers(5, 9))
@@ -264,18 +264,22 @@ def test_documents_of_dev_are_not_in_train(world):
     names = list(dict.fromkeys(read_table(world / "en.parquet")["text"].to_pylist()))[:60]
     documents = [f"{name} " * 9 for name in names]
     reader, parts = tokenizer(world), of_text(world, documents, documents="split", max_length=20)
-    for rows, chosen in zip(parts, (documents[1:50] + documents[51:], [documents[0], documents[50]]), strict=True):
+    for rows, chosen in zip(
+        parts, (documents[1:25] + documents[26:50] + documents[51:], [documents[0], documents[50]]), strict=True
+    ):
         expected = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in chosen]
         chained = itertools.chain.from_iterable
         assert [*chained(inside(reader, row) for row in rows)] == [*chained(expected)]
 
 
-def test_rows_beyond_those_of_dev_are_trained_on(world, monkeypatch):
+def test_every_50th_row_is_for_dev_those_between_for_test_and_rows_beyond_are_trained_on(world, monkeypatch):
     reader = tokenizer(world)
     lines = [f"Bob is kind {i} ." for i in range(200)]
     monkeypatch.setattr(module, "BATCH", 30)
-    parts = of_text(world, lines, dev_rows=2)
-    for rows, numbers in zip(parts, ([i for i in range(200) if i not in (0, 50)], [0, 50]), strict=True):
+    parts = of_text(world, lines, dev_rows=2, names=("train", "dev", "test"))
+    dev, test = [0, 50], [25, 75]
+    trained = [i for i in range(200) if i not in dev + test]
+    for rows, numbers in zip(parts, (trained, dev, test), strict=True):
         assert rows == [reader(lines[i])["input_ids"] for i in numbers]
 
 
@@ -293,4 +297,4 @@ def test_a_text_of_one_row_is_refused(world):
 def test_a_pair_of_long_documents_is_cut(world):
     path = numbered(world / "pair.parquet", ["Bob is kind . " * 40] * 60)
     train, dev = splits(world, [path, path], "en-fr", documents="split", max_length=30)
-    assert (len(train), len(dev)) == (58, 2) and set(train.lengths.tolist()) == {30}
+    assert (len(train), len(dev)) == (57, 2) and set(train.lengths.tolist()) == {30}

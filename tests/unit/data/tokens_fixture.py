@@ -28,7 +28,7 @@ def write(
     if head == "token":
         columns["labels"] = pa.array([[-100, *[t % 3 for t in row[1:]]] for row in ids], pa.list_(pa.int64()))
         columns["example"] = pa.array(range(len(ids)), pa.int32())
-    elif head != "mlm":
+    elif not HEADS[head].is_pretrained:
         columns["label"] = pa.array(labels or [row[0] % 2 for row in ids], pa.int64())
     if depths is not None:
         columns["depth"] = pa.array(depths, pa.int32())

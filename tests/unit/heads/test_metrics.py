@@ -1,5 +1,7 @@
 """Metrics of outcomes; their influences; the direction in which a score is better."""
 
+import math
+
 import pytest
 
 from xlgrid import heads
@@ -35,6 +37,7 @@ def test_a_score_is_divided_by_weights_that_sum_to_less_than_one() -> None:
         ("f1", [[2, 0, 1], [0, 1, 0], [1, 1, 3], [4, 0, 0], [0, 0, 0]]),
         ("squad-f1", [[0.5, 0.0], [1.0, 1.0], [0.2, 0.0]]),
         ("squad-em", [[0.5, 0.0], [1.0, 1.0], [0.2, 0.0]]),
+        ("perplexity", [[3.5, 2], [0.25, 1], [0.0, 0], [8.0, 3]]),
     ],
 )
 def test_an_influence_is_how_the_score_changes_with_an_example_s_weight(metric: str, outcomes: list[Outcome]) -> None:
@@ -61,3 +64,13 @@ def test_a_metric_says_which_of_two_scores_is_better() -> None:
     accuracy = heads.metric("accuracy")
     assert accuracy.better(3.0, 2.0) and not accuracy.better(2.0, 3.0) and not accuracy.better(2.0, 2.0)
     assert PERPLEXITY.score([[6.0, 2], [2.0, 2]]) == 2.0
+
+
+def test_a_perplexity_is_e_to_the_mean_over_masked_tokens_and_not_over_examples() -> None:
+    assert heads.metric("perplexity").score([[math.log(8), 3], [0.0, 0], [math.log(2), 1]]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("loss", [1e6, math.nan])
+def test_a_perplexity_of_a_model_that_has_diverged_is_an_error(loss: float) -> None:
+    with pytest.raises(ValueError, match=r"perplexity, e to the power of .* the model has diverged"):
+        heads.metric("perplexity").score([[loss, 1]])

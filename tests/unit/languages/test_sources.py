@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from xlgrid.base.settings import Strict
-from xlgrid.languages.sources import Source, Target
+from xlgrid.languages.sources import NONE, Source, Target
 
 codes = st.from_regex(r"[a-z]{2,3}[0-9]{0,2}", fullmatch=True)
 ends = st.lists(codes, min_size=1, max_size=2).map(tuple)
@@ -78,3 +78,14 @@ def test_pydantic_parses_and_writes_them() -> None:
     assert type(settings.model_dump()["source"]) is Source
     with pytest.raises(ValidationError, match="neither a language"):
         Settings(source="en-fr-de")
+
+
+def test_the_source_of_cells_without_training_has_no_parts_and_is_no_language() -> None:
+    source = Source(NONE)
+    assert (source, source.parts, source.languages, source.data) == ("none", (), (), "none")
+    for text in ("none", "en-none", "none@5"):
+        with pytest.raises(ValueError, match="`none` is no language"):
+            Target(text)
+    for text in ("en+none", "none+en", "none@en"):
+        with pytest.raises(ValueError, match="`none` is no language"):
+            Source(text)

@@ -9,6 +9,7 @@ from models_fixture import model_of, write_run
 from safetensors.torch import save_file
 
 from xlgrid.base.errors import Damaged
+from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas
 
@@ -55,19 +56,25 @@ def test_weights_of_another_training_than_the_record_are_refused(tmp_path: Path)
 
 
 def test_a_run_on_text_stores_no_language_modelling_head() -> None:
-    names = set(deltas.kept(model_of("bert-mlm"), make("full-ft", {})))
+    names = set(deltas.kept(model_of("bert-mlm"), make("full-ft", {}), HEADS["mlm"]))
     assert names and all(name.startswith("bert.") for name in names)
+
+
+def test_a_run_with_cells_stores_the_language_modelling_head_that_it_has_trained() -> None:
+    model = model_of("bert-mlm")
+    names = set(deltas.kept(model, make("full-ft", {}), HEADS["perplexity"]))
+    assert names == {name for name, _ in model.named_parameters()}
 
 
 def test_weights_without_the_digest_of_a_recipe_are_refused(tmp_path: Path) -> None:
     model = model_of("bert-sequence")
     save_file({n: p.detach().clone() for n, p in model.named_parameters()}, tmp_path / "delta.safetensors")
     with pytest.raises(ValueError, match=r"belongs to recipe None, the run\.json beside it to d"):
-        deltas.load_delta(tmp_path / "delta.safetensors", model, make("full-ft", {}), "d")
+        deltas.load_delta(tmp_path / "delta.safetensors", model, make("full-ft", {}), HEADS["sequence"], "d")
 
 
 def test_a_head_is_stored_though_it_does_not_train() -> None:
     """Its weights were drawn at random, and no cell could draw them again."""
     method = make("bitfit", {"bert_head": "biases"})
     assert not method.trains("classifier.weight")
-    assert "classifier.weight" in deltas.kept(model_of("bert-sequence"), method)
+    assert "classifier.weight" in deltas.kept(model_of("bert-sequence"), method, HEADS["sequence"])

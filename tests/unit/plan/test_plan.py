@@ -122,7 +122,7 @@ def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> No
     assert len(plan.cells) == 4 * 4 and len(plan.runs) == 2 * (4 + 1)
     assert plan.shared == "12 of 16 cells and 8 of 10 runs are those of old"
     assert needs.inputs(plan, run("slow"))["train"] == ["results/old/tokens/ner/tiny/qa1/train.arrow"]
-    assert needs.inputs(plan, cell("slow"))["delta"] == run("slow").delta
+    assert needs.inputs(plan, cell("slow"))["delta"] == [run("slow").delta]
     assert needs.inputs(plan, cell("slow"))["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
     rests = Counter(product.study for product in plan.rests_on(cell("slow")))
     # Meanings, two languages of data, two of text, the vocabulary, the encoder, three files of tokens.
@@ -134,7 +134,7 @@ def test_a_new_target_is_evaluated_with_the_run_that_is_there() -> None:
     expected = [cell(method, "qa2", seed) for method in ("full-ft", "bitfit") for seed in (1, 2)]
     assert [each for each in plan.cells if each.study == "new"] == expected
     inputs = needs.inputs(plan, cell("full-ft", "qa2"))
-    assert inputs["delta"] == "results/old/runs/ner/tiny/full-ft/qa1/seed1/delta.safetensors"
+    assert inputs["delta"] == ["results/old/runs/ner/tiny/full-ft/qa1/seed1/delta.safetensors"]
     assert inputs["tokens"] == "results/new/tokens/ner/tiny/qa2/test.arrow"
     assert {each.study for each in plan.runs} == {"old"}
 

@@ -79,16 +79,16 @@ def test_data_of_unknown_size_have_to_be_told(fetched: str) -> None:
     Path("studies/tiny.yaml").write_text(text.replace("text: {sentences: 1000}", f"text: {fetched}"))
     result = run()
     assert result.exit_code == 1
-    assert "call this with --examples mlm=TRAIN,DEV --examples nli=TRAIN,DEV,TEST" in result.output
-    assert run("--examples", "mlm=98,2", "--examples", "xnli=70,10,20").exit_code == 0
+    assert "call this with --examples mlm=TRAIN,DEV,TEST --examples nli=TRAIN,DEV,TEST" in result.output
+    assert run("--examples", "mlm=96,2,2", "--examples", "xnli=70,10,20").exit_code == 0
 
 
 def test_of_one_text_of_one_s_own_only_that_has_to_be_told() -> None:
     Path("studies/tiny.yaml").write_text(STUDY.replace("text: {sentences: 1000}", "text: {files: {de: my.txt}}"))
     result = run()
     assert result.exit_code == 1
-    assert result.output.split("call this with ")[1].split() == ["--examples", "mlm:en-de=TRAIN,DEV"]
-    assert run("--examples", "mlm:en-de=98,2").exit_code == 0
+    assert result.output.split("call this with ")[1].split() == ["--examples", "mlm:en-de=TRAIN,DEV,TEST"]
+    assert run("--examples", "mlm:en-de=96,2,2").exit_code == 0
 
 
 @pytest.mark.parametrize(

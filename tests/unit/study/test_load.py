@@ -58,7 +58,12 @@ from xlgrid.plan.load import load_study
         ("[full-ft, bitfit]", "[full-ft]", 12, "no grid uses method 'bitfit', which the study defines"),
         ("method: full-ft, select", "method: full-tf, select", 18, "did you mean 'full-ft'"),
         ("title: t, rows", "titel: t, rows", 19, "did you mean 'title'"),
-        ("columns: group", "columns: [taks, group]", 19, "unknown axis 'taks', did you mean 'task'?"),
+        (
+            "columns: group",
+            "columns: [taks, group]",
+            19,
+            "unknown axis or fact of encoders 'taks', did you mean 'task'?",
+        ),
         ("columns: group", "columns: [method, group]", 19, "rows and columns name 'method' twice"),
         ("groups: [mono, romance, en-X]", "groups: [mono, romnce]", 19, "did you mean 'romance'"),
         ("groups: [mono, romance, en-X]", "groups: [enn-X]", 19, "did you mean 'en-X'"),
@@ -67,6 +72,16 @@ from xlgrid.plan.load import load_study
         ("kind: ruletaker, options: {n: 100}", "kind: udpos, data: {local: x}", 14, "has no pairs such as en-fr"),
         ("tasks:", "text: {data: {local: x}}\ntasks:", 5, "`data` and `column` go together"),
         ("x: step", "x: stepp", 20, "did you mean 'step'"),
+        ("x: step", "x: update", 20, "did you mean 'updates'? (there are: step, snapshot, languages, updates)"),
+        ("select: {task: rt}", "select: {tsk: rt}", 18, "unknown axis or fact of encoders 'tsk', did you mean 'task'"),
+        ("lines: method", "lines: langages", 20, "did you mean 'languages'"),
+        ("select: {task: rt}", "select: {languages: 60}", 18, "unknown languages '60' (there are: 1)"),
+        (
+            "languages: [en]}}",
+            "languages: [en]}, facts: {seed: 1}}",
+            4,
+            "an axis or a column of exhibits has this name",
+        ),
     ],
 )
 def test_a_misspelling_names_the_line_and_the_neighbour(

@@ -38,6 +38,7 @@ STUDY = {
         lambda code, i: {"sentence": f"{code} {i}", "translation": f"{code} again {i}"},
     ),
 }
+STUDY["perplexity"] = STUDY["mlm"]
 # A target that no task of a head has, and how an error shows it.
 WRONG = {
     "sequence": ("maybe", "'maybe'"),

@@ -311,7 +311,7 @@ def test_a_second_stage_begins_with_all_that_the_first_ended_with(encoder: Path,
     loop = Loop(copa, encoder, [tokens], [tokens], second, first=folder)
     stored = load_file(folder / "delta.safetensors")
     assert "classifier.weight" in stored
-    assert all(torch.equal(p, stored[name]) for name, p in deltas.kept(loop.model, loop.method).items())
+    assert all(torch.equal(p, stored[name]) for name, p in deltas.kept(loop.model, loop.method, loop.head).items())
 
 
 def test_a_second_stage_starts_over_when_the_first_has_changed(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import jinja2
@@ -73,7 +74,12 @@ def sheet(
 
 
 def label(value: Any) -> str:
-    """The label of a key: a number without a needless fraction, everything else unchanged."""
+    """The label of a key: a number without a needless fraction, from 10,000 on in thousands or millions (125k, 1.5M) where these
+    are short; everything else unchanged."""
+    if isinstance(value, int | float | Integral) and (size := float(value)) >= 10_000:
+        for unit, suffix in ((1_000_000, "M"), (1000, "k")):
+            if size >= unit and size % (unit / 10) == 0:
+                return f"{size / unit:g}{suffix}"
     return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
 
 

@@ -1,8 +1,10 @@
 """Printing: numbers, escapes, and labels of rows."""
 
 import re
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -89,3 +91,21 @@ def test_a_wide_latex_table_is_shrunk_to_the_width_of_the_text() -> None:
     text = printing.latex(three_keys(), "t")
     assert text.startswith(r"% needs \usepackage{adjustbox,booktabs}")
     assert text.index(r"\begin{adjustbox}{max width=\linewidth}") < text.index(r"\begin{tabular}")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (60, "60"),
+        (9500, "9500"),
+        (12345, "12345"),
+        (np.int64(125000), "125k"),
+        (12500.0, "12.5k"),
+        (1500000, "1.5M"),
+        (1_250_000, "1250k"),
+        (0.5, "0.5"),
+        ("125000", "125000"),
+    ],
+)
+def test_a_round_number_of_five_digits_is_written_in_thousands(value: Any, text: str) -> None:
+    assert printing.label(value) == text

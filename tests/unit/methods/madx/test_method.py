@@ -19,6 +19,7 @@ from transformers import (
 from xlgrid.data import batches
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
+from xlgrid.heads import HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas
 from xlgrid.plan.load import load_study
@@ -53,12 +54,12 @@ def test_on_text_only_the_languages_adapters_and_the_heads_own_layer_train(kind:
     }[kind]
     adapters = {name for name, _ in model.named_parameters() if not LANGUAGE.isdisjoint(name.split("."))}
     assert got == adapters | set(head if lm_head == "trained" else [])
-    assert set(deltas.kept(model, method)) == adapters, "the head is not kept"
+    assert set(deltas.kept(model, method, HEADS["mlm"])) == adapters, "the head is not kept"
 
 
 @pytest.mark.parametrize("kind", ["bert-sequence", "bert-token", "xlmr-sequence", "xlmr-token"])
 def test_of_a_task_only_its_adapters_and_its_head_are_kept(kind: str) -> None:
-    found = set(deltas.kept(adapted(kind), make("madx", {})))
+    found = set(deltas.kept(adapted(kind), make("madx", {}), HEADS[kind.split("-")[1]]))
     adapters = {name for name in found if ".LayerNorm.task." in name}
     assert len(adapters) == 2 * 4
     assert all(name.split(".")[0] == "classifier" or ".pooler." in name for name in found - adapters)
@@ -81,7 +82,7 @@ def test_what_a_language_swaps_is_all_that_its_text_has_trained_but_the_head() -
 @pytest.mark.parametrize("text", [{}, {"leave_out_last": True}])
 def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict[str, Any], tmp_path: Path) -> None:
     text_model, method = adapted("bert-mlm", tune="language", **text), make("madx", {"tune": "language", **text})
-    kept = {name: p.detach().clone() for name, p in deltas.kept(text_model, method).items()}
+    kept = {name: p.detach().clone() for name, p in deltas.kept(text_model, method, HEADS["mlm"]).items()}
     write_run(tmp_path, kept)
     model = adapted("bert-token", leave_out_last=True)
     deltas.load_text_run(tmp_path, model, make("madx", {"leave_out_last": True}))

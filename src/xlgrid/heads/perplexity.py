@@ -1,0 +1,36 @@
+"""The head `perplexity`: how well a language model predicts masked tokens of text (Pfeiffer et al. 2022, section 4)."""
+
+from typing import TYPE_CHECKING
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.encoding import IGNORED
+from xlgrid.heads.metrics import PERPLEXITY
+from xlgrid.heads.mlm import MlmHead
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+
+class PerplexityHead(MlmHead):
+    """As `mlm`, and its runs are evaluated: a cell has the perplexity of the masked tokens of the test set.
+
+    An outcome is `[negative log-likelihood in nats, masked]` for an input.
+    """
+
+    name = "perplexity"
+    all_metrics = (PERPLEXITY,)
+    has_cells = True
+
+    def predict(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
+    ) -> list[list[float]]:
+        import torch
+
+        logits, labels = self.scores(model, batch)
+        due = batch["labels"] != IGNORED
+        # In the order of `labels`, which have the masked tokens of one row after another.
+        losses = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none").double()
+        sums = torch.zeros(due.shape, dtype=losses.dtype, device=losses.device).masked_scatter(due, losses).sum(1)
+        return [list(pair) for pair in zip(sums.tolist(), due.sum(1).tolist(), strict=True)]

@@ -1,0 +1,187 @@
+"""Facts of encoders as axes: the curves and the table of Pfeiffer et al. 2022, from made-up cells, against sums by hand."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from xlgrid.evaluation.cell import pack
+from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
+from xlgrid.results.identity import Cell
+
+STUDY = """\
+title: X-MOD
+languages: [en, fr]
+encoders:
+  x60: {path: e, facts: {variant: xmod, languages: 60, updates: 125000}}
+  x13: {path: e, facts: {variant: xmod, languages: 13, updates: 125000}}
+  x60-early: {path: e, facts: {variant: xmod, languages: 60, updates: 50000}}
+  s60: {path: e, facts: {variant: shared, languages: 60, updates: 125000}}
+  s13: {path: e, facts: {variant: shared, languages: 13, updates: 125000}}
+  s60-early: {path: e, facts: {variant: shared, languages: 60, updates: 50000}}
+  other: {mini: {languages: [en, fr], steps: 30}, facts: {updates: 7}}
+tasks:
+  perplexity: {kind: perplexity, max_length: 128}
+  nli: {kind: xnli, max_length: 128}
+methods: {full-ft: {}, as-is: {}}
+grids:
+  ppl: {task: [perplexity], encoder: &all [x60, x13, x60-early, s60, s13, s60-early], method: [as-is], source: [none], target: [en, fr], seed: [1]}
+  nli: {task: [nli], encoder: *all, method: [full-ft], source: [en], target: [en, fr], seed: [1, 2]}
+exhibits:
+  figure2a: {kind: curve, title: Perplexity, x: languages, lines: variant, select: {task: perplexity, updates: 125000}}
+  figure8: {kind: curve, title: Scores, x: updates, lines: variant, select: {task: nli, languages: 60}}
+  by-group:
+    kind: table
+    title: Scores
+    rows: [languages]
+    columns: [variant, group]
+    groups: [in-language, zero-shot]
+    select: {task: nli, updates: 125000}
+  table2: {kind: table, title: Scores, rows: [variant, languages], columns: target, select: {task: nli, updates: 125000}}
+"""
+# (task, encoder) -> the score on en with seed 1; on fr it is 2 less, and with seed 2, which NLI has, 1 more.
+SCORES = {
+    ("perplexity", "x60"): 10.0,
+    ("perplexity", "x13"): 9.0,
+    ("perplexity", "s60"): 14.0,
+    ("perplexity", "s13"): 9.5,
+    ("nli", "x60"): 70.0,
+    ("nli", "x13"): 71.0,
+    ("nli", "x60-early"): 60.0,
+    ("nli", "s60"): 65.0,
+    ("nli", "s13"): 72.0,
+    ("nli", "s60-early"): 58.0,
+}
+
+
+def write(cell: Cell, score: float) -> None:
+    """A cell with a made-up score."""
+    metric = "perplexity" if cell.task == "perplexity" else "accuracy"
+    record = {**cell._asdict(), "scores": {metric: score}, "metric": {"name": metric}, "n": 1, "outcomes": pack([1])}
+    Path(cell.path).parent.mkdir(parents=True, exist_ok=True)
+    Path(cell.path).write_text(json.dumps(record))
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(STUDY)
+    plan = load_plan("s.yaml")
+    for cell in plan.cells:
+        if (cell.task, cell.encoder) in SCORES:
+            write(cell, SCORES[cell.task, cell.encoder] - 2 * (cell.target == "fr") + (cell.seed - 1))
+    yield plan
+
+
+def rendered(plan: Plan, name: str) -> pd.DataFrame:
+    plan.study.exhibit(name).render(name, plan, ".")
+    return pd.read_csv(f"{name}.csv")
+
+
+def test_perplexity_over_the_number_of_languages_has_a_line_for_each_variant(plan: Plan) -> None:
+    """The mean over en and fr is 1 less than the score on en."""
+    found = rendered(plan, "figure2a")
+    assert found[["languages", "column", "mean", "n_cells"]].values.tolist() == [
+        [13, "xmod", 8.0, 2],
+        [13, "shared", 8.5, 2],
+        [60, "xmod", 9.0, 2],
+        [60, "shared", 13.0, 2],
+    ]
+    text = Path("figure2a.svg").read_text()
+    assert all(f">{words}</text>" in text for words in ("languages", "variant", "perplexity", "xmod", "shared"))
+
+
+def test_scores_over_updates_are_of_the_encoders_with_the_selected_number_of_languages(plan: Plan) -> None:
+    """The mean over two seeds is half a point above that with seed 1."""
+    found = rendered(plan, "figure8")
+    assert found[["updates", "column", "mean", "n_seeds"]].values.tolist() == [
+        [50000, "xmod", 59.5, 2],
+        [50000, "shared", 57.5, 2],
+        [125000, "xmod", 69.5, 2],
+        [125000, "shared", 64.5, 2],
+    ]
+    assert "| 125k | 69.5 ± 0.7 |" in " ".join(Path("figure8.md").read_text().split())
+    assert ">60k</text>" in Path("figure8.svg").read_text(), "a tick of the axis"
+
+
+def test_the_rows_of_a_table_are_variants_and_in_each_the_languages_in_order(plan: Plan) -> None:
+    found = rendered(plan, "table2")
+    assert found[["variant", "languages", "column", "mean"]].values.tolist() == [
+        ["xmod", 13, "en", 71.5],
+        ["xmod", 13, "fr", 69.5],
+        ["xmod", 60, "en", 70.5],
+        ["xmod", 60, "fr", 68.5],
+        ["shared", 13, "en", 72.5],
+        ["shared", 13, "fr", 70.5],
+        ["shared", 60, "en", 65.5],
+        ["shared", 60, "fr", 63.5],
+    ]
+
+
+def test_groups_of_targets_stand_beside_a_fact(plan: Plan) -> None:
+    """English is the source, and French the only other target."""
+    found = rendered(plan, "by-group").set_index(["languages", "variant", "group"])["mean"]
+    assert found.to_dict() == {
+        (13, "xmod", "in-language"): 71.5,
+        (13, "xmod", "zero-shot"): 69.5,
+        (13, "shared", "in-language"): 72.5,
+        (13, "shared", "zero-shot"): 70.5,
+        (60, "xmod", "in-language"): 70.5,
+        (60, "xmod", "zero-shot"): 68.5,
+        (60, "shared", "in-language"): 65.5,
+        (60, "shared", "zero-shot"): 63.5,
+    }
+
+
+def test_an_exhibit_is_made_from_the_cells_of_the_encoders_that_it_selects(plan: Plan) -> None:
+    exhibit = plan.study.exhibit("figure2a")
+    assert {cell.encoder for cell in exhibit.cells(plan.cells)} == {"x60", "x13", "s60", "s13"}
+
+
+def test_an_exhibit_depends_on_the_facts_that_it_names_and_on_no_others(plan: Plan) -> None:
+    changes = {
+        "variant: xmod": "variant: x-mod",
+        "languages: 60, updates: 50000": "languages: 60, updates: 50000, size: base",
+    }
+    settings = []
+    for old, new in changes.items():
+        Path("s.yaml").write_text(STUDY.replace(old, new, 1))
+        study = load_plan("s.yaml").study
+        settings.append(study.exhibit("table2").settings(study))
+    before = plan.study.exhibit("table2").settings(plan.study)
+    assert settings[0] != before and settings[1] == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (
+            "*all, method: [full-ft]",
+            "[x60, other], method: [full-ft]",
+            "encoder other has the facts languages, updates, and no 'variant': write it under encoders.other.facts",
+        ),
+        (
+            "languages: 13, updates: 125000}}\n  x60-early",
+            "languages: few, updates: 125000}}\n  x60-early",
+            "exhibits.figure2a.x: languages of encoder x13 is the text 'few', and should be a number",
+        ),
+        ("select: {task: nli, languages: 60}", "select: {task: nli, languages: 61}", "unknown languages '61'"),
+        ("variant: xmod", "variant: yes", "encoders.x60.facts"),
+    ],
+)
+def test_a_fact_that_an_encoder_lacks_or_that_does_not_fit_is_named(
+    old: str, new: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert old in STUDY
+    Path("s.yaml").write_text(STUDY.replace(old, new, 1))
+    with pytest.raises(ValueError) as error:
+        load_plan("s.yaml")
+    assert problem in str(error.value)
+
+
+def test_an_encoder_that_is_trained_here_has_facts_of_its_own_unless_they_are_written(plan: Plan) -> None:
+    assert plan.study.facts["other"] == {"languages": 2, "updates": 7}

@@ -1,0 +1,27 @@
+"""A method without runs: it changes nothing, and a study gives it no training."""
+
+import pytest
+import torch
+from models_fixture import TEXT_MODELS, logits, model_of
+
+from xlgrid.methods import METHODS, make
+
+
+@pytest.mark.parametrize("kind", TEXT_MODELS)
+def test_it_installs_and_trains_nothing(kind: str) -> None:
+    model, method = model_of(kind), make("as-is", {})
+    names = [name for name, _ in model.named_parameters()]
+    method.install(model)
+    assert [name for name, _ in model.named_parameters()] == names
+    assert not any(map(method.trains, names))
+    torch.testing.assert_close(logits(model), logits(model_of(kind)), atol=0, rtol=0)
+
+
+def test_it_is_the_only_method_without_runs() -> None:
+    assert [base for base, method in METHODS.items() if not method.is_trained] == ["as-is"]
+
+
+def test_it_begins_with_no_run() -> None:
+    make("as-is", {}).check_start(None)
+    with pytest.raises(ValueError, match="leave out `start`"):
+        make("as-is", {}).check_start(make("full-ft", {}))
