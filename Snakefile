@@ -24,11 +24,11 @@ rule all:
 
 
 onsuccess:
-    for folder in [Partial(name).folder for name in PLANS]:
+    for folder in [Partial(name).folder for name in NAMED]:
         shell("rm -rf {folder:q}")
 
 
 onerror:
-    for name in PLANS:
+    for name in NAMED:
         folder = Partial(name).folder
         shell("xlgrid partial {name:q} --log {log:q} --output {folder:q}")

@@ -1,7 +1,6 @@
 """The plans of the studies that a command is about, and how rules ask them."""
 
 import gc
-import json
 import sys
 
 from snakemake.exceptions import WorkflowError
@@ -29,9 +28,12 @@ from xlgrid.plan.products import (
 gc.set_threshold(1_000_000, 50, 1000)
 
 try:
-    PLANS = plans.load_plans(config, sys.argv[1:], is_module=workflow.modifier.namespace is not None)
+    NAMED = plans.load_plans(config, sys.argv[1:], is_module=workflow.modifier.namespace is not None)
 except (ValueError, FileNotFoundError) as error:
     raise WorkflowError(str(error)) from None
+
+# The studies that they extend make a part of their files.
+PLANS = plans.with_ancestors(NAMED)
 
 
 wildcard_constraints:
@@ -53,10 +55,6 @@ def study(wildcards):
     return PLANS[wildcards.study].study
 
 
-def task(wildcards):
-    return study(wildcards).tasks[wildcards.task]
-
-
 def inputs(kind, **fixed):
     """The inputs, by name, of a rule that makes products of a kind; `fixed` has the fields that are no wildcards."""
 
@@ -67,6 +65,11 @@ def inputs(kind, **fixed):
             raise WorkflowError(str(error)) from None
 
     return unpack(of_rule)
+
+
+def setting(name, kind, **fixed):
+    """A setting of the product of a kind that a rule makes; `fixed` has the fields that are no wildcards."""
+    return lambda wildcards: plans.setting_of(PLANS, plans.product(kind, wildcards, **fixed), name)
 
 
 def studies_where(folder, section, applies, suffix=""):
@@ -81,34 +84,8 @@ def studies_where(folder, section, applies, suffix=""):
     return plans.studies_with(PLANS, folder, names)
 
 
-# A task that is described by its columns has them in no table of the library.
-def task_columns(wildcards):
-    return json.dumps(task(wildcards).columns, ensure_ascii=False)
-
-
-# Other languages' settings do not change the text of a language.
-def text_settings(wildcards):
-    return json.dumps(study(wildcards).text.concerning(wildcards.language), separators=(",", ":"), ensure_ascii=False)
-
-
-# Which rows of a text are for the split, and what becomes of long ones.
-def text_options(wildcards):
-    entry = task(wildcards)
-    options = {} if entry.task.target else entry.task.Options(**entry.options).model_dump()
-    # Other data have files of their own for each split.
-    options = options | {"split": wildcards.split} if entry.from_text else options
-    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
-
-
 def recipe(wildcards):
     return study(wildcards).recipe(*plans.product(Run, wildcards)[1:])
-
-
-# The repository or folder, and what says which of its versions.
-def imported_place(wildcards):
-    imported = study(wildcards).methods[wildcards.method].imported
-    place = imported.place(wildcards.source, wildcards.encoder)
-    return [place, f"--revision={imported.revision}", f"--lock={config['hub_lock']}"] if imported.hub else [place]
 
 
 def everything(wildcards):

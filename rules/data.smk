@@ -19,8 +19,8 @@ rule meanings:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: task(w).kind,
-        options=lambda w: json.dumps(task(w).options),
+        kind=setting("kind", Meanings),
+        options=setting("options", Meanings),
     shell:
         "xlgrid meanings {params.kind:q} --options {params.options:q} --output {output:q} 2> {log:q}"
 
@@ -39,8 +39,8 @@ rule data:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: task(w).kind,
-        options=lambda w: json.dumps(task(w).options),
+        kind=setting("kind", Data, split="train"),
+        options=setting("options", Data, split="train"),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
@@ -65,9 +65,9 @@ rule fetch_data:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: task(w).kind,
-        columns=task_columns,
-        source=lambda w: task(w).data.of(w.split, w.language).model_dump_json(exclude_none=True),
+        kind=setting("kind", Data),
+        columns=setting("columns", Data),
+        source=setting("source", Data),
         lock=config["hub_lock"],
     shell:
         r"""
@@ -95,7 +95,7 @@ rule text:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        settings=text_settings,
+        settings=setting("settings", Text),
     shell:
         "xlgrid text {wildcards.language:q} --settings {params.settings:q} --output {output:q} 2> {log:q}"
 
@@ -116,7 +116,7 @@ rule fetch_text:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        settings=text_settings,
+        settings=setting("settings", Text),
         lock=config["hub_lock"],
     shell:
         r"""

@@ -28,7 +28,7 @@ rule vocabulary:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        spec=lambda w: study(w).all_vocabularies[w.vocabulary].model_dump_json(exclude_defaults=True),
+        spec=setting("spec", Vocabulary),
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid vocabulary {input.texts:q} --spec {params.spec:q} --output {params.folder:q} 2> {log:q}"
@@ -48,8 +48,8 @@ rule hub_vocabulary:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        hub=lambda w: study(w).all_vocabularies[w.vocabulary].hub,
-        revision=lambda w: study(w).all_vocabularies[w.vocabulary].revision,
+        hub=setting("hub", Vocabulary),
+        revision=setting("revision", Vocabulary),
         lock=config["hub_lock"],
         folder=subpath(output[0], parent=True),
     shell:
@@ -75,7 +75,7 @@ rule local_vocabulary:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        path=lambda w: study(w).all_vocabularies[w.vocabulary].path,
+        path=setting("path", Vocabulary),
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid copy-vocabulary {params.path:q} --output {params.folder:q} 2> {log:q}"
@@ -98,7 +98,7 @@ rule pretrain:
         "../envs/xlgrid.yaml"
     params:
         # As in rule train: settings that cannot change the result are in `pace`.
-        recipe=lambda w: study(w).pretraining(w.encoder).identity(),
+        recipe=setting("recipe", Encoder),
         pace=lambda w, input: study(w).pretraining(w.encoder).pace(),
         folder=subpath(output[0], parent=True),
         train=lambda w, input: [f"--train={path}" for path in input.train],
@@ -127,7 +127,7 @@ rule snapshot_encoder:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        step=lambda w: study(w).encoders[w.encoder].step,
+        step=setting("step", Encoder),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
@@ -150,8 +150,8 @@ rule hub_encoder:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        hub=lambda w: study(w).encoders[w.encoder].hub,
-        revision=lambda w: study(w).encoders[w.encoder].revision,
+        hub=setting("hub", Encoder),
+        revision=setting("revision", Encoder),
         lock=config["hub_lock"],
         folder=subpath(output[0], parent=True),
     shell:
@@ -177,7 +177,7 @@ rule local_encoder:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        path=lambda w: study(w).encoders[w.encoder].path,
+        path=setting("path", Encoder),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
@@ -198,12 +198,12 @@ rule tokens:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        kind=lambda w: task(w).kind,
-        columns=task_columns,
-        max_length=lambda w: task(w).max_length,
-        separators=lambda w: "--one-separator" if task(w).separators == "one" else "",
-        stride=lambda w: (f"--stride {task(w).stride}" if task(w).task.head.has_stride else ""),
-        text=text_options,
+        kind=setting("kind", Tokens),
+        columns=setting("columns", Tokens),
+        max_length=setting("max_length", Tokens),
+        separators=setting("separators", Tokens),
+        stride=setting("stride", Tokens),
+        text=setting("text", Tokens),
     shell:
         r"""
         xlgrid tokenize {params.kind:q} {input.data:q} \

@@ -17,7 +17,7 @@ rule evaluate:
         "../envs/xlgrid.yaml"
     # There are thousands of these jobs, so nothing is computed for each: `params` would be.
     shell:
-        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens}"
+        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens} --study {wildcards.study}"
         " --target {wildcards.target} --output {output} {input.delta} {input.text_run} 2> {log}"
 
 
@@ -41,5 +41,5 @@ rule attention:
         xlgrid attention --run {input.delta:q} --encoder {input.encoder:q} \
             --vocabulary {input.vocabulary:q} \
             {params.tokens:q} {params.text_runs:q} \
-            --output {output:q} 2>{log:q}
+            --study {wildcards.study:q} --output {output:q} 2>{log:q}
         """

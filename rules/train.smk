@@ -22,7 +22,7 @@ rule train:
     params:
         # Settings that cannot change the results of a run are in `pace`: Snakemake does not compare a param that also depends
         # on inputs with that of the last time.
-        recipe=lambda w: recipe(w).identity(),
+        recipe=setting("recipe", Run),
         pace=lambda w, input: recipe(w).pace(),
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
@@ -56,13 +56,15 @@ rule import_adapter:
     conda:
         "../envs/xlgrid.yaml"
     params:
-        recipe=lambda w: recipe(w).identity(),
+        recipe=setting("recipe", Run),
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
-        place=imported_place,
+        place=setting("place", Run),
+        revision=setting("revision", Run),
+        lock=lambda w: [f"--lock={config['hub_lock']}"] if study(w).methods[w.method].imported.hub else [],
     shell:
         r"""
-        xlgrid import-adapter {params.place:q} \
+        xlgrid import-adapter {params.place:q} {params.revision:q} {params.lock:q} \
             --recipe {params.recipe:q} \
             --encoder {params.encoder:q} \
             --output {params.folder:q} 2>{log:q}

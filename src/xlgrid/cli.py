@@ -54,6 +54,7 @@ Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
+OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
 EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
 VocabularyFolder = Annotated[Path, typer.Option(help="a vocabulary: its folder or its tokenizer.json")]
 
@@ -287,13 +288,14 @@ def evaluate(
     text_run: Annotated[
         Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
     ] = None,
+    study: OfStudy = None,
 ) -> None:
     """Make a cell: evaluate a run, or an encoder without training, on the tokens of a target."""
     from xlgrid.evaluation.cell import evaluate, evaluate_bare
     from xlgrid.results.identity import bare_cell
 
     if run:
-        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run))
+        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run), study)
     else:
         evaluate_bare(bare_cell(output, target)._asdict(), _folder(encoder), tokens, output)
 
@@ -308,6 +310,7 @@ def attention(
     text_run: Annotated[
         list[str] | None, typer.Option(metavar="TARGET=RUN", help="the target's run on text, if there is one")
     ] = None,
+    study: OfStudy = None,
 ) -> None:
     """Compare the attention of a run on two targets."""
     from xlgrid.evaluation.attention import compare
@@ -315,14 +318,8 @@ def attention(
     files, runs = (_by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
     if len(files) != 2:
         raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
-    compare(
-        _folder(run),
-        _folder(encoder),
-        _folder(vocabulary),
-        files,
-        output,
-        {target: _folder(path) for target, path in runs.items()},
-    )
+    folders = {target: _folder(path) for target, path in runs.items()}
+    compare(_folder(run), _folder(encoder), _folder(vocabulary), files, output, folders, study)
 
 
 @app.command()
@@ -336,7 +333,7 @@ def exhibit(
     from xlgrid.plan.load import load_plan
 
     plan = load_plan(study)
-    plan.study.exhibit(name).render(name, plan.study, plan.cells, output, compare=published)
+    plan.study.exhibit(name).render(name, plan, output, compare=published)
 
 
 @app.command()

@@ -22,16 +22,19 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def mine(finished: Path) -> Path:
-    """In the same project, the study of docs/adapters.md, cut down as well."""
-    for name in ("pfeiffer2020", "pfeiffer2020-mini"):
-        shutil.copy(ROOT / "studies" / f"{name}.yaml", finished / "studies")
-    study = yaml.safe_load(shown("docs/adapters.md"))
-    study["text"]["sentences"] = 200
-    study["encoders"] = {"mini-xlmr": {"scratch": SIZES, "training": FEW}}
-    study["tasks"] = {"wikiann": {"options": {"n": 100}}}
+    """In the same project, the study of docs/adapters.md, and the one that it extends, cut down as well."""
+    shutil.copy(ROOT / "studies" / "pfeiffer2020.yaml", finished / "studies")
+    shutil.copytree(ROOT / "reference", finished / "reference", dirs_exist_ok=True)
+    mini = yaml.safe_load((ROOT / "studies" / "pfeiffer2020-mini.yaml").read_text())
+    mini["text"]["sentences"] = 200
+    mini["encoders"]["mini-xlmr"]["scratch"] |= SIZES
+    mini["encoders"]["mini-xlmr"]["training"] |= FEW
+    mini["tasks"]["wikiann"]["options"]["n"] = 100
     steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
-    study["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2]}}]
+    mini["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2]}}]
+    mini["grids"]["ner-snapshots"]["snapshots"] = [2]
+    (finished / "studies" / "pfeiffer2020-mini.yaml").write_text(yaml.safe_dump(mini, sort_keys=False))
+    study = yaml.safe_load(shown("docs/adapters.md"))
     study["grids"] = {"ner": {"source": ["qa1", "qa9"], "target": ["qa1", "qa9"], "seed": [1]}}
-    study["grids"]["ner-snapshots"] = {"snapshots": [2]}
     (finished / "studies" / "mine.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     return finished

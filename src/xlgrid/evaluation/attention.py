@@ -51,6 +51,7 @@ def compare(
     tokens: Mapping[str, str | Path],
     out: str | Path,
     text_runs: Mapping[str, Path] | None = None,
+    study: str | None = None,
 ) -> None:
     """Compare the attention of a run on two targets, and write a JSON that `read` reads.
 
@@ -64,6 +65,7 @@ def compare(
         tokens: the tokens file of each target; row by row they have the same examples.
         out: the file to write.
         text_runs: the folder of each target's run on text, of targets that have one.
+        study: the study of the comparison; None for that of the run.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -103,6 +105,7 @@ def compare(
     tokenizer = Tokenizer.from_file(str(Path(vocabulary) / "tokenizer.json"))
     record = {
         **finished.identity,
+        **({"study": study} if study else {}),
         "targets": list(data),
         "seed": recipe.seed,
         "divergence": {name: float(mean.mean()) for name, mean in zip(ROWS, means, strict=True)},

@@ -35,6 +35,7 @@ def evaluate(
     target: str,
     out: str | Path,
     text_run: Path | None = None,
+    study: str | None = None,
 ) -> None:
     """Evaluate a run on a target and write the JSON of the cell.
 
@@ -45,6 +46,7 @@ def evaluate(
         target: a language or pair, or one of these as of a step of its run on text (`qu@1000`).
         out: the file of the cell.
         text_run: the folder of the target's run on text; None if there is none. See `xlgrid.evaluation.trained.model_of`.
+        study: the study of the cell; None for that of its run.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -75,6 +77,7 @@ def evaluate(
         weights = [str(text_run if step is None else deltas.snapshot_path(text_run, step))]
     cell = {
         **finished.identity,
+        **({"study": study} if study else {}),
         "target": target,
         "seed": recipe.seed,
         "run": str(run),

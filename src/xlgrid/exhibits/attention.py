@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
 from xlgrid.languages.sources import NONE, Target
 from xlgrid.results.identity import Contrast
 from xlgrid.results.naming import Values
@@ -66,8 +66,10 @@ class Attention(Exhibit):
             and cell.source != NONE
             and all(getattr(cell, axis) in v for axis, v in self.select.items())
         ]
-        both = {cell.run for cell in chosen if cell.target == other}
-        return [Contrast(*cell[:-1], other, cell.seed) for cell in chosen if cell.target == target and cell.run in both]
+        # The two cells of a run may be of different studies.
+        both = {cell.run[1:] for cell in chosen if cell.target == other}
+        first = (cell for cell in chosen if cell.target == target and cell.run[1:] in both)
+        return [Contrast(*cell[:-1], other, cell.seed) for cell in first]
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:
@@ -88,10 +90,10 @@ class Attention(Exhibit):
         if not self.contrasts(planned):
             yield f"select: no run that it selects has both targets, {' and '.join(self.targets)}, in the grids"
 
-    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
+    def rendering(self, plan: PlanView) -> Rendering:
         from xlgrid.evaluation import attention
 
-        contrasts = self.contrasts(planned)
+        contrasts = [plan.owned(contrast) for contrast in self.contrasts(plan.cells)]
         if not contrasts:
             raise ValueError(f"no run that the exhibit selects is planned for both {' and '.join(self.targets)}")
         results = {contrast: attention.read(contrast.path) for contrast in contrasts if Path(contrast.path).exists()}

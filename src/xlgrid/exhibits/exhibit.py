@@ -7,7 +7,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from pydantic import Field, PrivateAttr
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.drawing.sheet import Sheet
-    from xlgrid.results.identity import Cell, Contrast, Encoder
+    from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 
+P = TypeVar("P", "Cell", "Contrast", "Encoder", "Run")
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 AXES: tuple[str, ...] = get_args(Identity)
 # The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
@@ -55,6 +56,23 @@ class StudyView(Protocol):
 
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
+
+
+class PlanView(Protocol):
+    """The part of a plan that exhibits read.
+
+    Attributes:
+        cells: every planned cell, under the study that makes the cell: that of the plan, or one that this study extends.
+    """
+
+    @property
+    def study(self) -> StudyView: ...
+
+    @property
+    def cells(self) -> Sequence["Cell"]: ...
+
+    def owned(self, product: P) -> P:
+        """A run, contrast or encoder under the study that makes it."""
 
 
 class Rendering(NamedTuple):
@@ -157,17 +175,15 @@ class Exhibit(Strict):
         yield from ()
 
     @abstractmethod
-    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
+    def rendering(self, plan: PlanView) -> Rendering:
         """The contents of the exhibit, from whatever results of the planned cells exist."""
 
-    def render(
-        self, name: str, study: StudyView, planned: Sequence["Cell"], folder: str | Path, *, compare: bool = False
-    ) -> None:
+    def render(self, name: str, plan: PlanView, folder: str | Path, *, compare: bool = False) -> None:
         """Write the files of the exhibit, each atomically, from whatever results exist.
 
         Args:
             name: the exhibit's name, which is the stem of its files.
-            planned: the cells of the study.
+            plan: of the study.
             folder: where the files go.
             compare: write the files that compare the exhibit with published numbers instead.
 
@@ -176,7 +192,7 @@ class Exhibit(Strict):
             ValueError: there is nothing to show, or nothing to compare with, an entry would mix tasks, encoders, methods or
                 metrics, or a file of results or of published numbers is damaged.
         """
-        (self.write_comparison if compare else self.write)(name, folder, self.rendering(study, planned))
+        (self.write_comparison if compare else self.write)(name, folder, self.rendering(plan))
 
     def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
@@ -263,20 +279,20 @@ class OfCells(Exhibit):
     def named_values(self) -> Mapping[Any, Sequence[object]]:
         return self.select
 
-    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
+    def rendering(self, plan: PlanView) -> Rendering:
         from xlgrid.results import records
 
-        metrics = study.metrics
+        metrics = plan.study.metrics
         if not self.names_metric:
             metrics = {task: names[:1] for task, names in metrics.items()}
-        cells = self.cells(planned)
+        cells = self.cells(plan.cells)
         facts = {
             encoder: {fact: known[fact] for fact in self.facts if fact in known}
             for encoder, known in self._facts.items()
         }
         expected = ((cell.path, cell._asdict() | facts.get(cell.encoder, {})) for cell in cells)
         scores = records.read_cells(expected, metrics)
-        return self.of_scores(study, scores, dict.fromkeys(cell.run.folder for cell in cells))
+        return self.of_scores(plan.study, scores, dict.fromkeys(plan.owned(cell.run).folder for cell in cells))
 
     @abstractmethod
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:

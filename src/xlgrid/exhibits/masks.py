@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
     from xlgrid.exhibits.drawing.sheet import Sheet
-    from xlgrid.results.identity import Cell
 
 FIRST = "first"
 # The parts of a matrix; the row and the column of the first token are in neither of the other two.
@@ -41,8 +40,8 @@ class Masks(Exhibit):
         masked = [name for name, entry in study.methods.items() if ALL_METHODS.find(entry.base).masks]
         yield from not_among("methods", "method with masks", self.methods, masked)
 
-    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
-        weights = self.weights(study.methods)
+    def rendering(self, plan: PlanView) -> Rendering:
+        weights = self.weights(plan.study.methods)
         return Rendering(self.sheet(weights), weights, partial(draw, weights, self.context, self.title))
 
     def weights(self, methods: Mapping[str, Any]) -> "pd.DataFrame":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import Exhibit, Rendering, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
 from xlgrid.results.identity import Encoder
 from xlgrid.results.naming import Published
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from xlgrid.exhibits.drawing.sheet import Sheet
-    from xlgrid.results.identity import Cell
 
 MILLION = 1e6
 # Column of the table -> column of the CSV and what it is divided by: millions, and percent of the encoder.
@@ -57,11 +56,11 @@ class Parameters(Exhibit):
         yield from not_among("encoders", "encoder", self.encoders, study.encoders)
         yield from not_among("methods", "method", self.methods, study.methods)
 
-    def rendering(self, study: StudyView, planned: Sequence["Cell"]) -> Rendering:
-        counted = self.counts(study)
+    def rendering(self, plan: PlanView) -> Rendering:
+        counted = self.counts(plan)
         return Rendering(self.sheet(counted), counted)
 
-    def counts(self, study: StudyView) -> "pd.DataFrame":
+    def counts(self, plan: PlanView) -> "pd.DataFrame":
         """The numbers of the exhibit.
 
         Returns:
@@ -78,9 +77,10 @@ class Parameters(Exhibit):
         from xlgrid.models.parameters import added
         from xlgrid.training.encoders import configuration
 
+        study = plan.study
         rows: list[dict[str, Any]] = []
         for encoder in self.encoders:
-            config = configuration(study.encoders[encoder], Encoder(study.name, encoder).folder)
+            config = configuration(study.encoders[encoder], plan.owned(Encoder(study.name, encoder)).folder)
             for method in self.methods:
                 entry = study.methods[method]
                 count = added(config, entry.base, entry.options)

@@ -9,7 +9,7 @@ from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.study.check_data import has_text
 
 if TYPE_CHECKING:
-    from xlgrid.plan.grid import Plan
+    from xlgrid.plan.plan import Plan
 
 
 def plan_problems(plan: "Plan") -> list[str]:

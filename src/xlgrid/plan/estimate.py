@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from xlgrid.data.sources import SPLITS
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
-from xlgrid.plan.grid import Plan, runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
@@ -32,6 +32,7 @@ TFLOPS = 78.0
 STEP_MS = 25.0
 WHOLE = "whole study"
 PRETRAINING = "pre-training"
+R = TypeVar("R", Run, Cell, Contrast)
 
 
 class Cost(NamedTuple):
@@ -98,8 +99,10 @@ class Estimate:
 
     def __post_init__(self) -> None:
         check_names(self.study, "tokens", self.assumed.tokens)
-        needed_sizes = dict.fromkeys((name, code) for run in self.plan.runs for name, code in self._data(run))
-        needed_sizes |= dict.fromkeys((cell.task, cell.target.data) for cell in self.plan.cells)
+        needed_sizes = dict.fromkeys(
+            (name, code) for run in self._left(self.plan.runs) for name, code in self._data(run)
+        )
+        needed_sizes |= dict.fromkeys((cell.task, cell.target.data) for cell in self._left(self.plan.cells))
         asked = []
         for name in dict.fromkeys(name for name, _ in needed_sizes):
             codes = [code for task_name, code in needed_sizes if task_name == name]
@@ -129,23 +132,30 @@ class Estimate:
         """Name and cost of each exhibit, and at last of the whole study, in which nothing counts twice."""
         all_compared: set[Contrast] = set()
         for name, exhibit in self.study.exhibits.items():
-            shown, compared = exhibit.cells(self.plan.cells), exhibit.contrasts(self.plan.cells)
+            shown = exhibit.cells(self.plan.cells)
+            compared = [self.plan.owned(contrast) for contrast in exhibit.contrasts(self.plan.cells)]
             all_compared |= {*compared}
             evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]
-            yield name, self._cost(runs(self.study, evaluated), shown, compared)
-        encoders = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
-        scratches = {name for name in encoders if self.study.encoders[name].scratch}
-        scratches |= {entry.of for name in encoders if (entry := self.study.encoders[name]).of}
-        pretraining = {f"{PRETRAINING} of {name}": self.pretraining(name) for name in sorted(scratches)}
+            yield name, self._cost(self.plan.runs_of(evaluated), shown, compared)
+        users = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
+        named = {self.study.encoders[name].of or name for name in users}
+        encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].scratch]
+        own = [encoder.encoder for encoder in encoders if self.plan.owned(encoder) == encoder]
+        pretraining = {f"{PRETRAINING} of {name}": self.pretraining(name) for name in own}
         yield from pretraining.items()
         whole = self._cost(self.plan.runs, self.plan.cells, all_compared)
         yield WHOLE, total([whole, *pretraining.values()])
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
-        costs = [self.run(run) for run in trained]
-        costs += [self.evaluation(cell.run, self._tests(cell)) for cell in evaluated]
-        costs += [self.evaluation(each.run, 2 * min(SAMPLES, self._tests(each.cells[0]))) for each in compared]
+        costs = [self.run(run) for run in self._left(trained)]
+        costs += [self.evaluation(cell.run, self._tests(cell)) for cell in self._left(evaluated)]
+        contrasts = self._left(compared)
+        costs += [self.evaluation(each.run, 2 * min(SAMPLES, self._tests(each.cells[0]))) for each in contrasts]
         return total(costs)
+
+    def _left(self, results: Iterable[R]) -> list[R]:
+        """The results that this study makes: those of a study that it extends cost it nothing."""
+        return [result for result in results if result.study == self.study.name]
 
     def _tests(self, cell: Cell) -> int:
         return self.sizes.of(cell.task, cell.target.data).test or 0
@@ -222,7 +232,7 @@ class Estimate:
             raise FileNotFoundError(f"there is no {run_json}: give the run.json of a run that is done") from None
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{run_json} is no run.json ({error}): give that of a run that is done") from error
-        if run not in self.plan.results or seconds <= 0:
+        if run not in self.plan.runs or seconds <= 0:
             raise ValueError(f"{run_json} is of {run.folder}, which is no run of study {self.study.name}")
         planned = self.run(run)
         if abs(planned.steps - steps) > 0.1 * steps:
@@ -251,7 +261,7 @@ class Estimate:
             method = study.methods[run.method]
             # A vocabulary that is not trained here has a size that only its files show.
             sizes = {name: entry.size for name, entry in study.all_vocabularies.items() if entry.languages}
-            folder = Encoder(run.study, run.encoder).folder
+            folder = self.plan.owned(Encoder(run.study, run.encoder)).folder
             # A snapshot has the shape of the encoder whose snapshot it is.
             origin = study.encoders[study.encoders[run.encoder].of or run.encoder]
             config = configuration(origin, folder, sizes.get(own))

@@ -6,28 +6,23 @@ from operator import ne
 from typing import TYPE_CHECKING, get_args
 
 from xlgrid.base.names import unknown
-from xlgrid.data.sources import SPLITS
-from xlgrid.languages.sources import Target
 from xlgrid.plan.products import (
     Benchmark,
     Claims,
     Comparison,
     Contrast,
-    Data,
     Exhibit,
-    Meanings,
     Product,
     Report,
     Summary,
-    Text,
-    Tokens,
     product_of,
+    stranger,
 )
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.axes import definitions, unknown_or_unused
 
 if TYPE_CHECKING:
-    from xlgrid.plan.grid import Plan
+    from xlgrid.plan.plan import Plan
 
 
 def explain(plan: "Plan", path: str) -> str | None:
@@ -41,36 +36,21 @@ def explain(plan: "Plan", path: str) -> str | None:
 
 
 def lacking(plan: "Plan", product: Product) -> str | None:
-    """Which part of a product the study does not have; None if the study makes the product."""
+    """Why the study does not make the product; None if it does."""
     study = plan.study
-    match product:
-        case Run() | Cell():
-            return None if product in plan.results else _no_result(plan, product)
-        case Contrast():
-            return None if plan.results.issuperset(product.cells) else _no_result(plan, product)
-        case Claims():
-            return (
-                None if study.claims else f"study {study.name} has no claims: its file would list them under `claims`"
-            )
-    known: dict[str, list[str]] = {
-        "encoder": [*study.encoders],
-        "vocabulary": [*study.all_vocabularies],
-        "exhibit": [*study.exhibits],
-        "language": study.languages,
-    }
-    match product:
-        case Meanings():
-            known["task"] = [name for name, entry in study.tasks.items() if entry.is_generated]
-        case Data():
-            known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
-        case Tokens():
-            known |= {"task": [*study.tasks], "split": [*SPLITS]}
-    for axis, value in vars(product).items():
-        # Data and tokens may be in a pair of languages; text never is.
-        values = Target(value).languages if axis == "language" and not isinstance(product, Text) else [value]
-        for each in values if axis in known else ():
-            if each not in known[axis]:
-                return unknown(axis, each, known[axis])
+    if not plan.has(product):
+        if isinstance(product, Run | Cell | Contrast):
+            return _no_result(plan, product)
+        strange = stranger(study, product)
+        return unknown(*strange) if strange else None
+    if isinstance(product, Claims) and not study.claims:
+        return f"study {study.name} has no claims: its file would list them under `claims`"
+    owned = plan.owned(product)
+    if owned.study != study.name:
+        return (
+            f"study {study.name} extends {owned.study} and changes nothing that this file depends on, so the file is the one "
+            f"of {owned.study}: ask for {owned.path}"
+        )
     return None
 
 
@@ -82,7 +62,7 @@ def _no_result(plan: "Plan", result: Run | Cell | Contrast) -> str:
     # Runs on text, and those of a first task, have no cells.
     planned: list[Run] | list[Cell] = plan.runs if isinstance(result, Run) else plan.cells
     defined = definitions(study)
-    for field, value in result._asdict().items():
+    for field, value in list(result._asdict().items())[1:]:
         axis = "target" if field == "other" else field
         values = dict.fromkeys(str(getattr(each, axis)) for each in planned)
         if str(value) not in values:
@@ -90,7 +70,7 @@ def _no_result(plan: "Plan", result: Run | Cell | Contrast) -> str:
     problem = f"each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
     if isinstance(result, Contrast):
         return problem
-    near = _nearest(result.path, (each.path for each in planned if sum(map(ne, each, result)) == 1))
+    near = _nearest(result.path, (each.path for each in planned if sum(map(ne, each[1:], result[1:])) == 1))
     return f"{problem}; the nearest is {near}" if near else problem
 
 
@@ -105,7 +85,8 @@ def _nothing_makes(plan: "Plan", path: str) -> str:
     root = f"{Report(study.name).folder}/"
     pages: list[Product] = [*([Claims(study.name)] if study.claims else []), Summary(study.name), Report(study.name)]
     results: list[Product] = [*plan.runs, *plan.cells]
-    results += [contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(plan.cells)]
+    shown = (contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(plan.cells))
+    results += [plan.owned(contrast) for contrast in shown]
     page_files, result_files = ([each.file(name) for each in kind for name in each.files] for kind in (pages, results))
     # A path with another number of folders is not near, and comparing hundreds of thousands of paths takes minutes.
     files = [*page_files, *_exhibit_files(plan), *result_files]

@@ -1,12 +1,9 @@
 """The cells and runs that follow from a study."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
-from xlgrid.plan.products import Product
 from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
@@ -84,30 +81,3 @@ def started_from(start: "Start | None", user: Run | Cell) -> list[Run]:
 def first_stage(task: str | None, run: Run) -> list[Run]:
     """The run of another task that `run` begins with, if there is such a task: none or one."""
     return [run._replace(task=task)] if task else []
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A study, and the cells and runs that follow from it.
-
-    Attributes:
-        chains: product -> that product and everything on which it rests, as far as `needs.rests_on` has been asked.
-    """
-
-    study: "Study"
-    chains: dict[Product, list[Product]] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def cells(self) -> list[Cell]:
-        """Every cell of the study, in the order of its grids."""
-        return cells(self.study)
-
-    @cached_property
-    def runs(self) -> list[Run]:
-        """Every run of the study; a run comes after those with which it begins."""
-        return runs(self.study, self.cells)
-
-    @cached_property
-    def results(self) -> frozenset[Run | Cell]:
-        """All runs and cells."""
-        return frozenset([*self.cells, *self.runs])

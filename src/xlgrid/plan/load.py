@@ -3,26 +3,27 @@
 from pathlib import Path
 
 from xlgrid.plan.checks import plan_problems
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.study.checks import problems
-from xlgrid.study.load import located, read_study
+from xlgrid.study.load import located, read_lineage
 from xlgrid.study.schema import Study
 
 
 def load_plan(study: str | Path) -> Plan:
-    """Read the study of a name (`demo`) or path (`studies/demo.yaml`), check it, and plan it.
+    """Read the study of a name (`demo`) or path (`studies/demo.yaml`) and those that it extends, check them, and plan them.
 
     Raises:
         FileNotFoundError: there is no such study; the message names those that exist.
-        ValueError: the study has mistakes; the message names each with its file and line.
+        ValueError: a study has mistakes; the message names each with its file and line.
     """
-    path = study_path(study)
-    read, lines = read_study(path)
-    plan = Plan(read)
-    # The checks of the plan rely on those of the study.
-    mistakes = problems(read) or plan_problems(plan)
-    if mistakes:
-        raise ValueError("\n".join(located(mistake, lines, path) for mistake in mistakes))
+    ancestors: list[Plan] = []
+    for file in reversed(read_lineage(study_path(study))):
+        plan = Plan(file.study, tuple(ancestors))
+        # The checks of the plan rely on those of the study.
+        mistakes = problems(file.study) or plan_problems(plan)
+        if mistakes:
+            raise ValueError("\n".join(located(mistake, file.lines, file.path) for mistake in mistakes))
+        ancestors.append(plan)
     return plan
 
 

@@ -4,10 +4,15 @@ Encoders, runs, cells and contrasts are in `xlgrid.results.identity`. `xlgrid.pl
 """
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from xlgrid.data.sources import SPLITS
 from xlgrid.exhibits.exhibit import COMPARISON, FIGURE, TABLE
+from xlgrid.languages.sources import Target
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run, Templated
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Study
 
 
 @dataclass(frozen=True)
@@ -156,3 +161,38 @@ Product = (
 def product_of(path: str) -> Product | None:
     """The product, of whatever study, to which a file belongs; None if the file belongs to none."""
     return next((product for kind in get_args(Product) if (product := kind.parse(path))), None)
+
+
+class Stranger(NamedTuple):
+    """A name in a product that its study does not have: of which kind it is, the name, and the names that the study has."""
+
+    kind: str
+    name: str
+    known: list[str]
+
+
+def stranger(study: "Study", product: Product) -> Stranger | None:
+    """The first name in a product that the study does not have; None if the study has them all.
+
+    Runs, cells and contrasts depend on the grids, which are not asked.
+    """
+    known: dict[str, list[str]] = {
+        "encoder": [*study.encoders],
+        "vocabulary": [*study.all_vocabularies],
+        "exhibit": [*study.exhibits],
+        "language": study.languages,
+    }
+    match product:
+        case Meanings():
+            known["task"] = [name for name, entry in study.tasks.items() if entry.is_generated]
+        case Data():
+            known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
+        case Tokens():
+            known |= {"task": [*study.tasks], "split": [*SPLITS]}
+    for kind, value in vars(product).items():
+        # Data and tokens may be in a pair of languages; text never is.
+        names = Target(value).languages if kind == "language" and not isinstance(product, Text) else [value]
+        for name in names if kind in known else ():
+            if name not in known[kind]:
+                return Stranger(kind, name, known[kind])
+    return None

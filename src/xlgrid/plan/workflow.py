@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 from xlgrid.base.names import unknown
 from xlgrid.plan.explain import explain, lacking
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.needs import Inputs, inputs
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Product
+from xlgrid.plan.settings import settings
 
 # The keys of config.yaml.
 SETTINGS = ("study", "hub_lock")
@@ -77,6 +78,11 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
     return plans
 
 
+def with_ancestors(plans: Mapping[str, Plan]) -> dict[str, Plan]:
+    """The plans, and those of the studies that they extend, by name."""
+    return {each.study.name: each for plan in plans.values() for each in (*plan.ancestors, plan)} | {**plans}
+
+
 def either(values: Iterable[str]) -> str:
     """A regular expression that matches exactly these values; without any, it matches nothing."""
     return "|".join(map(re.escape, sorted(set(values), key=lambda value: (-len(value), value)))) or "(?!)"
@@ -117,3 +123,10 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     if problem := lacking(plan, wanted):
         raise ValueError(f"{wanted.path}: {problem}")
     return inputs(plan, wanted)
+
+
+def setting_of(plans: Mapping[str, Plan], wanted: Product, name: str) -> str | int | list[str]:
+    """A setting of the command that makes a product."""
+    values = settings(plans[wanted.study].study, wanted)
+    assert values is not None
+    return values[name]

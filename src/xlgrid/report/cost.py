@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.files import write_text
 from xlgrid.models.parameters import Count
 from xlgrid.plan.estimate import STEP_MS, TFLOPS, Assumed, Cost, Estimate
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.report.status import console
 from xlgrid.study.schema import Study
 
@@ -143,6 +143,8 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
         f"{assumed.step_ms:g} ms a step, {speed}. "
         "Data, tokens and the start of processes are not in them."
     )
+    if estimate.plan.shared:
+        yield f"Not counted, because another study makes them: {estimate.plan.shared}."
     kinds = {name: _kind(estimate.study, name) for name in dict.fromkeys(run.task for run in estimate.plan.runs)}
     tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}
     yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."

@@ -6,14 +6,14 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.plan import needs
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report
 from xlgrid.report import ledger
 from xlgrid.results.identity import Cell, Run
@@ -49,6 +49,7 @@ class Overview(NamedTuple):
         broken: each cell that waits for a failed job -> this job.
         flight: (rule, running or queued) -> the number of such jobs in the ledger.
         left: a sentence on the time that is left; empty if it cannot be estimated.
+        shared: a sentence on the cells and runs of other studies, see `Plan.shared`.
     """
 
     study: str
@@ -57,6 +58,7 @@ class Overview(NamedTuple):
     broken: dict[Cell, Failure]
     flight: Counter[tuple[str, str]]
     left: str
+    shared: str = ""
 
 
 class Error(NamedTuple):
@@ -104,9 +106,10 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         folder: the executor's ledger, see `xlgrid.report.ledger`; it need not exist.
         failed: files whose jobs are known to have failed, with or without a message in their log.
     """
-    root = Report(plan.study.name).folder
+    studies = {plan.study.name, *(cell.study for cell in plan.cells), *(run.study for run in plan.runs)}
+    roots = [Report(study).folder for study in studies]
     # One listing of each folder: asking for every file is slow on a network file system.
-    files = {f"{at}/{name}" for at, _, names in os.walk(root, followlinks=True) for name in names}
+    files = {f"{at}/{name}" for root in roots for at, _, names in os.walk(root, followlinks=True) for name in names}
     jobs = ledger.read(folder, files)
     checked: dict[str, Failure | None] = {}
 
@@ -130,7 +133,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         return Failure(target, error.message, log, damaged=error.damaged) if error.message else None
 
     def first_failure(result: Cell | Run) -> Failure | None:
-        for product in needs.rests_on(plan, result):
+        for product in plan.rests_on(result):
             target = product.path
             if target not in files and target not in checked:
                 checked[target] = job_failure(target, needs.log(plan, product))
@@ -157,12 +160,12 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             failure = first_failure(cell)
             cells[cell] = job_state(path, "running")
             # A cell without training has no run.
-            if cells[cell] == "waiting" and (of_run := runs.get(cell.run)) in ("training", "queued"):
+            if cells[cell] == "waiting" and (of_run := runs.get(plan.owned(cell.run))) in ("training", "queued"):
                 cells[cell] = of_run
         if failure:
             cells[cell], broken[cell] = "failed", failure
     busy = {job for job in jobs.values() if job.state in ("queued", "running")}
-    in_flight = [job for job in busy if any(name.startswith(f"{root}/") and name not in files for name in job.outputs)]
+    in_flight = [job for job in busy if any(_is_below(roots, name) and name not in files for name in job.outputs)]
     flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in in_flight)
     left = ""
     if flight:
@@ -173,7 +176,11 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             sum(state not in ("done", "failed") for state in states.values()) for states in (cells, runs)
         )
         left = time_left(time.time(), cells_done, cells_left, runs_done, runs_left)
-    return Overview(plan.study.name, cells, runs, broken, flight, left)
+    return Overview(plan.study.name, cells, runs, broken, flight, left, plan.shared)
+
+
+def _is_below(roots: Sequence[str], file: str) -> bool:
+    return any(file.startswith(f"{root}/") for root in roots)
 
 
 # A file is read again only after a change of its time or size.

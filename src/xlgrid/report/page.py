@@ -70,6 +70,7 @@ class Report:
     runs: Sequence[Mapping[str, Any]]
     preparation: pd.DataFrame
     claims: Mapping[str, Any] = field(default_factory=dict)
+    shared: str = ""
 
 
 def load(study_name: str) -> Report:
@@ -79,7 +80,7 @@ def load(study_name: str) -> Report:
 
     plan = load_plan(study_name)
     study = plan.study
-    cells = ((cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in plan.cells)
+    cells = ((cell.path, {**cell._asdict(), "run": plan.owned(cell.run).folder}) for cell in plan.cells)
     return Report(
         name=study.name,
         title=study.title,
@@ -91,6 +92,7 @@ def load(study_name: str) -> Report:
         runs=read_runs(run.path for run in plan.runs),
         preparation=read_preparation(study.name),
         claims=study.claims,
+        shared=plan.shared,
     )
 
 
@@ -131,6 +133,7 @@ def overview(study: Report) -> Html:
     counts = [("cells", done, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
     values = [(f"{axis}s".capitalize(), dict.fromkeys(cells[axis])) for axis in AXES]
     axes = [(label, ", ".join(str(value) for value in each_value if value != "")) for label, each_value in values]
+    axes += [("Not made here", study.shared)] if study.shared else []
     boxes = [(*count, _state(*count[1:])) for count in counts]
     return Html(_PARTS.overview(study, boxes, axes, len(each) - done))
 

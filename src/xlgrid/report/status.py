@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report
 from xlgrid.report.overview import Failure, Overview, failed_files, look
 
@@ -78,7 +78,7 @@ def _entry(states: list[str]) -> tuple[str, str]:
 
 
 def totals(overview: Overview) -> "Text":
-    """The number of cells and runs in each state with its mark, the jobs in flight, and the time left."""
+    """The number of cells and runs in each state with its mark, those of other studies, the jobs in flight, and the time left."""
     from rich.text import Text
 
     lines = []
@@ -94,6 +94,8 @@ def totals(overview: Overview) -> "Text":
                 words = f"wait for {jobs:,} failed {'job' if jobs == 1 else 'jobs'} (✗)"
             line.append(f", {count[state]:,} ").append(words, style)
         lines.append(line)
+    if overview.shared:
+        lines.append(Text(overview.shared))
     if overview.flight:
         flight = overview.flight
         parts = [

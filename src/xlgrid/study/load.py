@@ -1,7 +1,7 @@
 """Reading a study file and the files that it extends, and naming the file and line of every mistake in them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from pydantic import ValidationError
@@ -14,10 +14,18 @@ from xlgrid.study.schema import Study, merge
 Lines = dict[tuple[str, ...], tuple[Path, int]]
 
 
-def read_study(path: Path) -> tuple[Study, Lines]:
-    """Read a study file and the files that it extends.
+class StudyFile(NamedTuple):
+    """A study as its file and those that the file extends say, and the line of each key."""
 
-    Only the schema is checked: `xlgrid.plan.load` also checks that the parts of the study fit together.
+    path: Path
+    study: Study
+    lines: Lines
+
+
+def read_lineage(path: Path) -> list[StudyFile]:
+    """Read a study file, then the one that it extends, and so on.
+
+    Only the schema is checked: `xlgrid.plan.load` also checks that the parts of each study fit together.
 
     Raises:
         FileNotFoundError: there is no such study; the message names those that exist.
@@ -25,9 +33,12 @@ def read_study(path: Path) -> tuple[Study, Lines]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"no study file {path}: {unknown('study', path.stem, _beside(path))}")
-    keys, lines = _read(path)
+    return [_checked(*read) for read in _read(path)]
+
+
+def _checked(path: Path, keys: dict[str, Any], lines: Lines) -> StudyFile:
     try:
-        return Study(**{**keys, "name": path.stem}), lines
+        return StudyFile(path, Study(**{**keys, "name": path.stem}), lines)
     except ValidationError as error:
         mistakes = [text for mistake in error.errors() for text in _explain(mistake, lines, path)]
         raise ValueError("\n".join(mistakes)) from None
@@ -43,8 +54,9 @@ def _beside(path: Path) -> list[str]:
     return sorted(other.stem for other in path.parent.glob("*.yaml"))
 
 
-def _read(path: Path, extending: tuple[Path, ...] = ()) -> tuple[dict[str, Any], Lines]:
-    """The merged keys of a study file and of the files that it extends, and the lines of these keys.
+def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict[str, Any], Lines]]:
+    """A study file, then the one that it extends, and so on: the keys of each, merged with those that it extends, and the
+    lines of these keys.
 
     Args:
         extending: the files that extend this one, the outermost first.
@@ -66,8 +78,10 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> tuple[dict[str, Any],
         raise ValueError(f"{path}: a study is a mapping (title: ..., grids: ...), got {type(keys).__name__}")
     lines: Lines = {}
     _locate(node, (), path, lines)
+    extended = []
     if "extends" in keys:
-        parent, parent_lines = _read(path.with_name(f"{keys['extends']}.yaml"), (*extending, path))
+        extended = _read(path.with_name(f"{keys['extends']}.yaml"), (*extending, path))
+        _, parent, parent_lines = extended[0]
         try:
             parent = replaced(parent, Replace.model_validate(keys.get("replace", {})), keys.get("languages", []))
         except ValidationError as error:
@@ -80,7 +94,7 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> tuple[dict[str, Any],
         raise ValueError(
             located("replace: there is no study in which names could be replaced: add `extends`", lines, path)
         )
-    return keys, lines
+    return [(path, keys, lines), *extended]
 
 
 def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Lines) -> None:

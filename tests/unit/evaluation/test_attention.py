@@ -63,6 +63,13 @@ def compare(folder: Path, out: Path, method: str = "qcross", **tokens: Path) -> 
     return attention.read(out)
 
 
+def test_a_comparison_may_be_of_another_study_than_its_run(folder: Path, tmp_path: Path) -> None:
+    assert compare(folder, tmp_path / "a.json")["study"] == "s"
+    files = {target: folder / f"{target}.arrow" for target in ("en-fr", "en-ar")}
+    attention.compare(folder / "qcross", folder / "encoder", files, tmp_path / "b.json", study="more")
+    assert attention.read(tmp_path / "b.json")["study"] == "more"
+
+
 weights = st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any)
 
 

@@ -82,6 +82,14 @@ def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
     assert len(loads) == 1
 
 
+@pytest.mark.parametrize(("study", "recorded"), [(None, "s"), ("more", "more")])
+def test_a_cell_may_be_of_another_study_than_its_run(
+    made: dict[str, Any], tmp_path: Path, study: str | None, recorded: str
+) -> None:
+    evaluate(**made, out=tmp_path / "cell.json", study=study)
+    assert records.read_cell(tmp_path / "cell.json")["study"] == recorded
+
+
 def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> None:
     evaluate(**made, out=tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")

@@ -22,6 +22,7 @@ CELLS = [
     for target in ("en-fr", "en-ar", "en")
     for seed in (1, 2, 3)
 ]
+PLAN = SimpleNamespace(study=SimpleNamespace(), cells=CELLS, owned=lambda product: product)
 HEADS, TOKENS, CONTEXT = 2, {"en-fr": 6, "en-ar": 8}, 4
 RESULTS = {("full-ft", 1): 0.1, ("full-ft", 2): 0.2, ("full-ft", 3): 0.3, ("qcross", 2): 0.05}
 
@@ -61,8 +62,13 @@ def rendered(out: str, values: dict[tuple[str, int], float]) -> dict[str, bytes]
             write(contrast, values[contrast.method, contrast.seed])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        EXHIBIT.render("x", SimpleNamespace(), CELLS, out)  # type: ignore[arg-type]
+        EXHIBIT.render("x", PLAN, out)  # type: ignore[arg-type]
     return {suffix: Path(out, f"x{suffix}").read_bytes() for suffix in EXHIBIT.suffixes}
+
+
+def test_the_two_cells_of_a_run_may_be_of_two_studies() -> None:
+    mixed = [cell._replace(study="more") if cell.target == "en-ar" else cell for cell in CELLS]
+    assert len(EXHIBIT.contrasts(mixed)) == len(EXHIBIT.contrasts(CELLS)) > 0
 
 
 def test_the_exhibit_is_of_runs_that_are_planned_for_both_targets() -> None:

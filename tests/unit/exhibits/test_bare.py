@@ -21,8 +21,8 @@ from xlgrid.heads import HEADS
 from xlgrid.plan import needs, products
 from xlgrid.plan.estimate import Assumed, Estimate
 from xlgrid.plan.explain import explain
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
 from xlgrid.report import page
 from xlgrid.report.overview import look
 from xlgrid.results import records
@@ -118,7 +118,7 @@ def test_a_bare_cell_rests_on_its_encoder_and_on_held_out_text(plan: Plan) -> No
         "text_run": [],
         "earlier": [],
     }
-    assert not [each for each in needs.rests_on(plan, cell) if "/runs/" in each.path]
+    assert not [each for each in plan.rests_on(cell) if "/runs/" in each.path]
     assert "method as-is trains nothing and has no runs: ask for a cell" in str(explain(plan, cell.run.path))
 
 
@@ -166,7 +166,7 @@ def test_a_run_on_the_head_has_cells_with_the_language_modelling_head_that_it_tr
 def test_exhibits_show_bare_cells(plan: Plan, tmp_path: Path) -> None:
     known = scores(plan)
     for name in ("table", "curve"):
-        plan.study.exhibit(name).render(name, plan.study, plan.cells, tmp_path)
+        plan.study.exhibit(name).render(name, plan, tmp_path)
     table = pd.read_csv(tmp_path / "table.csv").set_index(["encoder", "column"])["mean"]
     assert table.to_dict() == {
         (encoder, target): pytest.approx(known[encoder, "as-is", target]) for encoder in "ab" for target in ("en", "fr")
@@ -178,7 +178,7 @@ def test_exhibits_show_bare_cells(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_a_learning_curve_takes_a_fact_of_the_encoder_for_its_lines(plan: Plan, tmp_path: Path) -> None:
-    plan.study.exhibit("learning").render("learning", plan.study, plan.cells, tmp_path)
+    plan.study.exhibit("learning").render("learning", plan, tmp_path)
     [run] = plan.runs
     points = [json.loads(line) for line in Path(run.file("curve.jsonl")).read_text().splitlines()]
     learning = pd.read_csv(tmp_path / "learning.csv")

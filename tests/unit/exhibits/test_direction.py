@@ -17,8 +17,8 @@ from xlgrid.evaluation.cell import evaluate
 from xlgrid.exhibits import claims
 from xlgrid.exhibits.drawing import plots
 from xlgrid.plan import products
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
 from xlgrid.report import page
 from xlgrid.results import records, verdicts
 from xlgrid.training.loop import train
@@ -91,7 +91,7 @@ def means(scores: pd.DataFrame) -> dict[tuple[str, str, str], float]:
 
 
 def files(plan: Plan, name: str, folder: Path) -> dict[str, str]:
-    plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
+    plan.study.exhibit(name).render(name, plan, folder)
     return {path.suffix: path.read_text() for path in folder.glob(f"{name}.*") if path.suffix != ".png"}
 
 
@@ -117,7 +117,7 @@ def colours(plan: Plan, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
     """The mesh of a heatmap, and the label of its colour bar."""
     drawn: list[Any] = []
     monkeypatch.setattr(plots, "save", lambda ax, *_: drawn.append(ax))
-    plan.study.exhibit(name).render(name, plan.study, plan.cells, folder)
+    plan.study.exhibit(name).render(name, plan, folder)
     [ax] = drawn
     return ax.collections[0], ax.child_axes[0].get_ylabel()
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from xlgrid.evaluation.cell import pack
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
 from xlgrid.results.identity import Cell
 
 STUDY = """\
@@ -77,7 +77,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
 
 
 def rendered(plan: Plan, name: str) -> pd.DataFrame:
-    plan.study.exhibit(name).render(name, plan.study, plan.cells, ".")
+    plan.study.exhibit(name).render(name, plan, ".")
     return pd.read_csv(f"{name}.csv")
 
 

@@ -93,7 +93,7 @@ def test_the_files_are_the_same_bytes_twice_and_name_their_tokens(tmp_path: Path
     for folder in (tmp_path / "a", tmp_path / "b"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            shown.render("x", SimpleNamespace(methods=STUDY), [], folder)
+            shown.render("x", SimpleNamespace(study=SimpleNamespace(methods=STUDY)), folder)
         made.append({suffix: (folder / f"x{suffix}").read_bytes() for suffix in shown.suffixes})
     assert made[0] == made[1]
     text = made[0][".svg"].decode()

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from xlgrid.models import parameters
+from xlgrid.plan.plan import Plan
 from xlgrid.study.schema import Study
 
 HIDDEN, LAYERS, VOCABULARY, INTERMEDIATE, POSITIONS = 8, 2, 100, 16, 512
@@ -39,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def render(made: Study) -> None:
-    made.exhibit("added").render("added", made, [], "out")
+    made.exhibit("added").render("added", Plan(made), "out")
 
 
 def rendered(made: Study) -> pd.DataFrame:

@@ -14,8 +14,8 @@ from plan_fixture import COSTED as STUDY
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.languages.sources import Source
 from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, length
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
 from xlgrid.results.identity import Run
 from xlgrid.study.schema import ImportedAdapters, TrainingEntry
 from xlgrid.training import schedule
@@ -64,6 +64,15 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 )
 def test_an_exhibit_takes_what_it_and_what_it_rests_on_take(study: Plan, exhibit: str, expected: Cost) -> None:
     assert dict(Estimate(study, Assumed()).exhibits())[exhibit][:5] == expected[:5]
+
+
+def test_what_is_there_already_costs_a_study_nothing_more(study: Plan) -> None:
+    """One more seed: of two sources, three targets."""
+    Path("studies/more.yaml").write_text("extends: tiny\ngrids: {one: {seed: [1, 2, 3]}}\n")
+    costs = dict(Estimate(load_plan("more"), Assumed()).exhibits())
+    assert costs["full"][:5] == Cost(2, 0, 6, 2 * 44, 2 * 4 * DEV + 6 * TEST)[:5]
+    assert costs["pairs"] == costs["look"] == Cost()
+    assert costs[WHOLE][:5] == Cost(4, 0, 12, 2 * 44 + 2 * 77, 4 * 4 * DEV + 12 * TEST)[:5]
 
 
 def test_parameters_are_those_of_the_formulas(study: Plan) -> None:

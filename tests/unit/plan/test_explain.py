@@ -6,7 +6,7 @@ import pytest
 from plan_fixture import EARLY, begun, small
 
 from xlgrid.plan.explain import explain
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.results.claims import Claim
 
 
@@ -80,3 +80,31 @@ def test_a_method_that_no_grid_uses_is_not_called_unknown() -> None:
     study = small(method=["full-ft"])
     said = str(explain(Plan(study), "results/small/cells/ner/mini/bitfit/en/fr/seed1.json"))
     assert "no grid uses method 'bitfit', which the study defines" in said
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "cells/ner/mini/bitfit/en/fr/seed1.json",
+        "runs/ner/mini/bitfit/en/seed1/run.json",
+        "attention/ner/mini/bitfit/en/en-fr/en-de/seed1.json",
+        "tokens/ner/mini/en/test.arrow",
+        "encoders/mini/model.safetensors",
+    ],
+)
+def test_a_file_that_another_study_makes_is_explained_with_its_path(path: str) -> None:
+    new = small().model_copy(update={"name": "new"})
+    plan = Plan(new, (Plan(small()),))
+    said = str(explain(plan, f"results/new/{path}"))
+    assert "study new extends small and changes nothing that this file depends on" in said
+    assert said.endswith(f"ask for results/small/{path}")
+    assert explain(plan, "results/new/report.html") is None
+
+
+def test_the_nearest_file_of_a_misspelt_one_may_be_another_study_s() -> None:
+    plan = Plan(small().model_copy(update={"name": "new"}), (Plan(small()),))
+    assert "unknown seed '3'" in str(explain(plan, "results/new/cells/ner/mini/bitfit/en/fr/seed3.json"))
+    grids = small().grids | {"h": small(method=["full-ft"], source=["en"], seed=[3]).grids["g"]}
+    plan = Plan(small().model_copy(update={"name": "new", "grids": grids}), (Plan(small()),))
+    said = str(explain(plan, "results/new/cells/ner/mini/bitfit/en+en-fr/fr/seed3.json"))
+    assert "the nearest is results/small/cells/ner/mini/bitfit/en+en-fr/fr/seed" in said

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from plan_fixture import COSTED, begun, small
 
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan, load_study, study_path
 from xlgrid.plan.needs import inputs
+from xlgrid.plan.plan import Plan
 
 
 def test_a_study_has_a_name_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from plan_fixture import EARLY, begun
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
 from xlgrid.plan.checks import plan_problems
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
@@ -43,7 +43,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plan]:
 
 
 def test_a_cell_rests_on_the_splits_that_are_fetched_for_it_and_its_run_on_those_of_another_task(plan: Plan) -> None:
-    products = {product.path: product for product in needs.rests_on(plan, CELL)}
+    products = {product.path: product for product in plan.rests_on(CELL)}
     data = {name.removeprefix("results/tiny/data/") for name in products if "/data/" in name}
     assert data == {"siqa/meanings.parquet", "siqa/qa1/test.parquet", "own/qb1/test.parquet"}
     tokens = {name.removeprefix("results/tiny/tokens/") for name in products if "/tokens/" in name}
@@ -55,12 +55,12 @@ def test_a_cell_rests_on_the_splits_that_are_fetched_for_it_and_its_run_on_those
 def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
     for whole in (plan, Plan(begun(early=EARLY))):
         for cell in whole.cells:
-            order = [product.path for product in needs.rests_on(whole, cell)]
+            order = [product.path for product in whole.rests_on(cell)]
             assert len(set(order)) == len(order) and order[-1] == cell.path
-            for product in needs.rests_on(whole, cell):
+            for product in whole.rests_on(cell):
                 for files in needs.inputs(whole, product).values():
                     earlier = [product_of(file) for file in ([files] if isinstance(files, str) else files)]
-                    made = {needs.rests_on(whole, each)[-1].path for each in earlier if each}
+                    made = {whole.rests_on(each)[-1].path for each in earlier if each}
                     assert made <= set(order[: order.index(product.path)]), product
 
 
@@ -102,7 +102,7 @@ def test_an_encoder_of_another_study_is_a_file_and_rests_on_nothing_here(plan: P
     plan.study.encoders["mine"] = EncoderEntry(path=path)
     cell = CELL._replace(encoder="mine")
     assert f"{path}/model.safetensors" in needs.inputs(plan, Encoder("tiny", "mine"))["files"]
-    assert {product.study for product in needs.rests_on(plan, cell)} == {"tiny"}
+    assert {product.study for product in plan.rests_on(cell)} == {"tiny"}
 
 
 def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
@@ -125,7 +125,7 @@ def test_encoders_with_one_vocabulary_share_tokens(plan: Plan) -> None:
     shared = study.encoders | {"mine": EncoderEntry(path="encoder", vocabulary="tiny")}
     together = Plan(study.model_copy(update={"encoders": shared}))
     assert len(apart) == 2 and {needs.test_tokens(together, cell).vocabulary for cell in cells} == {"tiny"}
-    vocabularies = [each for each in needs.rests_on(together, cells[1]) if isinstance(each, Vocabulary)]
+    vocabularies = [each for each in together.rests_on(cells[1]) if isinstance(each, Vocabulary)]
     assert vocabularies == [Vocabulary("tiny", "tiny")]
     texts = [f"results/tiny/text/{code}.parquet" for code in ("qa1", "qa2", "qb1")]
     assert needs.inputs(together, vocabularies[0]) == {"texts": texts}
@@ -153,7 +153,7 @@ def test_imported_adapters_rest_on_no_text_and_no_tokens() -> None:
     run = Run("begun", "mlm", "mini", "mlm", "fr", 1)
     changed = {"methods": study.methods | {"mlm": read}, "encoders": {"mini": EncoderEntry(path="x")}}
     plan = Plan(study.model_copy(update=changed))
-    files = [product.path for product in needs.rests_on(plan, run)]
+    files = [product.path for product in plan.rests_on(run)]
     encoder = ["results/begun/vocabularies/mini/tokenizer.json", "results/begun/encoders/mini/model.safetensors"]
     assert files == [*encoder, f"{run.folder}/run.json"]
     assert needs.inputs(plan, run)["adapter"] == ["fr/adapter_config.json", "fr/adapter.safetensors"]

@@ -8,7 +8,7 @@ import pytest
 from plan_fixture import begun, small
 
 from xlgrid.plan import workflow
-from xlgrid.plan.grid import Plan
+from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Text, Tokens
 from xlgrid.results.identity import Cell, Contrast, Run
 
@@ -132,3 +132,19 @@ def test_inputs_of_what_does_not_exist_are_refused_with_what_is_near() -> None:
         workflow.inputs_of(plans, Text("small", "it"))
     with pytest.raises(ValueError, match=r"seed1.json: unknown method 'bitfut', did you mean 'bitfit'"):
         workflow.inputs_of(plans, Cell("small", "ner", "mini", "bitfut", "en", "fr", 1))
+
+
+def test_the_rules_know_the_studies_that_a_study_extends() -> None:
+    Path("studies/three.yaml").write_text("extends: two\ntraining: [{set: {steps: 5}}]\n")
+    named = workflow.load_plans(CONFIG, ["results/three/report.html"])
+    plans = workflow.with_ancestors(named)
+    assert (list(named), list(plans)) == (["three"], ["two", "three"])
+    cell = Cell("three", "ner", "tiny", "full-ft", "qa1", "qb1", 1)
+    inputs = workflow.inputs_of(plans, cell)
+    assert inputs["delta"] == [cell.run.delta]
+    assert inputs["tokens"] == "results/two/tokens/ner/tiny/qb1/test.arrow"
+    run = Run("two", "ner", "tiny", "full-ft", "qa1", 1)
+    recipes = {name: str(workflow.setting_of(plans, run._replace(study=name), "recipe")) for name in plans}
+    assert "steps" in recipes["three"] and "steps" not in recipes["two"]
+    with pytest.raises(ValueError, match=r"ask for results/two/encoders/tiny/model\.safetensors"):
+        workflow.load_plans(CONFIG, ["results/three/encoders/tiny/model.safetensors"])

@@ -45,6 +45,17 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
     assert (rows["pairs"]["text_runs"], rows["pairs"]["steps"]) == ("2", "244")
 
 
+def test_the_results_of_another_study_are_not_counted_and_the_command_says_so() -> None:
+    Path("studies/more.yaml").write_text("extends: tiny\ngrids: {one: {seed: [1, 2, 3]}}\n")
+    result = CliRunner().invoke(app, ["cost", "studies/more.yaml"])
+    assert result.exit_code == 0, result.output
+    lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.split()}
+    assert lines["whole"][2:5] == ["4", "0", "12"]
+    said = "Not counted, because another study makes them: 27 of 39 cells and 11 of 15 runs are those of tiny."
+    assert said in result.output
+    assert "Not counted" not in run().output
+
+
 def test_a_task_that_the_study_describes_goes_by_its_name() -> None:
     """Two tasks of one head are two rows, with the study's sizes and tokens."""
     described = (

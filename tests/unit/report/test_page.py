@@ -24,6 +24,12 @@ def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
     assert "planned cells without a result: 3" in html
 
 
+def test_overview_says_whose_results_are_shown(cells: pd.DataFrame) -> None:
+    said = "2 of 6 cells are those of old"
+    assert said in report.overview(study_of(cells, shared=said))
+    assert "Not made here" not in report.overview(study_of(cells))
+
+
 def test_overview_of_a_complete_study_says_so() -> None:
     assert "All planned cells have a result." in report.overview(study_of(frame(full__en=[1.0, 2.0])))
 

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from xlgrid.cli import app
 from xlgrid.evaluation.cell import pack
-from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
 from xlgrid.report import ledger, overview, status
 from xlgrid.results.identity import Cell
@@ -115,6 +114,26 @@ def test_status_shows_matrix_totals_and_failures_of_the_ledger_it_is_told() -> N
     assert "reason: out of memory\n" in done.output
 
 
+def test_results_of_the_study_that_is_extended_are_seen_and_status_says_whose_they_are() -> None:
+    """A third target language, evaluated with runs that are there or fail there."""
+    Path("studies/more.yaml").write_text("extends: tiny\nlanguages: [qa1, qa2, qb1, qa3]\n")
+    plan = load_plan("more")
+    for cell in load_plan("tiny").cells[:5]:
+        write(cell.path, DONE)
+    log = write("results/tiny/logs/runs/ner/tiny/full-ft/qa1/seed1.log", "error: no such thing\n")
+    seen = overview.look(plan, ledger.FOLDER)
+    new = CELL._replace(study="more", target="qa3")
+    assert (seen.runs[RUN], seen.cells[new]) == ("failed", "failed")
+    assert seen.broken[new].log == str(log) and seen.broken[new].target == RESULT
+    failed(RESULT, NOW)
+    bundle("chunk/0", (RESULT, running(NOW + 9)), when=NOW + 9)
+    seen = overview.look(plan, ledger.FOLDER)
+    assert (seen.runs[RUN], seen.cells[new]) == ("training", "training")
+    assert seen.flight == {("train", "running"): 1}
+    output = ask("status", "studies/more.yaml").output
+    assert "5 of 16 cells done" in output and "\n12 of 16 cells and 4 of 4 runs are those of tiny\n" in output
+
+
 def test_a_ledger_that_is_not_there_is_refused_when_it_is_named() -> None:
     done = ask("status", "studies/tiny.yaml", "--ledger", "nowhere")
     assert done.exit_code == 2 and "nowhere" in done.output
@@ -178,7 +197,7 @@ def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text()
     write("studies/tiny.yaml", text)
     plan = load_plan("tiny")
     cell = next(cell for cell in plan.cells if (cell.source, cell.target) == ("qa1@qb1", "qb1"))
-    rests = [product.path for product in needs.rests_on(plan, cell)]
+    rests = [product.path for product in plan.rests_on(cell)]
     folders = [
         f"results/tiny/runs/{place}/seed1/run.json" for place in ("mlm/tiny/mlm/qb1", "first/tiny/full-ft/qa1@qb1")
     ]

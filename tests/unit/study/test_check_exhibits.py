@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from study_fixture import CURVE, QA, TEXT, write
 
-from xlgrid.plan.grid import cells
-from xlgrid.plan.load import load_study
+from xlgrid.plan.load import load_plan, load_study
 
 
 def test_attention_is_of_runs_that_have_both_targets(tmp_path: Path) -> None:
@@ -30,8 +29,8 @@ def test_metrics_follow_from_the_tasks_and_a_table_shows_the_main_ones(tmp_path:
 def test_a_table_shows_both_metrics_where_it_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, axes in (("main", "rows: [task]"), ("both", "rows: [task, metric]")):
-        study = load_study(write(tmp_path, QA.replace("rows: [task]", axes)))
-        study.exhibit("table").render("table", study, cells(study), name)
+        plan = load_plan(write(tmp_path, QA.replace("rows: [task]", axes)))
+        plan.study.exhibit("table").render("table", plan, name)
         lines = Path(name, "table.csv").read_text().splitlines()
         # Two targets each.
         assert len(lines) - 1 == 2 * (2 if name == "main" else 3)

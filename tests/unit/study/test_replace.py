@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from xlgrid.study.load import read_study
+from xlgrid.study.load import read_lineage
 from xlgrid.study.replace import Replace, replaced
 
 PARENT: dict[str, Any] = {
@@ -87,17 +87,18 @@ def test_a_mistake_is_named_with_its_line(changes: dict[str, Any], message: str,
     lines = [f"{key}: {yaml.safe_dump(value, default_flow_style=True)}" for key, value in changes.items()]
     (tmp_path / "child.yaml").write_text("".join(line.replace("\n...", "") for line in lines))
     with pytest.raises(ValueError, match=message):
-        read_study(tmp_path / "child.yaml")
+        read_lineage(tmp_path / "child.yaml")
 
 
 def test_the_example_of_the_documentation_is_a_study(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
-    [example] = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "use.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "use.md").read_text(), re.DOTALL)
+    [example] = [block for block in blocks if "replace:" in block]
     shutil.copy(root / "studies" / "pfeiffer2020.yaml", tmp_path)
     mini = {"scratch": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}
     encoders = {"encoders": dict.fromkeys(("mini-xlmr", "mini-bert", "mini-xlmr-large"), mini)}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump({**yaml.safe_load(example), "title": "t", **encoders}))
-    study, _ = read_study(tmp_path / "own.yaml")
+    study = read_lineage(tmp_path / "own.yaml")[0].study
     assert study.grids["ner"].encoder == ["mini-xlmr"]
     assert study.grids["ner-encoders"].encoder == ["mini-bert", "mini-xlmr-large"]
     assert study.groups["ner"] == ["qa1", "qb1"] and study.grids["xcopa"].source == ["qa1"]

@@ -13,8 +13,8 @@ from exhibit_fixture import draw
 
 from xlgrid.exhibits import Table
 from xlgrid.plan.explain import explain
-from xlgrid.plan.grid import Plan
 from xlgrid.plan.load import load_study
+from xlgrid.plan.plan import Plan
 from xlgrid.report import page as report
 from xlgrid.study.schema import Study
 

@@ -1,0 +1,251 @@
+"""A plan has the cells and runs of its study, and knows which products are those of a study that its study extends."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from xlgrid.plan import needs
+from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
+from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Product, Text, Tokens, Vocabulary
+from xlgrid.results.identity import Cell, Contrast, Run
+
+ROOT = Path(__file__).parents[3]
+STUDY = """\
+title: Old
+languages: [qa1, qb1]
+encoders: {tiny: {scratch: {kind: bert, languages: [qa1, qb1]}, training: {steps: 5}}}
+tasks: {ner: {kind: wikiann, options: {n: 100}}, mlm: {kind: mlm}}
+methods: {full-ft: {}, bitfit: {}, mlm: {base: full-ft}, mlm-src: {base: full-ft, start: {task: mlm, method: mlm}}}
+training: [{set: {steps: 4}}, {when: {method: bitfit}, set: {lr: 0.01}}]
+grids:
+  main: {task: [ner], encoder: [tiny], method: [full-ft, bitfit, mlm-src], source: [qa1], target: [mono], seed: [1, 2]}
+exhibits:
+  scores: {kind: table, title: Scores, rows: [method], columns: target}
+"""
+METHOD = {
+    "methods": {"slow": {"base": "bitfit"}},
+    "grids": {"main": {"method": ["full-ft", "bitfit", "mlm-src", "slow"]}},
+}
+
+
+def write(name: str, **keys: object) -> None:
+    Path(f"studies/{name}.yaml").write_text(yaml.safe_dump(keys))
+
+
+def extended(**changes: object) -> Plan:
+    """The plan of a study that extends the old one with these keys."""
+    write("new", extends="old", **changes)
+    return load_plan("new")
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("studies/old.yaml").write_text(STUDY)
+
+
+def run(method: str, seed: int = 1, task: str = "ner") -> Run:
+    return Run("new", task, "tiny", method, "qa1", seed)
+
+
+def cell(method: str, target: str = "qb1", seed: int = 1) -> Cell:
+    return Cell("new", "ner", "tiny", method, "qa1", target, seed)
+
+
+PRODUCTS: dict[str, Product] = {
+    "meanings": Meanings("new", "ner"),
+    "data": Data("new", "ner", "qa1", "train"),
+    "text qa1": Text("new", "qa1"),
+    "text qb1": Text("new", "qb1"),
+    "vocabulary": Vocabulary("new", "tiny"),
+    "encoder": Encoder("new", "tiny"),
+    "tokens": Tokens("new", "ner", "tiny", "qa1", "train"),
+    "run on text": run("mlm", task="mlm"),
+    "full-ft": run("full-ft"),
+    "bitfit": run("bitfit"),
+    "mlm-src": run("mlm-src"),
+    "cell": cell("full-ft"),
+    "cell of bitfit": cell("bitfit"),
+    "cell of mlm-src": cell("mlm-src"),
+}
+RESULTS = {name for name in PRODUCTS if name.startswith("cell")} | {"full-ft", "bitfit", "mlm-src"}
+TASK = {"meanings", "data", "tokens"} | RESULTS
+ON_TEXT = {"run on text", "mlm-src", "cell of mlm-src"}
+ENCODER = {"encoder", "run on text"} | RESULTS
+VOCABULARY = {"vocabulary", "tokens"} | ENCODER
+
+
+@pytest.mark.parametrize(
+    ("changes", "own"),
+    [
+        ({}, set()),
+        ({"title": "New", "exhibits": {"scores": {"title": "Other"}}}, set()),
+        ({"languages": ["qa1", "qb1", "qa2"]}, set()),
+        (METHOD, set()),
+        ({"training": [{"set": {"steps": 4, "checkpoint_seconds": 5}}, *yaml.safe_load(STUDY)["training"][1:]]}, set()),
+        ({"training": [{"set": {"steps": 4}}]}, {"bitfit", "cell of bitfit"}),
+        ({"training": [*yaml.safe_load(STUDY)["training"], {"when": {"task": "mlm"}, "set": {"lr": 1}}]}, ON_TEXT),
+        ({"tasks": {"ner": {"max_length": 64}}}, {"tokens"} | RESULTS),
+        ({"tasks": {"ner": {"options": {"n": 99}}}}, TASK),
+        ({"tasks": {"ner": {"data": {"local": "x/{language}/{split}.jsonl"}, "options": None}}}, TASK - {"meanings"}),
+        ({"encoders": {"tiny": {"training": {"steps": 6}}}}, ENCODER),
+        ({"encoders": {"tiny": {"scratch": None, "training": None, "path": "x"}}}, VOCABULARY),
+        ({"text": {"seed": 1}}, {"text qa1", "text qb1"} | VOCABULARY),
+        ({"text": {"files": {"qb1": "my.txt"}}}, {"text qb1"} | VOCABULARY),
+        ({"methods": {"bitfit": {"base": "full-ft"}}}, {"bitfit", "cell of bitfit"}),
+        ({"methods": {"mlm": {"base": "bitfit"}}}, ON_TEXT),
+    ],
+)
+def test_a_study_makes_what_a_change_concerns_and_no_more(changes: dict[str, object], own: set[str]) -> None:
+    plan = extended(**changes)
+    makes = {
+        name: plan.owned(product).study for name, product in PRODUCTS.items() if name != "meanings" or plan.has(product)
+    }
+    assert {name for name, study in makes.items() if study == "new"} == own
+    assert {*makes.values()} <= {"old", "new"}
+
+
+def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> None:
+    plan = extended(**METHOD)
+    own = [result for result in (*plan.cells, *plan.runs) if result.study == "new"]
+    assert own == [
+        *(cell("slow", target, seed) for target in ("qa1", "qb1") for seed in (1, 2)),
+        run("slow"),
+        run("slow", 2),
+    ]
+    assert len(plan.cells) == 4 * 4 and len(plan.runs) == 2 * (4 + 1)
+    assert plan.shared == "12 of 16 cells and 8 of 10 runs are those of old"
+    assert needs.inputs(plan, run("slow"))["train"] == ["results/old/tokens/ner/tiny/qa1/train.arrow"]
+    assert needs.inputs(plan, cell("slow"))["delta"] == [run("slow").delta]
+    assert needs.inputs(plan, cell("slow"))["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
+    rests = Counter(product.study for product in plan.rests_on(cell("slow")))
+    # Meanings, two languages of data, two of text, the vocabulary, the encoder, three files of tokens.
+    assert rests == {"new": 2, "old": 14}
+
+
+def test_a_new_target_is_evaluated_with_the_run_that_is_there() -> None:
+    plan = extended(languages=["qa1", "qb1", "qa2"], grids={"main": {"method": ["full-ft", "bitfit"]}})
+    expected = [cell(method, "qa2", seed) for method in ("full-ft", "bitfit") for seed in (1, 2)]
+    assert [each for each in plan.cells if each.study == "new"] == expected
+    inputs = needs.inputs(plan, cell("full-ft", "qa2"))
+    assert inputs["delta"] == ["results/old/runs/ner/tiny/full-ft/qa1/seed1/delta.safetensors"]
+    assert inputs["tokens"] == "results/new/tokens/ner/tiny/qa2/test.arrow"
+    assert {each.study for each in plan.runs} == {"old"}
+
+
+def test_the_first_of_several_ancestors_has_what_is_equal() -> None:
+    write("middle", extends="old", training=[{"set": {"steps": 4}}], **METHOD)
+    old = yaml.safe_load(STUDY)["training"]
+    write("new", extends="middle", training=[*old, {"when": {"method": "slow"}, "set": {"lr": 0.5}}])
+    plan = load_plan("new")
+    makers = {name: plan.owned(run(name)).study for name in ("full-ft", "bitfit", "slow")}
+    assert makers == {"full-ft": "old", "bitfit": "old", "slow": "new"}, "its bitfit is again that of the first"
+    write("new", extends="middle", grids={"main": {"target": ["qb1"], "seed": [1, 2, 3]}})
+    plan = load_plan("new")
+    by_seed = {seed: [plan.owned(cell(name, seed=seed)).study for name in ("full-ft", "bitfit")] for seed in (1, 3)}
+    assert by_seed == {1: ["old", "middle"], 3: ["new", "new"]}
+
+
+def test_a_change_of_the_ancestor_changes_whose_a_product_is_only_if_the_study_says_otherwise() -> None:
+    write("new", extends="old", tasks={"ner": {"options": {"n": 100}}})
+    assert load_plan("new").owned(run("full-ft")).study == "old"
+    Path("studies/old.yaml").write_text(STUDY.replace("n: 100", "n: 50"))
+    assert load_plan("new").owned(run("full-ft")).study == "new"
+    write("new", extends="old")
+    assert load_plan("new").owned(run("full-ft")).study == "old"
+
+
+def test_a_mistake_in_the_study_that_is_extended_names_its_file() -> None:
+    Path("studies/old.yaml").write_text(STUDY.replace("source: [qa1]", "source: [qa9]"))
+    with pytest.raises(ValueError, match=r"old\.yaml:8: .*'qa9'"):
+        extended(grids={"main": {"source": ["qa1"]}})
+
+
+def test_seeds_of_two_studies_are_averaged() -> None:
+    plan = extended(grids={"main": {"seed": [1, 2, 3]}})
+    for each in plan.cells:
+        record = each._asdict() | {"scores": {"f1": 10.0 * each.seed}, "metric": {"name": "f1"}, "n": 1, "outcomes": ""}
+        Path(each.path).parent.mkdir(parents=True, exist_ok=True)
+        Path(each.path).write_text(json.dumps(record))
+    assert Counter(each.study for each in plan.cells) == {"old": 12, "new": 6}
+    plan.study.exhibit("scores").render("scores", plan, "out")
+    entry = next(line for line in Path("out/scores.csv").read_text().splitlines() if line.startswith("full-ft,qb1"))
+    assert ",20.0," in entry and ",3,3" in entry
+
+
+def test_one_more_target_language_of_a_paper_is_all_that_is_new() -> None:
+    """Sixteen sources, three methods and five seeds; of the methods, one needs an adapter in the new language."""
+    grid = {"task": ["wikiann"], "encoder": ["xlmr-base"], "method": ["full-ft", "mlm-src", "madx"], "source": ["ner"]}
+    for file in ("studies/pfeiffer2020.yaml", "reference"):
+        Path(file).symlink_to(ROOT / file)
+    languages = load_plan("pfeiffer2020").study.languages
+    write(
+        "yoruba",
+        extends="pfeiffer2020",
+        languages=[*languages, "yo"],
+        grids={"yo": grid | {"target": ["yo"], "seed": [1, 2, 3, 4, 5]}},
+    )
+    plan = load_plan("yoruba")
+    assert {each.target for each in plan.cells if each.study == "yoruba"} == {"yo"}
+    assert sum(each.study == "yoruba" for each in plan.cells) == 16 * 3 * 5
+    assert [each for each in plan.runs if each.study == "yoruba"] == [
+        Run("yoruba", "mlm", "xlmr-base", "adapter", "yo", 1)
+    ]
+    rests = {product for each in plan.cells if each.study == "yoruba" for product in plan.rests_on(each)}
+    made = {product.path.removeprefix("results/yoruba/") for product in rests if product.study == "yoruba"}
+    assert {path for path in made if not path.startswith("cells/")} == {
+        "text/yo.parquet",
+        "tokens/mlm/xlmr-base/yo/train.arrow",
+        "tokens/mlm/xlmr-base/yo/dev.arrow",
+        "runs/mlm/xlmr-base/adapter/yo/seed1/run.json",
+        "data/wikiann/yo/test.parquet",
+        "tokens/wikiann/xlmr-base/yo/test.arrow",
+    }
+
+
+def test_the_example_of_the_documentation_takes_what_it_says() -> None:
+    page = (ROOT / "docs" / "use.md").read_text()
+    [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
+    Path("studies/demo.yaml").symlink_to(ROOT / "studies" / "demo.yaml")
+    Path("studies/own.yaml").write_text(example)
+    plan = load_plan("own")
+    runs, cells = (Counter(result.study for result in results) for results in (plan.runs, plan.cells))
+    assert (runs["own"], cells["own"], cells["demo"]) == (4, 40, 224)
+    assert "trains four runs, evaluates 40 cells, and shows them beside the demo's 224" in " ".join(page.split())
+
+
+@pytest.mark.parametrize("name", ["pfeiffer2020-mini", "foroutan2023-mini"])
+def test_a_miniature_shares_nothing_with_its_paper(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    plan = load_plan(name)
+    assert plan.ancestors and plan.shared == ""
+    runs = {run._replace(seed=0): run for run in plan.runs}.values()
+    assert {product.study for run in runs for product in plan.rests_on(run)} == {name}
+
+
+def test_a_comparison_of_attention_is_that_of_the_study_which_has_both_cells() -> None:
+    study = STUDY.replace("kind: wikiann, options: {n: 100}", "kind: ruletaker").replace(
+        "exhibits:",
+        "exhibits:\n  look: {kind: attention, title: Look, select: {method: full-ft}, targets: [qa1-qb1, qa1]}",
+    )
+    study = study.replace("qa1", "en").replace("qb1", "fr").replace("target: [mono]", "target: [en, en-fr]")
+    Path("studies/old.yaml").write_text(study)
+    targets = {"look": {"targets": ["en-fr", "en"]}}
+    old = [f"results/old/attention/ner/tiny/full-ft/en/en-fr/en/seed{seed}.json" for seed in (1, 2)]
+    plan = extended(exhibits=targets, languages=["en", "fr", "de"])
+    assert needs.inputs(plan, Exhibit("new", "look"))["results"] == old
+    wider = {"main": {"target": ["en", "en-fr", "en-de"]}}
+    plan = extended(exhibits={"look": {"targets": ["en-fr", "en-de"]}}, languages=["en", "fr", "de"], grids=wider)
+    results = needs.inputs(plan, Exhibit("new", "look"))["results"]
+    assert results == [path.replace("old", "new").replace("en/seed", "en-de/seed") for path in old]
+    contrast = Contrast("new", "ner", "tiny", "full-ft", "en", "en-fr", "en-de", 1)
+    assert needs.inputs(plan, contrast)["tokens"] == [
+        "results/old/tokens/ner/tiny/en-fr/test.arrow",
+        "results/new/tokens/ner/tiny/en-de/test.arrow",
+    ]

@@ -1,0 +1,82 @@
+"""The settings of the commands that make products."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from plan_fixture import begun
+
+from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Report, Text, Tokens, Vocabulary
+from xlgrid.plan.settings import settings
+from xlgrid.results.identity import Cell, Run
+from xlgrid.study.schema import ImportedAdapters, TaskEntry
+from xlgrid.training.encoders import EncoderEntry
+from xlgrid.training.recipe import Recipe
+
+RULES = Path(__file__).parents[3] / "rules"
+
+
+def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_forgotten() -> None:
+    """A setting that no command is given could change no result."""
+    text = "".join(path.read_text() for path in RULES.glob("*.smk"))
+    asked = {(kind, name) for name, kind in re.findall(r'=setting\("(\w+)", (\w+)[,)]', text)}
+    study = begun()
+    own = {
+        "kind": "sequence",
+        "inputs": ["a"],
+        "target": "b",
+        "labels": ["x", "y"],
+        "data": {"local": "{language}.{split}.csv"},
+    }
+    study.tasks["own"] = TaskEntry.model_validate(own)
+    study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"))
+    imported = ImportedAdapters(hub="a/{language}", revision="v1")
+    study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
+    products = {
+        "Meanings": [Meanings("begun", "siqa")],
+        "Data": [Data("begun", "siqa", "en", "train"), Data("begun", "own", "en", "test")],
+        "Text": [Text("begun", "en")],
+        "Vocabulary": [Vocabulary("begun", name) for name in study.all_vocabularies],
+        "Encoder": [Encoder("begun", name) for name in study.encoders],
+        "Tokens": [Tokens("begun", "siqa", "mini", "en", "test")],
+        "Run": [Run("begun", "mlm", "mini", "read", "en", 1)],
+    }
+    stated = {(kind, name) for kind, each in products.items() for one in each for name in settings(study, one) or ()}
+    assert asked == stated
+    place = settings(study, products["Run"][0]) or {}
+    assert (place["place"], place["revision"]) == ("a/en", ["--revision=v1"])
+
+
+def test_tokens_of_text_depend_on_the_split_and_those_of_data_do_not() -> None:
+    study = begun()
+    of_text, of_dev = (settings(study, Tokens("begun", "mlm", "mini", "en", split)) for split in ("train", "dev"))
+    assert of_text and of_dev and "--split train" in str(of_text["text"]) and "--split dev" in str(of_dev["text"])
+    of_data, of_test = (settings(study, Tokens("begun", "siqa", "mini", "en", split)) for split in ("train", "test"))
+    assert of_data == of_test and of_data and of_data["text"] == ""
+
+
+def test_a_run_is_told_its_recipe_and_a_cell_nothing() -> None:
+    study = begun()
+    run = Run("begun", "copa", "mini", "both", "en", 1)
+    told = settings(study, run)
+    assert told and Recipe.parse(str(told["recipe"])) == study.recipe(*run[1:])
+    assert "snapshots" not in json.loads(str(told["recipe"]))["training"]
+    assert settings(study, Cell(*run[:-1], "fr", 1)) == {}
+
+
+@pytest.mark.parametrize("product", [Exhibit("begun", "x"), Report("begun")])
+def test_exhibits_and_reports_depend_on_the_whole_study(product: Exhibit | Report) -> None:
+    assert settings(begun(), product) is None
+
+
+def test_a_rule_s_other_params_follow_from_its_inputs_and_outputs_or_change_no_result() -> None:
+    """A param that depends on the study in another way would let a study share what it makes otherwise."""
+    text = "".join((RULES / f"{name}.smk").read_text() for name in ("data", "encode", "train", "evaluate"))
+    blocks = re.findall(r"^    params:\n((?:        .*\n)+)", text, re.MULTILINE)
+    params = {line for block in blocks for line in re.findall(r"^        (\w+=.*),$", block, re.MULTILINE)}
+    others = {param for param in params if not re.match(r"\w+=(setting\(|subpath\(|lambda w, input: )", param)}
+    lock = "lock=lambda w: [f\"--lock={config['hub_lock']}\"] if study(w).methods[w.method].imported.hub else []"
+    assert others == {'lock=config["hub_lock"]', lock}
+    studied = {param for param in params if "lambda w, input" in param and re.search(r"study\(|recipe\(|task\(", param)}
+    assert studied == {"pace=lambda w, input: recipe(w).pace()"}

@@ -1,0 +1,144 @@
+"""The real Snakemake on a study that extends the demo: what both have is made once; and on copies of a project."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from project import blocks, planned, project, shell, small
+
+# Three targets from one source, in one seed.
+OWN = {
+    "extends": "demo",
+    "title": "One more method",
+    "methods": {"slow": {"base": "bitfit"}},
+    "grids": {"ner": {"method": ["full-ft", "bitfit", "slow"]}},
+}
+RENDERED = {"table": 3, "figure": 3, "report_notebook": 1, "report_html": 1}
+REPORT = "results/own/report.html"
+# Files of the small demo are so small that Snakemake compares their contents, which it does not with those of a real study.
+LARGE = "--max-checksum-file-size 1"
+
+
+def write(folder: Path, study: str = "own", **changes: Any) -> None:
+    (folder / "studies" / f"{study}.yaml").write_text(yaml.safe_dump(OWN | changes))
+
+
+def made(folder: Path, target: str) -> set[tuple[str, str]]:
+    """(Study, kind) of the files that a dry run announces."""
+    done = shell(folder, f"snakemake --dry-run {target}")
+    assert done.returncode == 0, done.stderr
+    outputs = re.findall(r"^    output: (.*)$", done.stdout + done.stderr, re.MULTILINE)
+    files = [file.split("/") for line in outputs for file in line.split(", ")]
+    return {(study, kind) for _, study, kind, *_ in files}
+
+
+@pytest.fixture
+def own(finished: Path) -> Path:
+    """The project in which the demo is complete, with the study that extends it."""
+    write(finished)
+    return finished
+
+
+def test_with_nothing_there_what_both_have_is_planned_under_the_demo(tmp_path: Path) -> None:
+    folder = project(tmp_path, small())
+    write(folder)
+    jobs = planned(folder, REPORT)
+    assert (jobs["mini_encoder"], jobs["train"], jobs["evaluate"]) == (2, 4 + 1, 14 + 3)
+    studies = made(folder, REPORT)
+    kinds = {kind for study, kind in studies if study == "own"}
+    assert kinds == {"runs", "cells", "exhibits", "summary.csv", "report.html"}
+    shared = {"text", "data", "vocabularies", "encoders", "tokens", "runs", "cells"}
+    assert {kind for study, kind in studies if study == "demo"} == shared
+
+
+def test_a_study_with_one_more_method_trains_that_method_and_shows_all(own: Path) -> None:
+    assert planned(own, REPORT) == {"train": 1, "evaluate": 3, **RENDERED}
+    assert {study for study, _ in made(own, REPORT)} == {"own"}
+    done = shell(own, f"snakemake --cores 1 {REPORT}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    results = own / "results" / "own"
+    assert not [name for name in ("data", "text", "vocabularies", "encoders", "tokens") if (results / name).exists()]
+    records = [json.loads(path.read_text()) for path in (results / "cells").rglob("*.json")]
+    assert {(record["study"], record["method"]) for record in records} == {("own", "slow")} and len(records) == 3
+    shared = "14 of 17 cells and 4 of 5 runs are those of demo"
+    assert shared in (results / "report.html").read_text()
+    summary = (results / "summary.csv").read_text()
+    assert all(f",{method}," in summary for method in ("full-ft", "bitfit", "slow")) and ",0,1\n" not in summary
+    curves = (results / "exhibits" / "learning-curves.csv").read_text()
+    assert {*re.findall("bitfit|full-ft|slow", curves)} == {"bitfit", "full-ft", "slow"}
+    assert planned(own, REPORT, "results/demo/report.html") == {}
+    status = shell(own, "xlgrid status own").stdout
+    assert "17 of 17 cells done" in status and shared in status
+    assert f"Not counted, because another study makes them: {shared}." in shell(own, "xlgrid cost own").stdout
+
+
+def test_a_target_language_of_its_own_is_evaluated_with_the_demo_s_runs(own: Path) -> None:
+    """The cell says its study, not that of its run."""
+    languages, of_task = [*small()["languages"], "qb2"], ["qa1", "qa2", "qb1", "qb2"]
+    write(own, "wider", methods={}, languages=languages, grids={"ner": {"languages": of_task}})
+    path = "results/wider/cells/ner/mini-xlmr/full-ft/qa1/qb2/seed1.json"
+    assert planned(own, path) == {"data": 1, "tokens": 1, "evaluate": 1}
+    done = shell(own, f"snakemake --cores 1 {path}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    record = json.loads((own / path).read_text())
+    assert record["study"] == "wider" and record["run"] == "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "jobs"),
+    [
+        ({}, {"train": 1, "evaluate": 3}),
+        ({"tasks": {"ner": {"max_length": 60}}}, {"tokens": 5, "train": 3, "evaluate": 9}),
+        (
+            {"tasks": {"ner": {"options": {"n": 90}}}},
+            {"meanings": 1, "data": 3, "tokens": 5, "train": 3, "evaluate": 9},
+        ),
+    ],
+)
+def test_a_study_makes_what_a_setting_concerns_that_it_changes(
+    finished: Path, changes: dict[str, Any], jobs: dict[str, int]
+) -> None:
+    write(finished, "changed", **changes)
+    exhibit = "results/changed/exhibits/ner-transfer.csv"
+    assert planned(finished, exhibit) == {**jobs, "table": 1}
+    assert {study for study, _ in made(finished, exhibit)} == {"changed"}
+
+
+def test_a_cell_of_the_demo_is_refused_under_another_name_with_its_path(own: Path) -> None:
+    cell = "cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
+    refused = shell(own, f"snakemake --dry-run results/own/{cell}")
+    assert refused.returncode != 0
+    assert f"ask for results/demo/{cell}" in refused.stdout + refused.stderr
+
+
+def test_a_copy_with_its_times_has_nothing_to_do(finished: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    assert shell(finished, f"cp -a . {copy}").returncode == 0
+    assert planned(copy, LARGE) == {}
+
+
+def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(finished: Path, tmp_path: Path) -> None:
+    """The command of docs/use.md, of which no file changes but its time."""
+    copy = tmp_path / "copy"
+    assert shell(finished, f"cp -r . {copy} && rm -r {copy}/.snakemake").returncode == 0
+    cell = copy / "results/demo/cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
+    cell.unlink()
+    # Inputs later than what was made from them, as a checkout may leave them.
+    stages = "exhibits cells runs tokens encoders vocabularies data text"
+    shell(copy, f"for stage in {stages}; do find results/demo/$stage -type f | xargs touch; done")
+    files = {path: path.read_bytes() for path in (copy / "results").rglob("*") if path.is_file()}
+    before = planned(copy, LARGE)
+    assert before["train"] == 4 and before["evaluate"] == 14
+    [command] = [line for block in blocks("docs/use.md", "") for line in block.splitlines() if "--touch" in line]
+    done = shell(copy, command)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert {path: path.read_bytes() for path in (copy / "results").rglob("*") if path.is_file()} == files
+    after = planned(copy, LARGE)
+    assert (after.get("train"), after["evaluate"]) == (None, 1)
+    study = small()
+    study["training"][0]["set"]["lr"] = 0.5
+    (copy / "studies" / "demo.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    assert planned(copy, LARGE)["train"] == 4, "the settings of the files are recorded"
