@@ -125,7 +125,7 @@ def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> No
     assert needs.inputs(plan, cell("slow"))["delta"] == [run("slow").delta]
     assert needs.inputs(plan, cell("slow"))["tokens"] == "results/old/tokens/ner/tiny/qb1/test.arrow"
     rests = Counter(product.study for product in plan.rests_on(cell("slow")))
-    # Meanings, two languages of data, two of text, the vocabulary, the encoder, three files of tokens.
+    # Meanings, two languages of data, two of text, the vocabulary, the encoder, three files of tokens, and the four on which the encoder was pre-trained.
     assert rests == {"new": 2, "old": 14}
 
 

@@ -30,7 +30,7 @@ def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_fo
         "data": {"local": "{language}.{split}.csv"},
     }
     study.tasks["own"] = TaskEntry.model_validate(own)
-    study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"))
+    study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"), of=EncoderEntry(of="mini", step=1))
     imported = ImportedAdapters(hub="a/{language}", revision="v1")
     study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
     products = {
@@ -79,4 +79,5 @@ def test_a_rule_s_other_params_follow_from_its_inputs_and_outputs_or_change_no_r
     lock = "lock=lambda w: [f\"--lock={config['hub_lock']}\"] if study(w).methods[w.method].imported.hub else []"
     assert others == {'lock=config["hub_lock"]', lock}
     studied = {param for param in params if "lambda w, input" in param and re.search(r"study\(|recipe\(|task\(", param)}
-    assert studied == {"pace=lambda w, input: recipe(w).pace()"}
+    recipes = "recipe(w)", "study(w).pretraining(w.encoder)"
+    assert studied == {f"pace=lambda w, input: {recipe}.pace()" for recipe in recipes}
