@@ -79,8 +79,8 @@ def test_the_model_is_that_of_weights_to_which_the_products_are_added(
 ) -> None:
     """W + (alpha / rank) B A in a model of transformers without peft and without the method."""
     monkeypatch.syspath_prepend(built / "installed")
-    encoder, delta = built / "results/lora/encoders/mini-xlmr", load_file(built / RUN / "delta.safetensors")
-    tokens = batches.read(built / "results/lora/tokens/ner/mini-xlmr/qb1/test.arrow", "qb1")
+    encoder, delta = built / "results/demo/encoders/mini-xlmr", load_file(built / RUN / "delta.safetensors")
+    tokens = batches.read(built / "results/demo/tokens/ner/mini-xlmr/qb1/test.arrow", "qb1")
     expected = XLMRobertaForTokenClassification.from_pretrained(encoder, num_labels=len(tokens.label_names)).eval()
     with torch.no_grad():
         for name, tensor in delta.items():
