@@ -36,7 +36,7 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
     assert result.exit_code == 0, result.output
     lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.split()}
     assert lines["full"][1:6] == ["4", "0", "12", "176", "4,000"]
-    assert lines["whole"][2:5] == ["11", "2", "28"]
+    assert lines["whole"][2:5] == ["12", "3", "28"]
     assert [line for line in result.output.splitlines() if line.split()[1:3] == ["query", "mlm"]]
     assert "50 TFLOP/s in training, 50 in evaluation, and 25 ms a step, assumed" in result.output
     with Path("cost.csv").open() as file:
