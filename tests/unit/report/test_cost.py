@@ -41,7 +41,7 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
     assert "50 TFLOP/s in training, 50 in evaluation, and 25 ms a step, assumed" in result.output
     with Path("cost.csv").open() as file:
         rows = {row["exhibit"]: row for row in csv.DictReader(file)}
-    assert list(rows) == ["full", "biases", "pairs", "masks", "look", WHOLE]
+    assert list(rows) == ["full", "biases", "pairs", "masks", "look", "pre-training of tiny", WHOLE]
     assert (rows["pairs"]["text_runs"], rows["pairs"]["steps"]) == ("2", "244")
 
 
