@@ -30,6 +30,7 @@ def outcomes_on(
     bf16: bool = False,
     token_types: bool = True,
     check: Callable[[], None] = lambda: None,
+    halves: bool = True,
 ) -> list[Outcome]:
     """The outcome of each example of `tokens`, in their order.
 
@@ -37,9 +38,10 @@ def outcomes_on(
         budget: the tokens of a batch, padding included; halved where memory runs out.
         token_types: tell BERT the second segment by its type.
         check: called before every batch; it may raise to stop early.
+        halves: whether memory that runs out leads to smaller batches; otherwise it is an error.
 
     Raises:
-        ValueError: memory runs out on a single example.
+        ValueError: memory runs out on a single example, or without `halves`.
     """
     import torch
 
@@ -61,6 +63,10 @@ def outcomes_on(
                     predicted = head.predict(model, batch, tokens, rows)
             except torch.OutOfMemoryError as error:
                 problem = str(error)
+            if problem is not None and not halves:
+                raise ValueError(
+                    f"out of memory in evaluation with {budget} tokens at once: set `micro_batch_tokens` to less; torch says: {problem}"
+                )
             if problem is not None:
                 budget = halved(budget, tokens.lengths, [rows], problem)
                 print(f"out of memory in evaluation: goes on with {budget} tokens at once", file=sys.stderr, flush=True)

@@ -183,7 +183,8 @@ class Loop:
         self.step = 0
         self.limit = self.settings.micro_batch_tokens
         self.seconds = 0.0
-        self.losses: list[dict[str, float]] = []
+        # The sum of each loss over the steps since the last evaluation.
+        self.losses: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
         self.best: dict[str, torch.Tensor] = {}
         self.best_step = self.best_score = -1.0
@@ -231,12 +232,12 @@ class Loop:
                 self.save()
                 saved = time.monotonic()
             chosen = next(ahead)
-            self.advance(chosen)
+            losses = self.advance(chosen)
             rate = self.optimiser.param_groups[0]["lr"]
-            progress.add(self.step, self.losses[-1], int(self.train.lengths[chosen].sum()), rate)
+            progress.add(self.step, losses, int(self.train.lengths[chosen].sum()), rate)
 
-    def advance(self, chosen: Ints) -> None:
-        """One optimiser step on the examples `chosen`."""
+    def advance(self, chosen: Ints) -> dict[str, float]:
+        """One optimiser step on the examples `chosen`; return their losses by name."""
         import torch
 
         rate = learning_rate(self.settings, self.step, self.steps)
@@ -265,8 +266,9 @@ class Loop:
                 "not help: use a larger GPU, a smaller encoder, or a method that trains fewer weights; "
                 f"torch says: {error}"
             ) from error
-        self.losses.append(losses)
+        self.losses = {name: self.losses.get(name, 0.0) + value for name, value in losses.items()}
         self.step += 1
+        return losses
 
     def differentiate(self, chosen: Ints) -> dict[str, float]:
         """Give the weights, which have none, the gradients of the examples `chosen`; return their losses by name.
@@ -305,7 +307,8 @@ class Loop:
             groups = [chosen[self.train.parts[chosen] == part] for part in np.unique(self.train.parts[chosen])]
         parts = [part for group in groups for part in batches.cut(self.train.lengths, group, self.limit or sys.maxsize)]
         if len(parts) < self.processes.count and len(groups) == 1:
-            parts = [part for part in np.array_split(chosen, self.processes.count) if len(part)]
+            shares = np.array_split(chosen, self.processes.count)
+            parts = [p for share in shares for p in batches.cut(self.train.lengths, share, self.limit or sys.maxsize)]
         return parts
 
     def accumulate(self, parts: list[Ints]) -> dict[str, float]:
@@ -353,17 +356,26 @@ class Loop:
         torch.manual_seed(self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
         outcomes = prediction.outcomes_on(
-            self.model, self.method, self.dev, budget, self.bf16, self.settings.segments, check
+            self.model,
+            self.method,
+            self.dev,
+            budget,
+            self.bf16,
+            self.settings.segments,
+            check,
+            # The others would wait at another batch for a process that begins again with smaller ones.
+            halves=self.processes.count == 1,
         )
+        steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
         line = {
             "step": self.step,
-            "loss": sum(sum(each.values()) for each in self.losses) / max(1, len(self.losses)),
+            "loss": sum(self.losses.values()) / max(1, steps),
             "score": self.metric.score(outcomes),
             "lr": learning_rate(self.settings, self.step - 1, self.steps),
             "seconds": round(self.elapsed(), 3),
         }
         self.curve.append(line)
-        losses, self.losses = means(self.losses), []
+        losses, self.losses = means(self.losses, steps), {}
         first = self.best_step < 0
         if first or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
             self.best_step, self.best_score = line["step"], line["score"]
@@ -410,6 +422,8 @@ class Loop:
         self.optimiser.load_state_dict(saved["optimiser"])
         for name in PROGRESS:
             setattr(self, name, saved[name])
+        # A smaller `micro_batch_tokens` than at the last time is what an error about memory asks for.
+        self.limit = min(filter(None, (self.limit, self.settings.micro_batch_tokens)), default=None)
         self.best = {name: tensor.cpu() for name, tensor in self.best.items()}
         say(f"resumes after step {self.step} of {self.steps}")
 
@@ -434,6 +448,7 @@ class Loop:
                 "trained": sum(p.numel() for p in self.weights.values()),
                 "total": sum(p.numel() for p in self.model.parameters()),
             },
+            "processes": self.processes.count,
             **prediction.circumstances(self.device),
             **packages(self.recipe, self.head.name),
             "seconds": round(self.elapsed(), 3),

@@ -63,7 +63,9 @@ def join(device: "torch.device") -> Processes:
     Args:
         device: the kind of device that the training uses; each process takes a GPU of its own.
     """
-    count, rank = (int(os.environ.get(name, default)) for name, default in (("WORLD_SIZE", "1"), ("RANK", "0")))
+    # Some clusters set WORLD_SIZE for every job, so it says nothing without the variable of torchrun.
+    is_shared = "TORCHELASTIC_RUN_ID" in os.environ
+    count, rank = (int(os.environ[name]) for name in ("WORLD_SIZE", "RANK")) if is_shared else (1, 0)
     if count > 1:
         import torch
 

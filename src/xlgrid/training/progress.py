@@ -1,7 +1,7 @@
 """The log of a training: losses, speed and the time that is left, so that a person can follow it for days."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from xlgrid.training.state import say
 
@@ -16,8 +16,8 @@ class Progress:
         """Begin at step `first` of `steps`."""
         self.first, self.steps = first, steps
         self.began = self.printed = time.monotonic()
-        self.tokens = 0
-        self.losses: list[Mapping[str, float]] = []
+        self.tokens = self.counted = 0
+        self.losses: dict[str, float] = {}
 
     def add(self, step: int, losses: Mapping[str, float], tokens: int, rate: float) -> None:
         """Count a step that is done.
@@ -29,26 +29,27 @@ class Progress:
             rate: the learning rate of the step.
         """
         self.tokens += tokens
-        self.losses.append(losses)
+        self.counted += 1
+        self.losses = {name: self.losses.get(name, 0.0) + value for name, value in losses.items()}
         now = time.monotonic()
         if now - self.printed < SECONDS:
             return
         left = (now - self.began) / (step - self.first) * (self.steps - step)
         say(
-            f"step {step}/{self.steps}  {means(self.losses)}  {self.tokens / (now - self.printed):,.0f} tokens/s  "
+            f"step {step}/{self.steps}  {means(self.losses, self.counted)}  {self.tokens / (now - self.printed):,.0f} tokens/s  "
             f"lr {rate:.2g}  {duration(left)} left"
         )
-        self.printed, self.tokens, self.losses = now, 0, []
+        self.printed, self.tokens, self.counted, self.losses = now, 0, 0, {}
 
 
-def means(losses: Sequence[Mapping[str, float]]) -> str:
-    """The mean of each loss, as text."""
-    names = losses[0] if losses else {}
-    return "  ".join(f"{name} {sum(each[name] for each in losses) / len(losses):.4f}" for name in names)
+def means(sums: Mapping[str, float], steps: int) -> str:
+    """The mean of each loss, as text, from its sum over so many steps."""
+    return "  ".join(f"{name} {total / steps:.4f}" for name, total in sums.items())
 
 
 def duration(seconds: float) -> str:
     """A number of seconds in days, hours, minutes and seconds, of which the largest two are shown: `2 d 3 h`."""
+    seconds = round(seconds)
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
     units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds % 60, "s")]
     largest = next((at for at, (number, _) in enumerate(units) if number), 3)

@@ -13,7 +13,8 @@ from xlgrid.base.settings import Seed, Strict
 from xlgrid.languages.sources import Source, Target
 from xlgrid.training.scratch import Scratch
 
-# The settings of `Training` that change only how fast a run trains and how much of it is repeated after an interruption.
+# The settings of `Training` that are no part of a run's identity. `checkpoint_seconds` changes no result. `micro_batch_tokens` is
+# what the memory of a machine allows, and run.json has it; it changes the order of sums, and what dropout and masks draw.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 
 

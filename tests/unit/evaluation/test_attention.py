@@ -66,7 +66,9 @@ def compare(folder: Path, out: Path, method: str = "qcross", **tokens: Path) -> 
 def test_a_comparison_may_be_of_another_study_than_its_run(folder: Path, tmp_path: Path) -> None:
     assert compare(folder, tmp_path / "a.json")["study"] == "s"
     files = {target: folder / f"{target}.arrow" for target in ("en-fr", "en-ar")}
-    attention.compare(folder / "qcross", folder / "encoder", files, tmp_path / "b.json", study="more")
+    attention.compare(
+        folder / "qcross", folder / "encoder", folder / "vocabulary", files, tmp_path / "b.json", study="more"
+    )
     assert attention.read(tmp_path / "b.json")["study"] == "more"
 
 

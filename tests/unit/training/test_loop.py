@@ -48,7 +48,7 @@ advance = module.Loop.advance
 def doomed(self, chosen):
     if self.step == int(at):
         os.kill(os.getpid(), int(number))
-    advance(self, chosen)
+    return advance(self, chosen)
 module.Loop.advance = doomed
 module.train(Recipe.model_validate_json(recipe), Path(encoder), [Path(tokens)], [Path(tokens)], Path(folder))
 """
@@ -444,9 +444,10 @@ def test_a_resumed_run_keeps_the_limit(
     loop = Loop(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
     stop: list[signal.Signals] = []
 
-    def last(chosen: batches.Ints) -> None:
-        Loop.advance(loop, chosen)
+    def last(chosen: batches.Ints) -> dict[str, float]:
+        losses = Loop.advance(loop, chosen)
         stop.append(signal.SIGTERM)
+        return losses
 
     monkeypatch.setattr(loop, "advance", last)
     with pytest.raises(Stopped):
@@ -459,6 +460,15 @@ def test_a_resumed_run_keeps_the_limit(
     records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("through", "stopped")]
     assert records[0]["micro_batch_tokens"] == records[1]["micro_batch_tokens"] == loop.limit
     assert result(tmp_path / "through") == result(tmp_path / "stopped")
+
+
+def test_a_run_resumes_with_fewer_tokens_at_once_if_the_setting_is_lowered(
+    encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    loop = Loop(recipe(micro_batch_tokens=60), encoder, [tokens], [tokens], tmp_path)
+    loop.save()
+    for asked, expected in ((40, 40), (80, 60), (None, 60)):
+        assert Loop(recipe(micro_batch_tokens=asked), encoder, [tokens], [tokens], tmp_path).limit == expected
 
 
 def test_an_example_too_long_for_memory_is_told(

@@ -33,7 +33,7 @@ advance = loop.Loop.advance
 def doomed(self, chosen):
     if self.step == int(at) and os.environ.get("RANK", "0") == "0":
         os.kill(os.getpid(), int(number))
-    advance(self, chosen)
+    return advance(self, chosen)
 loop.Loop.advance = doomed
 files = [[Path(path) for path in paths.split(",")] for paths in (train, dev)]
 pretraining.pretrain(Recipe.model_validate_json(recipe), Path(vocabulary), *files, Path(folder))
@@ -103,7 +103,13 @@ def test_two_processes_share_the_work_of_one(tmp_path: Path) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
-        shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "LOCAL_RANK": "0"}
+        shared = {
+            "TORCHELASTIC_RUN_ID": "1",
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "LOCAL_RANK": "0",
+        }
         pair = [started(asked, files, tmp_path / "two", at, signal.SIGTERM, RANK=rank, **shared) for rank in "01"]
         errors = [process.communicate(timeout=120)[1] for process in pair]
         assert [process.returncode for process in pair] == [status, status], errors
@@ -141,9 +147,10 @@ def test_a_snapshot_is_an_encoder_of_its_step(tmp_path: Path, monkeypatch: pytes
     seen: dict[int, torch.Tensor] = {}
     advance = Loop.advance
 
-    def noted(loop: Loop, chosen: Any) -> None:
-        advance(loop, chosen)
+    def noted(loop: Loop, chosen: Any) -> dict[str, float]:
+        losses = advance(loop, chosen)
         seen[loop.step] = loop.model.get_input_embeddings().weight.detach().clone()
+        return losses
 
     monkeypatch.setattr(Loop, "advance", noted)
     pretrain(scratch(), texts_of(tmp_path), tmp_path / "e", steps=4, snapshots=(2,))

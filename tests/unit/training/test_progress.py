@@ -22,7 +22,8 @@ def test_a_line_says_losses_speed_rate_and_time_left(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_700, "1 h 1 min"), (100_000, "1 d 3 h")]
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (119.7, "2 min 0 s"), (3_700, "1 h 1 min"), (100_000, "1 d 3 h")],
 )
 def test_a_duration_has_two_units(seconds: float, text: str) -> None:
     assert duration(seconds) == text

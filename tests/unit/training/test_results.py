@@ -9,14 +9,15 @@ from plugin_fixture import guessing as guessing
 from safetensors import safe_open
 
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import fingerprint, packages, write_results
+from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
 
 NAMES = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
 
 
 def test_the_files_of_a_run_carry_its_recipe_and_digest(tmp_path: Path) -> None:
     recipe = Recipe.model_validate({**NAMES, "base": "full-ft", "training": {}})
-    write_results(tmp_path, recipe, {"labels": ["a"]}, [{"step": 1}, {"step": 2}], {"x": torch.ones(2)})
+    write_record(tmp_path, recipe, {"labels": ["a"]}, [{"step": 1}, {"step": 2}])
+    write_tensors(tmp_path / "delta.safetensors", recipe, {"x": torch.ones(2)})
     record = json.loads((tmp_path / "run.json").read_text())
     assert Recipe.model_validate(record["recipe"]) == recipe
     assert (record["digest"], record["labels"]) == (recipe.digest(), ["a"])
