@@ -205,6 +205,35 @@ def test_parallel_texts_stand_side_by_side_and_every_50th_is_for_dev(world):
     assert train.vocabulary.mask_id == reader.mask_token_id and train.vocabulary.size == len(reader)
 
 
+def texts_of(tokens):
+    """The texts that the inputs have, as token ids without special tokens."""
+    ends = zip(tokens.offsets[:-1], tokens.offsets[:-1] + tokens.contexts, tokens.offsets[1:], strict=True)
+    segments = [tokens.values[a:b] for start, middle, end in ends for a, b in ((start, middle), (middle, end))]
+    texts = [tuple(ids[~np.isin(ids, tokens.vocabulary.special_ids)].tolist()) for ids in segments]
+    return {text for text in texts if text}
+
+
+def test_a_pair_is_trained_on_only_if_both_rows_are(world):
+    """French lacks row 30, so that each later row of its text comes one earlier than the English row of that id."""
+    names = ("train", "dev", "test")
+    meanings = [" ".join(["Bob", "kind"][row >> bit & 1] for bit in range(8)) for row in range(200)]
+    english, french = (
+        numbered(world / "pair-en.parquet", [f"is {text}" for text in meanings]),
+        world / "pair-fr.parquet",
+    )
+    shared = [row for row in range(200) if row != 30]
+    pq.write_table(
+        pa.table({"id": pa.array(shared, pa.int32()), "text": [f"not {meanings[i]}" for i in shared]}), french
+    )
+    pairs = dict(zip(names, map(texts_of, splits(world, [english, french], "en-fr", names=names)), strict=True))
+    for path in (english, french):
+        alone = dict(zip(names, map(texts_of, splits(world, [path], names=names)), strict=True))
+        for name, other in itertools.permutations(names, 2):
+            assert not pairs[name] & alone[other], f"{name} of the pair has rows that are for {other}"
+    # Of 199 pairs, 0 and 25 are held out in both texts; 50, 51, 75, 76, ..., 175 and 176 in one of them.
+    assert [len(pairs[name]) for name in names] == [2 * (199 - 2 - 12), 2, 2]
+
+
 def test_one_text_is_one_segment(world):
     train, _ = splits(world, [world / "qa1.parquet"], "qa1")
     assert (
