@@ -329,6 +329,11 @@ def test_a_pair_of_long_documents_is_cut(world):
     assert (len(train), len(dev)) == (57, 2) and set(train.lengths.tolist()) == {30}
 
 
+def chained(rows, ids):
+    """The ids of some rows, one row after another."""
+    return itertools.chain.from_iterable(ids[row] for row in rows)
+
+
 @given(st.lists(WORDS, min_size=3, max_size=40), st.integers(6, 12), st.integers(1, 7))
 @settings(max_examples=30)
 def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, documents, max_length, batch):
@@ -341,10 +346,19 @@ def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, d
         parts = of_text(world, documents, documents="pack", max_length=max_length)
     held_out = [row for row in (0, 25) if row < len(ids)]
     for rows, wanted in zip(parts, ([i for i in range(len(ids)) if i not in held_out], [0]), strict=True):
-        assert [len(row) for row in rows[:-1]] == [max_length] * (len(rows) - 1) and len(rows[-1]) <= max_length
-        joined = [token for row in wanted if ids[row] for token in [*ids[row], reader.sep_token_id]]
-        tokens = [token for row in rows for token in inside(reader, row)]
-        assert tokens in (joined, joined[:-1])
+        pieces = [inside(reader, row) for row in rows]
+        assert [token for piece in pieces for token in piece if token != reader.sep_token_id] == [*chained(wanted, ids)]
+        ends = {*itertools.accumulate(len(ids[row]) for row in wanted)}
+        # Texts end where inputs do, or at separators; an input lacks one token only if its last text ends before it.
+        at, separators, borders = 0, [], []
+        for row, piece in zip(rows, pieces, strict=True):
+            for token in piece:
+                if token == reader.sep_token_id:
+                    separators.append(at)
+                at += token != reader.sep_token_id
+            borders.append(at)
+            assert len(row) == max_length or (len(row) == max_length - 1 and at in ends) or row is rows[-1]
+        assert separators == sorted(ends - {0, *borders})
 
 
 def test_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world):
