@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # The rows, and the bytes of data, that are encoded at once.
 BATCH = 2000
 BYTES = 2**20
+# The column with the row numbers of parallel texts in their files, by which a row has the same split here and on its own.
+ROWS = "rows"
 # The tokens that two windows of a context share, as in BERT's run_squad.py.
 STRIDE = 128
 
@@ -57,7 +59,8 @@ def tokenize(
         max_length: the most tokens of an input, special tokens included.
         one_separator, stride: see `xlgrid.heads.encoding.Encoding`.
         columns: the columns of a task that is described by its head.
-        split: `train`, `dev` or `test` takes the rows of a text that are for this split; None takes all rows.
+        split: `train`, `dev` or `test` takes the rows of a text that are for this split, and the pairs of which both rows
+            are; None takes all rows.
         documents, lines: see `xlgrid.tasks.mlm.Options`.
         dev_rows: the most rows that are for `dev`, and for `test`.
 
@@ -107,7 +110,8 @@ def tokenize(
             numbers = range(rows_read, rows_read + table.num_rows)
             rows_read += table.num_rows
             if split is not None:
-                kept = [split_of(number, dev_rows) == split for number in numbers]
+                rows = table[ROWS].to_pylist() if len(data) > 1 else [[number] for number in numbers]
+                kept = [all(split_of(row, dev_rows) == split for row in of_texts) for of_texts in rows]
                 table = table.filter(pa.array(kept, pa.bool_()))
             for batch in _batches(table):
                 encoded = head.encode(batch, described, encoding)
@@ -126,7 +130,8 @@ def tokenize(
         if not rows_written:
             raise ValueError(
                 f"{where} has {rows_read} rows, and none with text for {split}: a text takes two rows with text, of which one "
-                "is for dev, to choose checkpoints with, and 26 to be tested on"
+                "is for dev, to choose checkpoints with, and 26 to be tested on; in parallel texts, rows of one meaning are "
+                "held out if they are at the same place in both, so remove rows that the other text lacks"
             )
     if encoding.truncated:
         has_windows = any(field.name == "example" for field in fields)
@@ -144,7 +149,7 @@ def tokenize(
 
 
 def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> "pa.Table":
-    """The texts of each id that all files have, in the order of the first file."""
+    """The texts of each id that all files have, in the order of the first file; `ROWS` has their row numbers in the files."""
     import pyarrow as pa
 
     by_id = [read_text(path) for path in texts]
@@ -153,7 +158,9 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> "pa.Ta
         raise ValueError(
             f"{' and '.join(map(str, texts))} have {len(common)} ids in common: make them with one setting"
         )
-    return pa.table({column: [text[number] for number in common] for column, text in zip(columns, by_id, strict=True)})
+    row_of = [{number: row for row, number in enumerate(text)} for text in by_id]
+    texts_of = {column: [text[number] for number in common] for column, text in zip(columns, by_id, strict=True)}
+    return pa.table({**texts_of, ROWS: [[rows[number] for rows in row_of] for number in common]})
 
 
 def _batches(table: "pa.Table") -> Iterator["pa.Table"]:

@@ -54,8 +54,11 @@ class Encoding:
         return {"input_ids": self.separated(encoded["input_ids"], contexts), "context_length": contexts}
 
     def packed(self, texts: Sequence[list[int]]) -> list[list[int]]:
-        """Inputs of exactly `max_length` tokens, filled with texts one after another and a separator after each; the tokens
-        that do not fill an input stay in `carry`.
+        """Inputs that are filled with texts one after another and a separator between two; the tokens that do not fill an
+        input stay in `carry`.
+
+        Inputs have `max_length` tokens, or one fewer where a separator between two texts would be the last of them: an input
+        has special tokens of its own at both ends.
 
         Args:
             texts: token ids without special tokens.
@@ -64,9 +67,16 @@ class Encoding:
             if ids:
                 self.carry += [*ids, self.tokenizer.sep_token_id]
         room = self.max_length - self.tokenizer.num_special_tokens_to_add()
-        full = len(self.carry) // room * room
-        inputs = [self._whole(self.carry[start : start + room]) for start in range(0, full, room)]
-        del self.carry[:full]
+        inputs, start = [], 0
+        while len(self.carry) - start >= room:
+            ids = self.carry[start : start + room]
+            start += room
+            if ids[-1] == self.tokenizer.sep_token_id:
+                ids.pop()
+            elif self.carry[start] == self.tokenizer.sep_token_id:
+                start += 1
+            inputs.append(self._whole(ids))
+        del self.carry[:start]
         return inputs
 
     def last_packed(self) -> list[list[int]]:

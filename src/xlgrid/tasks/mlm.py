@@ -35,7 +35,7 @@ class Options(Strict):
     documents: Literal["cut", "split", "pack"] = Field(
         "cut",
         description="rows of more than `max_length` tokens lose their end (cut), or become several inputs (split); pack: rows fill "
-        "inputs of exactly `max_length` tokens one after another, with a separator between them. Rows of a pair are cut",
+        "inputs of `max_length` tokens one after another, with a separator between them. Rows of a pair are cut",
     )
     lines: Literal["joined", "segments"] = Field(
         "joined",

@@ -130,10 +130,11 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
     """Batches without end, from step `first` on: each part of a mix has its share of every pool, in a random order of its own
     that is another one in each of its epochs."""
     parts = np.zeros(len(tokens), np.int64) if tokens.parts is None else tokens.parts
-    sizes = np.bincount(parts)
-    begins = np.cumsum(sizes) - sizes
-    of_part = shares(sizes, _pairs(tokens, begins), settings)
-    means = np.add.reduceat(tokens.lengths, begins) / sizes
+    # Heads with one example per meaning have the parts of a mix in turns, and not one after another.
+    rows_of = [np.flatnonzero(parts == part) for part in np.unique(parts)]
+    sizes = np.array([len(rows) for rows in rows_of])
+    of_part = shares(sizes, _pairs(tokens, np.array([rows[0] for rows in rows_of])), settings)
+    means = np.array([tokens.lengths[rows].mean() for rows in rows_of])
     size = _pool_size(settings, float(of_part @ means))
     orders: dict[int, tuple[int, Ints]] = {}
 
@@ -145,7 +146,7 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
             if orders.get(part, (-1, None))[0] != number:
                 orders[part] = number, np.random.default_rng([seed, part, number]).permutation(int(sizes[part]))
             now = places // sizes[part] == number
-            taken[now] = begins[part] + orders[part][1][places[now] % sizes[part]]
+            taken[now] = rows_of[part][orders[part][1][places[now] % sizes[part]]]
         return taken
 
     drawn = np.zeros(len(sizes), np.int64)
@@ -186,9 +187,9 @@ def shares(sizes: Ints, pairs: NDArray[np.bool_], settings: Training) -> NDArray
     return (1 - settings.tlm) * languages / languages.sum() + settings.tlm * aligned / aligned.sum()
 
 
-def _pairs(tokens: Tokens, begins: Ints) -> NDArray[np.bool_]:
-    """[parts], whether the parts that begin at these rows are pairs."""
-    language_of = tokens.language_of[begins * tokens.inputs_per_row]
+def _pairs(tokens: Tokens, first_rows: Ints) -> NDArray[np.bool_]:
+    """[parts], whether the parts with these first rows are pairs."""
+    language_of = tokens.language_of[first_rows * tokens.inputs_per_row]
     return language_of[:, 0] != language_of[:, 1]
 
 

@@ -205,6 +205,35 @@ def test_parallel_texts_stand_side_by_side_and_every_50th_is_for_dev(world):
     assert train.vocabulary.mask_id == reader.mask_token_id and train.vocabulary.size == len(reader)
 
 
+def texts_of(tokens):
+    """The texts that the inputs have, as token ids without special tokens."""
+    ends = zip(tokens.offsets[:-1], tokens.offsets[:-1] + tokens.contexts, tokens.offsets[1:], strict=True)
+    segments = [tokens.values[a:b] for start, middle, end in ends for a, b in ((start, middle), (middle, end))]
+    texts = [tuple(ids[~np.isin(ids, tokens.vocabulary.special_ids)].tolist()) for ids in segments]
+    return {text for text in texts if text}
+
+
+def test_a_pair_is_trained_on_only_if_both_rows_are(world):
+    """French lacks row 30, so that each later row of its text comes one earlier than the English row of that id."""
+    names = ("train", "dev", "test")
+    meanings = [" ".join(["Bob", "kind"][row >> bit & 1] for bit in range(8)) for row in range(200)]
+    english, french = (
+        numbered(world / "pair-en.parquet", [f"is {text}" for text in meanings]),
+        world / "pair-fr.parquet",
+    )
+    shared = [row for row in range(200) if row != 30]
+    pq.write_table(
+        pa.table({"id": pa.array(shared, pa.int32()), "text": [f"not {meanings[i]}" for i in shared]}), french
+    )
+    pairs = dict(zip(names, map(texts_of, splits(world, [english, french], "en-fr", names=names)), strict=True))
+    for path in (english, french):
+        alone = dict(zip(names, map(texts_of, splits(world, [path], names=names)), strict=True))
+        for name, other in itertools.permutations(names, 2):
+            assert not pairs[name] & alone[other], f"{name} of the pair has rows that are for {other}"
+    # Of 199 pairs, 0 and 25 are held out in both texts; 50, 51, 75, 76, ..., 175 and 176 in one of them.
+    assert [len(pairs[name]) for name in names] == [2 * (199 - 2 - 12), 2, 2]
+
+
 def test_one_text_is_one_segment(world):
     train, _ = splits(world, [world / "qa1.parquet"], "qa1")
     assert (
@@ -300,6 +329,11 @@ def test_a_pair_of_long_documents_is_cut(world):
     assert (len(train), len(dev)) == (57, 2) and set(train.lengths.tolist()) == {30}
 
 
+def chained(rows, ids):
+    """The ids of some rows, one row after another."""
+    return itertools.chain.from_iterable(ids[row] for row in rows)
+
+
 @given(st.lists(WORDS, min_size=3, max_size=40), st.integers(6, 12), st.integers(1, 7))
 @settings(max_examples=30)
 def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, documents, max_length, batch):
@@ -312,10 +346,19 @@ def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, d
         parts = of_text(world, documents, documents="pack", max_length=max_length)
     held_out = [row for row in (0, 25) if row < len(ids)]
     for rows, wanted in zip(parts, ([i for i in range(len(ids)) if i not in held_out], [0]), strict=True):
-        assert [len(row) for row in rows[:-1]] == [max_length] * (len(rows) - 1) and len(rows[-1]) <= max_length
-        joined = [token for row in wanted if ids[row] for token in [*ids[row], reader.sep_token_id]]
-        tokens = [token for row in rows for token in inside(reader, row)]
-        assert tokens in (joined, joined[:-1])
+        pieces = [inside(reader, row) for row in rows]
+        assert [token for piece in pieces for token in piece if token != reader.sep_token_id] == [*chained(wanted, ids)]
+        ends = {*itertools.accumulate(len(ids[row]) for row in wanted)}
+        # Texts end where inputs do, or at separators; an input lacks one token only if its last text ends before it.
+        at, separators, borders = 0, [], []
+        for row, piece in zip(rows, pieces, strict=True):
+            for token in piece:
+                if token == reader.sep_token_id:
+                    separators.append(at)
+                at += token != reader.sep_token_id
+            borders.append(at)
+            assert len(row) == max_length or (len(row) == max_length - 1 and at in ends) or row is rows[-1]
+        assert separators == sorted(ends - {0, *borders})
 
 
 def test_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world):

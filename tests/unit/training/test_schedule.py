@@ -96,6 +96,18 @@ def test_parts_of_a_mix_share_batches_unless_the_recipe_says_no(tmp_path: Path, 
         assert any(len(set(source[batch])) > 1 for batch in steps) is together
 
 
+def test_languages_of_a_mix_are_drawn_equally_where_its_rows_are_in_turns(tmp_path: Path) -> None:
+    """With alpha, every row of two languages of equal size is drawn equally often."""
+    files = [write(tmp_path / f"{n}.arrow", rows(30, 1 + 100 * n)) for n in range(2)]
+    mixed = batches.mix([batches.read(path) for path in files], 65)
+    assert mixed.parts is not None and (np.diff(mixed.parts) < 0).any(), "one part comes after the other"
+    steps = taken(mixed, steps=30, batch_size=5, alpha=0.5, mixed_batches=False)
+    drawn = np.concatenate(steps)
+    assert {len(set(mixed.parts[batch])) for batch in steps} == {1}
+    assert set(np.bincount(mixed.parts[drawn]) - len(drawn) // 2) <= {*range(-5, 6)}
+    assert np.ptp(np.bincount(drawn, minlength=30)) <= 2
+
+
 @pytest.mark.parametrize("phase", [{}, {"share": 0.5, "epochs": 3}])
 def test_a_phase_has_one_length(phase: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="exactly one"):
