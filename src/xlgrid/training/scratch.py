@@ -47,7 +47,7 @@ class Scratch(Strict):
     task: str = Field(
         PRETRAINING,
         description="task of kind `mlm` of the study whose tokens are read; a study need not have the task `pretraining`, whose "
-        "rows are cut, with a line break before the second segment",
+        "rows are cut at 512 tokens, with a line break before the second segment",
     )
     nsp: bool = Field(
         False,
