@@ -11,6 +11,7 @@ from xlgrid.data.sources import SPLITS, lacking
 from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
 from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
+from xlgrid.tasks.mlm import Options
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
@@ -115,14 +116,6 @@ def sizes(study: "Study") -> Iterator[str]:
                         f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for {what} {user}, "
                         f"which takes {most}: lower this max_length, or raise the {what}'s"
                     )
-    for encoder, entry in study.encoders.items():
-        if entry.scratch and (limit := _limit(study, entry.scratch.task, encoder)):
-            name, (what, user, most) = entry.scratch.task, limit
-            yield (
-                f"encoders.{encoder}.scratch: inputs of up to {study.tasks[name].max_length} tokens, those of task {name}, are too "
-                f"long for {what} {user}, which takes {most}: give tasks.{name} `kind: mlm` and `max_length: {most}`, or raise "
-                f"the {what}'s"
-            )
     if not any(encoder.scratch for encoder in study.encoders.values()):
         return
     for name, task in study.tasks.items():
@@ -134,6 +127,25 @@ def sizes(study: "Study") -> Iterator[str]:
                     f"tasks.{name}: its languages have {dial} {getattr(options, dial)}, those of the text {of_text}: "
                     "set the same in text.dials, or encoders read another language of the same code"
                 )
+
+
+def pretraining(study: "Study") -> Iterator[str]:
+    """Encoders from scratch can read the tokens of their task."""
+    for encoder, entry in study.encoders.items():
+        if not (scratch := entry.scratch):
+            continue
+        place, task = f"encoders.{encoder}.scratch", study.tasks[scratch.task]
+        if limit := _limit(study, scratch.task, encoder):
+            what, user, most = limit
+            yield (
+                f"{place}: inputs of up to {task.max_length} tokens, those of task {scratch.task}, are too long for {what} "
+                f"{user}, which takes {most}: give tasks.{scratch.task} `kind: mlm` and `max_length: {most}`, or raise the {what}'s"
+            )
+        if scratch.nsp and (lines := Options(**task.options).lines) != "segments":
+            yield (
+                f"{place}.nsp: next sentences are second segments, but task {scratch.task} has `lines: {lines}`: set `options: "
+                "{lines: segments}` there, or nsp to false"
+            )
 
 
 def _limit(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:

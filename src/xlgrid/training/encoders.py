@@ -64,9 +64,11 @@ class EncoderEntry(Strict):
     @model_validator(mode="after")
     def _training_exists(self) -> Self:
         try:
-            Training.model_validate(TRAINING | self.training)
+            conflict = self.pretraining.conflict
         except ValidationError as error:
             raise ValueError(f"training: {plainly(error)}") from None
+        if conflict:
+            raise ValueError(f"training: {conflict[1]}")
         return self
 
     @property

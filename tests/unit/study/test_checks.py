@@ -139,6 +139,7 @@ def test_the_task_of_a_pre_training_fits_its_encoder_and_its_vocabulary(tmp_path
         ({"of": "mine", "step": 6000}, "the pre-training of mine keeps the steps 5000, 10000, not 6000"),
         ({"scratch": {"languages": ["en"], "task": "pretrainin"}}, "did you mean 'pretraining'"),
         ({"scratch": {"languages": ["en"], "bitext": [["en", "fr"]]}}, "unknown language of this encoder 'fr'"),
+        ({"scratch": {"languages": ["en"], "nsp": True}}, "scratch.nsp: .* task pretraining has `lines: joined`"),
     ],
 )
 def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
