@@ -130,7 +130,7 @@ def small() -> dict[str, Any]:
     tasks["xstorycloze"]["data"]["splits"] = {"dev": "train"}
     elsewhere = tasks["americasnli"]["data"]
     tasks["americasnli"]["data"] = elsewhere | {"train": elsewhere, "dev": elsewhere}
-    mini = {"kind": "xlmr", "languages": ["en", "es"], "max_length": 48, **SIZES}
+    mini = {"kind": "xlmr", "languages": ["en", "es"], **SIZES}
     return {
         "extends": "benchmarks",
         "text": {"sentences": 200},

@@ -55,7 +55,7 @@ class NextSentenceHead(MlmHead):
 
         others = self._others(tokens, rows)
         two_segments, others_have = (tokens.contexts[each] < tokens.sizes[each] for each in (rows, others))
-        two_segments &= others_have & ~tokens.segments(rows).switched
+        two_segments &= others_have & ~tokens.segments(rows).switched & (others != rows)
         exchanged = two_segments & (torch.rand(len(rows)) < 0.5).numpy()
         drawn = exchange(tokens, rows, exchanged, others, self.max_length)
         batch = super().collate(drawn, np.arange(len(rows)), token_types, device)
@@ -64,14 +64,16 @@ class NextSentenceHead(MlmHead):
 
     @staticmethod
     def _others(tokens: Tokens, rows: Ints) -> Ints:
-        """A random row of the same part of a mix for each row."""
+        """For each row, another random row of the same part of a mix; the row itself where the part has no other."""
         import torch
 
         begins, ends = np.zeros(len(rows), np.int64), np.full(len(rows), len(tokens))
         if (parts := tokens.parts) is not None:
             begins, ends = np.searchsorted(parts, parts[rows]), np.searchsorted(parts, parts[rows], side="right")
-        others: Ints = begins + (torch.rand(len(rows), dtype=torch.float64).numpy() * (ends - begins)).astype(np.int64)
-        return others
+        choices = ends - begins - 1
+        others: Ints = begins + (torch.rand(len(rows), dtype=torch.float64).numpy() * choices).astype(np.int64)
+        # The rows from the row itself on move up by one, so that it is not among them.
+        return others + ((others >= rows) & (choices > 0))
 
     def terms_of_losses(self, batch: dict[str, "torch.Tensor"]) -> dict[str, int]:
         return {"MLM": self.terms(batch), "NSP": int((batch[KEPT] != IGNORED).sum())}

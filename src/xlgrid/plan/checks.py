@@ -62,18 +62,16 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
 
 
 def _steps(plan: "Plan") -> Iterator[str]:
-    """Trainings reach the steps of their snapshots."""
+    """The settings of each run go together: trainings reach the steps of their snapshots, say."""
     study = plan.study
-    setting = [f"training.{i}.set" for i, entry in enumerate(study.training) if "snapshots" in entry.set]
+    numbered = [*enumerate(study.training)]
+    setting = {key: f"training.{i}.set" for key in ("alpha", "snapshots") for i, entry in numbered if key in entry.set}
     # Settings are the same for every seed, and for every target that a source has a run for.
     alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
     for run in alike.values():
-        training = study.recipe(*run[1:]).training
-        if training.steps and (last := max(training.snapshots, default=0)) > training.steps:
-            yield (
-                f"{setting[-1]}: `snapshots` has step {last}, but {run.folder} has {training.steps} steps: leave it out, "
-                "raise `steps`, or say `when` it is meant"
-            )
+        if conflict := study.recipe(*run[1:]).training.conflict:
+            key, text = conflict
+            yield f"{setting[key]}: in {run.folder}, {text}, or say `when` it is meant"
             return
 
 

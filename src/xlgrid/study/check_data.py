@@ -11,6 +11,7 @@ from xlgrid.data.sources import SPLITS, lacking
 from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
 from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
+from xlgrid.tasks.mlm import Options
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
@@ -109,25 +110,49 @@ def sizes(study: "Study") -> Iterator[str]:
         on_text = [start.task for key in grid.method if (start := study.methods[key].start)]
         for name in dict.fromkeys([*with_first(study, grid.task), *on_text]):
             for encoder in grid.encoder:
-                scratch, key = study.encoders[encoder].scratch, study.vocabulary_of(encoder)
-                vocabulary = study.all_vocabularies[key]
-                limits = {"encoder": (encoder, scratch.max_length)} if scratch else {}
-                limits |= {"vocabulary": (key, vocabulary.max_length)} if vocabulary.languages else {}
-                for what, (user, most) in limits.items():
-                    if study.tasks[name].max_length > most:
-                        yield (
-                            f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for {what} "
-                            f"{user}, which takes {most}: lower this max_length, or raise the {what}'s"
-                        )
-                        break
+                if limit := _limit(study, name, encoder):
+                    what, user, most = limit
+                    yield (
+                        f"tasks.{name}: inputs of up to {study.tasks[name].max_length} tokens are too long for {what} {user}, "
+                        f"which takes {most}: lower this max_length, or raise the {what}'s"
+                    )
     if not any(encoder.scratch for encoder in study.encoders.values()):
         return
-    for name, entry in study.tasks.items():
-        options = entry.task.Options(**entry.options)
-        for dial in Dials.model_fields if isinstance(options, Dials) and entry.data is None else ():
+    for name, task in study.tasks.items():
+        options = task.task.Options(**task.options)
+        for dial in Dials.model_fields if isinstance(options, Dials) and task.data is None else ():
             of_text = getattr(study.text.dials, dial)
             if getattr(options, dial) != of_text:
                 yield (
                     f"tasks.{name}: its languages have {dial} {getattr(options, dial)}, those of the text {of_text}: "
                     "set the same in text.dials, or encoders read another language of the same code"
                 )
+
+
+def pretraining(study: "Study") -> Iterator[str]:
+    """Encoders from scratch can read the tokens of their task."""
+    for encoder, entry in study.encoders.items():
+        if not (scratch := entry.scratch):
+            continue
+        place, task = f"encoders.{encoder}.scratch", study.tasks[scratch.task]
+        if limit := _limit(study, scratch.task, encoder):
+            what, user, most = limit
+            yield (
+                f"{place}: inputs of up to {task.max_length} tokens, those of task {scratch.task}, are too long for {what} "
+                f"{user}, which takes {most}: give tasks.{scratch.task} `kind: mlm` and `max_length: {most}`, or raise the {what}'s"
+            )
+        if scratch.nsp and (lines := Options(**task.options).lines) != "segments":
+            yield (
+                f"{place}.nsp: next sentences are second segments, but task {scratch.task} has `lines: {lines}`: set `options: "
+                "{lines: segments}` there, or nsp to false"
+            )
+
+
+def _limit(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:
+    """What takes shorter inputs than a task has, an encoder from scratch or its vocabulary: its kind, its name, and the most
+    tokens that it takes; None if the inputs fit."""
+    scratch, key = study.encoders[encoder].scratch, study.vocabulary_of(encoder)
+    vocabulary = study.all_vocabularies[key]
+    limits = [("encoder", encoder, scratch.max_length)] if scratch else []
+    limits += [("vocabulary", key, vocabulary.max_length)] if vocabulary.languages else []
+    return next((limit for limit in limits if study.tasks[task].max_length > limit[-1]), None)

@@ -33,6 +33,7 @@ def problems(study: "Study") -> list[str]:
         check_data.available,
         check_data.training,
         check_data.sizes,
+        check_data.pretraining,
         check_exhibits.encoders,
         check_exhibits.exhibits,
         check_exhibits.claims,

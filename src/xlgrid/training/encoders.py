@@ -64,9 +64,11 @@ class EncoderEntry(Strict):
     @model_validator(mode="after")
     def _training_exists(self) -> Self:
         try:
-            Training.model_validate(TRAINING | self.training)
+            conflict = self.pretraining.conflict
         except ValidationError as error:
             raise ValueError(f"training: {plainly(error)}") from None
+        if conflict:
+            raise ValueError(f"training: {conflict[1]}")
         return self
 
     @property
@@ -103,9 +105,10 @@ class EncoderEntry(Strict):
 
 def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
     """The task whose tokens those encoders from scratch read that name no other task; None if there is no such encoder."""
-    scratches = [entry.scratch for entry in encoders if entry.scratch]
-    longest = [scratch.max_length for scratch in scratches if scratch.task == PRETRAINING]
-    return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": min(longest)} if longest else None
+    if not any(entry.scratch and entry.scratch.task == PRETRAINING for entry in encoders):
+        return None
+    # It does not depend on the encoders: one more in a study would change the tokens of all.
+    return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": 512}
 
 
 def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = None) -> "PreTrainedConfig":

@@ -59,12 +59,15 @@ class Pretraining(loop.Loop):
             )
         model = new_model(scratch, 1 + max(entries.values()))
         if scratch.nsp:
-            if not (self.train.contexts < self.train.sizes).any():
+            languages = self.train.language_of
+            asked = (self.train.contexts < self.train.sizes) & (languages[:, 0] == languages[:, 1])
+            if not asked.any():
                 raise ValueError(
                     f"nsp takes texts of two lines, which are those of natural languages with `statements`, and `lines: segments` "
                     f"of task {self.recipe.task}: set nsp to false"
                 )
-            self.objective = NextSentenceHead(scratch.max_length)
+            # If exchanged inputs could be longer than others, their length would tell them apart.
+            self.objective = NextSentenceHead(int(self.train.sizes[asked].max()))
             self.objective.attach(model)
         return model
 

@@ -88,6 +88,18 @@ class Training(Strict):
         "modules for languages needs",
     )
 
+    @property
+    def conflict(self) -> tuple[str, str] | None:
+        """A setting that does not go with others, and what is wrong; None if all go together.
+
+        Validation does not ask for it, because an entry of a study's `training` has some of a run's settings only.
+        """
+        if self.alpha is not None and (self.steps is None or self.curriculum):
+            return "alpha", "`alpha` draws examples without end: set `steps` beside it, and leave out `curriculum`"
+        if self.steps and (last := max(self.snapshots, default=0)) > self.steps:
+            return "snapshots", f"`snapshots` has step {last} of {self.steps} steps: leave it out, or raise `steps`"
+        return None
+
 
 class Start(Strict):
     """The run on text whose weights a run begins with: one for all (`source`), one for each of some

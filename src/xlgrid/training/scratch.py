@@ -1,8 +1,8 @@
 """Encoders from scratch: what a study says of one, its configuration, and the model before the first step."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.vocabulary import Kind
@@ -47,7 +47,7 @@ class Scratch(Strict):
     task: str = Field(
         PRETRAINING,
         description="task of kind `mlm` of the study whose tokens are read; a study need not have the task `pretraining`, whose "
-        "rows are cut, with a line break before the second segment",
+        "rows are cut at 512 tokens, with a line break before the second segment",
     )
     nsp: bool = Field(
         False,
@@ -55,6 +55,26 @@ class Scratch(Strict):
         "language (next sentence prediction, Devlin et al. 2019); a bert keeps the pooler",
     )
     seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _heads_divide_the_hidden_size(self) -> Self:
+        if self.hidden % self.heads:
+            raise ValueError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
+        return self
+
+    @model_validator(mode="after")
+    def _parts_differ(self) -> Self:
+        parts = [*((code,) for code in self.languages), *self.bitext]
+        sets = [frozenset(part) for part in parts]
+        for at, part in enumerate(parts):
+            if len(sets[at]) < len(part):
+                raise ValueError(f"a pair of `bitext` has two languages, got {'-'.join(part)}: leave it out")
+            if sets[at] in sets[:at]:
+                raise ValueError(
+                    f"`languages` and `bitext` have each language and each pair once, in one order; {'-'.join(part)} is there "
+                    "already: leave it out"
+                )
+        return self
 
     @property
     def source(self) -> str:
@@ -84,14 +104,8 @@ def scratch_configuration(scratch: Scratch, vocabulary_size: int) -> "PreTrained
 
 
 def new_model(scratch: Scratch, vocabulary_size: int) -> "PreTrainedModel":
-    """An encoder with a language-modelling head. Torch's generator draws the weights.
-
-    Raises:
-        ValueError: the sizes do not go together.
-    """
+    """An encoder with a language-modelling head. Torch's generator draws the weights."""
     from transformers import BertForMaskedLM, XLMRobertaForMaskedLM
 
-    if scratch.hidden % scratch.heads:
-        raise ValueError(f"hidden ({scratch.hidden}) must be a multiple of heads ({scratch.heads})")
     model_type: Any = BertForMaskedLM if scratch.kind == "bert" else XLMRobertaForMaskedLM
     return model_type(scratch_configuration(scratch, vocabulary_size))

@@ -35,8 +35,8 @@ STUDY = """\
 title: Perplexity
 languages: [en, fr]
 encoders:
-  a: {scratch: {kind: bert, languages: [en], max_length: 64}, facts: {variant: shared}}
-  b: {scratch: {kind: bert, languages: [en, fr], max_length: 64}, facts: {variant: shared}}
+  a: {scratch: {kind: bert, languages: [en]}, facts: {variant: shared}}
+  b: {scratch: {kind: bert, languages: [en, fr]}, facts: {variant: shared}}
 tasks:
   perplexity: {kind: perplexity, max_length: 64}
 methods: {as-is: {}, full-ft: {}}

@@ -67,11 +67,20 @@ def test_an_exchanged_input_begins_with_its_own_segment_and_ends_with_the_other(
         assert context == min(int(tokens.contexts[at]), LENGTH - len(second))
 
 
-def test_an_input_gets_a_segment_of_its_own_part_only(tokens: Tokens) -> None:
+def test_an_input_gets_a_segment_of_another_input_of_its_part(tokens: Tokens) -> None:
     torch.manual_seed(1)
     rows = np.repeat([3, 33], 2000)
     others = NextSentenceHead._others(tokens, rows)
-    assert set(others[:2000].tolist()) == set(range(30)) and set(others[2000:].tolist()) == set(range(30, 60))
+    assert set(others[:2000].tolist()) == {*range(30)} - {3}
+    assert set(others[2000:].tolist()) == {*range(30, 60)} - {33}
+
+
+def test_an_input_that_is_alone_in_its_language_has_no_label(tokens: Tokens) -> None:
+    alone = tokens.take(np.array([3, 33, 34]))
+    for seed in range(20):
+        torch.manual_seed(seed)
+        batch = NextSentenceHead(LENGTH).collate(alone, np.arange(3), token_types=True)
+        assert batch[KEPT][0] == -100 and (batch[KEPT][1:] >= 0).all()
 
 
 @pytest.mark.parametrize("kind", ["bert", "xlmr"])

@@ -21,7 +21,7 @@ from xlgrid.plan.load import load_study
         (
             "source: en}, set: {snapshots: [50, 100]}",
             "source: en}, set: {snapshots: [50, 200]}",
-            "s.yaml:15: .*step 200, .* 100 steps",
+            "s.yaml:15: .*query/en/.* step 200 of 100 steps",
         ),
         (
             "method: query}}",
@@ -56,3 +56,11 @@ def test_runs_on_text_need_text(tmp_path: Path) -> None:
     ):
         load_study(write(tmp_path, text))
     load_study(write(tmp_path, text + "text: {files: {sus: sus.txt}}\n"))
+
+
+def test_runs_that_draw_parts_without_end_have_steps(tmp_path: Path) -> None:
+    """The steps may be set by another entry than the one that sets `alpha`."""
+    drawn = SPOKEN.replace("source: en}, set: {", "source: en}, set: {alpha: 0.7, ")
+    load_study(write(tmp_path, drawn))
+    with pytest.raises(ValueError, match=r"s\.yaml:15: .*in results.*mlm.*, `alpha` draws .* set `steps`"):
+        load_study(write(tmp_path, drawn.replace("set: {steps: 100}", "set: {epochs: 3}")))

@@ -104,9 +104,32 @@ def test_the_pre_training_that_the_documentation_shows_is_that_of_a_study(tmp_pa
 def test_a_study_has_the_tokens_for_its_pre_training_without_a_word(tmp_path: Path) -> None:
     keys = pretrained()
     del keys["tasks"]["pretraining"]
-    keys["encoders"]["mine"]["scratch"]["max_length"] = 100
     task = load_study(write(tmp_path, yaml.safe_dump(keys))).tasks["pretraining"]
-    assert (task.kind, task.max_length, task.options) == ("mlm", 100, {"lines": "segments"})
+    assert (task.kind, task.max_length, task.options) == ("mlm", 512, {"lines": "segments"})
+
+
+def test_an_encoder_of_shorter_inputs_needs_a_task_of_its_length(tmp_path: Path) -> None:
+    """If the study had shorter tokens for it, without a word, the tokens of every other encoder would change, too."""
+    keys = pretrained()
+    del keys["tasks"]["pretraining"]
+    keys["encoders"]["short"] = {"scratch": {"languages": ["en"], "max_length": 100}}
+    with pytest.raises(
+        ValueError, match=r"encoders\.short\.scratch: .* 512 tokens, those of task pretraining, .* takes 100"
+    ):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+    keys["tasks"]["pretraining"] = {"kind": "mlm", "max_length": 100}
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
+def test_the_task_of_a_pre_training_fits_its_encoder_and_its_vocabulary(tmp_path: Path) -> None:
+    keys = pretrained()
+    keys["encoders"]["mine"]["scratch"]["max_length"] = 64
+    with pytest.raises(ValueError, match="128 tokens, those of task pretraining, are too long for encoder mine"):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+    keys = pretrained() | {"vocabularies": {"short": {"kind": "xlmr", "languages": ["en"], "max_length": 64}}}
+    keys["encoders"]["mine"]["vocabulary"] = "short"
+    with pytest.raises(ValueError, match="128 tokens, those of task pretraining, are too long for vocabulary short"):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 
 @pytest.mark.parametrize(
@@ -116,6 +139,7 @@ def test_a_study_has_the_tokens_for_its_pre_training_without_a_word(tmp_path: Pa
         ({"of": "mine", "step": 6000}, "the pre-training of mine keeps the steps 5000, 10000, not 6000"),
         ({"scratch": {"languages": ["en"], "task": "pretrainin"}}, "did you mean 'pretraining'"),
         ({"scratch": {"languages": ["en"], "bitext": [["en", "fr"]]}}, "unknown language of this encoder 'fr'"),
+        ({"scratch": {"languages": ["en"], "nsp": True}}, "scratch.nsp: .* task pretraining has `lines: joined`"),
     ],
 )
 def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: dict[str, Any], message: str) -> None:

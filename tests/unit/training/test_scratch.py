@@ -26,11 +26,6 @@ def test_the_source_has_all_languages_and_pairs() -> None:
     assert Scratch(languages=("en", "fr"), bitext=(("en", "fr"),)).source == "en+fr+en-fr"  # type: ignore[call-arg]
 
 
-def test_heads_divide_the_hidden_size() -> None:
-    with pytest.raises(ValueError, match=r"hidden \(10\) must be a multiple of heads \(4\)"):
-        new_model(Scratch(languages=("en",), hidden=10), 50)  # type: ignore[call-arg]
-
-
 def test_the_settings_of_pre_training_are_those_of_the_study_over_the_usual_ones() -> None:
     entry = EncoderEntry.model_validate({"scratch": {"languages": ["en"]}, "training": {"steps": 7, "tlm": 0.8}})
     training = entry.pretraining
@@ -52,6 +47,25 @@ def test_the_settings_of_pre_training_are_those_of_the_study_over_the_usual_ones
         ({"of": "a", "step": 1, "vocabulary": "b"}, "and the vocabulary of that encoder"),
         ({"hub": "a/b", "of": "a", "step": 1}, "exactly one of hub, path, scratch and of, got hub and of"),
         ({"scratch": {}}, "languages"),
+        ({"scratch": {"languages": ["en"], "hidden": 10}}, r"hidden \(10\) must be a multiple of heads \(4\)"),
+        (
+            {"scratch": {"languages": ["en", "en"]}},
+            "each language and each pair once, in one order; en is there already",
+        ),
+        ({"scratch": {"languages": ["en"], "bitext": [["en", "en"]]}}, "has two languages, got en-en"),
+        (
+            {"scratch": {"languages": ["en", "fr"], "bitext": [["en", "fr"], ["fr", "en"]]}},
+            "once, in one order; fr-en is there already",
+        ),
+        ({"scratch": {"languages": ["en"]}, "training": {"steps": None}}, "training: `alpha` draws .* set `steps`"),
+        (
+            {"scratch": {"languages": ["en"]}, "training": {"curriculum": [{"share": 0.5, "max_depth": 0}]}},
+            "leave out `curriculum`",
+        ),
+        (
+            {"scratch": {"languages": ["en"]}, "training": {"steps": 10, "snapshots": [20]}},
+            "training: `snapshots` has step 20 of 10 steps",
+        ),
     ],
 )
 def test_a_mistake_is_named(entry: dict[str, object], message: str) -> None:
