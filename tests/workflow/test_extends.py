@@ -46,7 +46,7 @@ def test_with_nothing_there_what_both_have_is_planned_under_the_demo(tmp_path: P
     folder = project(tmp_path, small())
     write(folder)
     jobs = planned(folder, REPORT)
-    assert (jobs["mini_encoder"], jobs["train"], jobs["evaluate"]) == (2, 4 + 1, 14 + 3)
+    assert (jobs["pretrain"], jobs["train"], jobs["evaluate"]) == (2, 4 + 1, 14 + 3)
     studies = made(folder, REPORT)
     kinds = {kind for study, kind in studies if study == "own"}
     assert kinds == {"runs", "cells", "exhibits", "summary.csv", "report.html"}

@@ -58,7 +58,7 @@ def test_exhibits_of_several_studies_are_planned_in_one_call(folder: Path) -> No
     alone = [planned(folder, exhibit) for exhibit in exhibits]
     both = planned(folder, *exhibits)
     # The encoder, and the vocabulary and text from which it is made, are those of the demo in both.
-    shared = {"text": 3, "vocabulary": 1, "mini_encoder": 1}
+    shared = {"text": 3, "vocabulary": 1, "pretrain": 1}
     assert both == {
         rule: sum(jobs.get(rule, 0) for jobs in alone) - shared.get(rule, 0) for rule in {*alone[0], *alone[1]}
     }
