@@ -1,10 +1,11 @@
-"""The pages of this project: links lead somewhere, and the picture of the packages is the code's."""
+"""The pages of this project: links lead somewhere, the picture of the packages is the code's, profiles name its rules."""
 
 import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from xlgrid.plan.load import load_plan
 
@@ -76,3 +77,18 @@ def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: 
     assert len(plan.cells) == 4 and not plan.runs
     assert all(len(exhibit.cells(plan.cells)) == 4 for exhibit in plan.study.exhibits.values())
     assert plan.study.exhibits.keys() == {"over-languages", "of-each"}
+
+
+@pytest.mark.parametrize("profile", ["slurm", "laptop"])
+def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
+    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
+    rules = {
+        name
+        for file in files
+        for name in re.findall(r"^(?:use rule \w+ as|rule) (\w+)", file.read_text(), re.MULTILINE)
+    }
+    entries = yaml.safe_load(text(f"{profile}/profile.v9+.yaml")).get("set-resources", {})
+    assert {*entries} <= rules
+    if profile == "slurm":
+        of_a_gpu = {name for name, resources in entries.items() if resources.get("gpus")}
+        assert of_a_gpu == {"pretrain", "train", "evaluate", "attention"}

@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 from plugin_fixture import install
-from project import ROOT, SIZES, blocks, project, shell
+from project import FEW, ROOT, SIZES, blocks, project, shell
 from safetensors.torch import load_file
 from transformers import XLMRobertaForTokenClassification
 
@@ -40,7 +40,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     [code], [about] = blocks(PAGE, "python"), blocks(PAGE, "toml")
     package = tomllib.loads(about)["project"]
     first = yaml.safe_load((ROOT / "studies" / "first.yaml").read_text())
-    first["encoders"]["mini-xlmr"]["mini"] |= SIZES
+    first["encoders"]["mini-xlmr"]["scratch"] |= SIZES
+    first["encoders"]["mini-xlmr"]["training"] = FEW
     first["tasks"]["ner"]["options"]["n"] = 100
     first["grids"]["all"]["seed"] = [1]
     folder = project(tmp_path_factory.mktemp("project"), first)
@@ -79,8 +80,8 @@ def test_the_model_is_that_of_weights_to_which_the_products_are_added(
 ) -> None:
     """W + (alpha / rank) B A in a model of transformers without peft and without the method."""
     monkeypatch.syspath_prepend(built / "installed")
-    encoder, delta = built / "results/demo/encoders/mini-xlmr", load_file(built / RUN / "delta.safetensors")
-    tokens = batches.read(built / "results/demo/tokens/ner/mini-xlmr/qb1/test.arrow", "qb1")
+    encoder, delta = built / "results/first/encoders/mini-xlmr", load_file(built / RUN / "delta.safetensors")
+    tokens = batches.read(built / "results/first/tokens/ner/mini-xlmr/qb1/test.arrow", "qb1")
     expected = XLMRobertaForTokenClassification.from_pretrained(encoder, num_labels=len(tokens.label_names)).eval()
     with torch.no_grad():
         for name, tensor in delta.items():

@@ -17,6 +17,8 @@ RUNS = "results/demo/runs"
 PAIRS = ["en-fr", "en-de"]
 # A method's runs for each target on a second task.
 STAGED = [f"results/demo/cells/second/mini-bert/{place}/fr/seed1.json" for place in ("mlm-src/en", "mlm-trg/en@fr")]
+# Train and dev of four languages and a pair.
+OF_PRETRAINING = 2 * (4 + 1)
 QUERY = "bert.encoder.layer.0.attention.self.query.cross"
 
 
@@ -146,7 +148,7 @@ def test_a_run_for_a_target_rests_on_its_text_and_on_the_first_stage(tmp_path: P
     both = planned(folder, *STAGED)
     assert (both["train"], both["evaluate"]) == (6, 2)
     splits_of_texts, splits_of_tasks = 2 * 2, 2 + 3
-    assert both["tokens"] == splits_of_texts + splits_of_tasks
+    assert both["tokens"] == OF_PRETRAINING + splits_of_texts + splits_of_tasks
 
 
 @pytest.mark.parametrize(("method", "source", "text"), [("mlm-src", "en", "en"), ("mlm-trg", "en@fr", "fr")])
@@ -205,7 +207,7 @@ def imported(folder: Path) -> Path:
 def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
     jobs = planned(imported(tmp_path), f"{CELLS}/pair-qcross/en/fr/seed1.json")
     assert (jobs["import_adapter"], jobs["train"], jobs["evaluate"]) == (2, 1, 1)
-    assert jobs["tokens"] == 3, "those of the task"
+    assert jobs["tokens"] == OF_PRETRAINING + 3, "those of the task and of no other text"
 
 
 def test_an_imported_adapter_whose_weights_have_changed_is_read_again(tmp_path: Path) -> None:

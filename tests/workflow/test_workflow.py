@@ -90,7 +90,7 @@ def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> N
     study["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e-3}})
     jobs = changed(finished, study)
     assert (jobs["train"], jobs["evaluate"]) == (1, 3)
-    assert not jobs.keys() & {"data", "text", "mini_encoder", "tokens"}
+    assert not jobs.keys() & {"data", "text", "pretrain", "tokens"}
 
 
 def test_another_target_language_adds_its_cells_only(finished: Path) -> None:
@@ -99,12 +99,12 @@ def test_another_target_language_adds_its_cells_only(finished: Path) -> None:
     study["grids"]["ner"]["languages"].append("qb2")
     jobs = changed(finished, study)
     # One language of data, its test set in tokens, a cell for each of the two methods.
-    assert {rule: jobs.get(rule) for rule in ("data", "tokens", "train", "evaluate", "mini_encoder", "text")} == {
+    assert {rule: jobs.get(rule) for rule in ("data", "tokens", "train", "evaluate", "pretrain", "text")} == {
         "data": 1,
         "tokens": 1,
         "train": None,
         "evaluate": 2,
-        "mini_encoder": None,
+        "pretrain": None,
         "text": None,
     }
 

@@ -36,13 +36,13 @@ def test_what_takes_long_goes_first_rule_by_rule_and_what_is_short_shares_a_task
     cluster = Stub()
     head = Dispatcher(cluster, Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
     head.judge.durations = {"evaluate": (10, 4.0), "table": (10, 1.0), **known}
-    rules = ["evaluate"] * 4 + ["table"] + ["train"] * 4 + ["mini_encoder"] * 2
+    rules = ["evaluate"] * 4 + ["table"] + ["train"] * 4 + ["pretrain"] * 2
     jobs = [Job(f"{rule}-{number}", rule, "shell", "true") for number, rule in enumerate(rules)]
     head.add([(job, Request(bundle=100), None) for job in jobs])
     head.poll()
     *shared_out, together = cluster.jobs()
-    assert sorted(shared_out) == [["mini_encoder-9"], ["train-5", "train-6"]]
-    assert shared_out[0] == ["mini_encoder-9"] or not known, "nobody knows how long it takes, and it did not go first"
+    assert sorted(shared_out) == [["pretrain-9"], ["train-5", "train-6"]]
+    assert shared_out[0] == ["pretrain-9"] or not known, "nobody knows how long it takes, and it did not go first"
     assert together == [f"evaluate-{number}" for number in range(4)] + ["table-4"]
 
 

@@ -106,8 +106,8 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         folder: the executor's ledger, see `xlgrid.report.ledger`; it need not exist.
         failed: files whose jobs are known to have failed, with or without a message in their log.
     """
-    studies = {plan.study.name, *(cell.study for cell in plan.cells), *(run.study for run in plan.runs)}
-    roots = [Report(study).folder for study in studies]
+    # Data, tokens and encoders may be an ancestor's even if all runs and cells are the study's own.
+    roots = [Report(each.study.name).folder for each in (*plan.ancestors, plan)]
     # One listing of each folder: asking for every file is slow on a network file system.
     files = {f"{at}/{name}" for root in roots for at, _, names in os.walk(root, followlinks=True) for name in names}
     jobs = ledger.read(folder, files)

@@ -1,10 +1,10 @@
 """The parts of a study's report: the functions that `notebooks/report.ipynb` calls. Each returns HTML that needs no network.
 
-Data frames are those of the exhibits. Cells have one row per *planned* cell: `task`, `encoder`, `method`, `source`, `target`,
-`seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` (of evaluation), and in some studies `snapshot` (the step
-of the run on text as of which the target is spoken, NaN for the end) and `run` (the run's folder). Curves have `task`, `encoder`,
-`method`, `source`, `seed`, `step`, `score`, and `target` where runs are for one target each. Run records are the contents of
-`run.json`.
+Data frames are those of the exhibits. Cells have one row per *planned* cell: `study` (which makes it), `task`, `encoder`, `method`,
+`source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` (of evaluation), and in some studies
+`snapshot` (the step of the run on text as of which the target is spoken, NaN for the end) and `run` (the run's folder). Curves have
+`task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` where runs are for one target each. Run records are the
+contents of `run.json` with the entries of its recipe.
 """
 
 import base64
@@ -249,13 +249,14 @@ def preparation(jobs: pd.DataFrame) -> Html:
     return Html(_PARTS.table(["Stage", "Jobs", "Time", "Each"], rows, "cost"))
 
 
-def cost(cells: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> Html:
-    """Time of training and of evaluation by task, encoder and method, over whatever has a result.
+def cost(report: Report) -> Html:
+    """Time of training and of evaluation by task, encoder and method, over whatever of the study itself has a result.
 
-    Args:
-        runs: records with `task`, `encoder`, `method` and `seconds`; a record without `seconds` counts as 0.
+    The runs and cells of a study that this one extends count there. A run's record without `seconds` counts as 0.
     """
     keys = ["task", "encoder", "method"]
+    cells = report.cells[report.cells["study"] == report.name]
+    runs = [record for record in report.runs if record.get("study") == report.name]
     # Several metrics of one cell share one evaluation.
     done = cells.dropna(subset="score")
     done = done.drop_duplicates(having(done, [*RUN, "target"], "snapshot"))

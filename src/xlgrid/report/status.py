@@ -196,14 +196,16 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
     from xlgrid.exhibits import claims
 
     show(look(plan, ledger, failed_files(log) if log else ()), report=output / "failed.txt")
-    renderers: dict[str, Callable[..., None]] = {"claims": claims.render} if plan.study.claims else {}
-    for name, shown in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
-        renderers[f"exhibit {name}"] = functools.partial(shown.render, name)
-        if shown.is_compared:
-            renderers[f"comparison of {name}"] = functools.partial(shown.render, name, compare=True)
-    for name, render in renderers.items():
+    jobs: dict[str, Callable[[], None]] = {}
+    if plan.study.claims:
+        jobs["claims"] = functools.partial(claims.render, plan.study, plan.cells, output)
+    for name, exhibit in ((name, plan.study.exhibit(name)) for name in plan.study.exhibits):
+        jobs[f"exhibit {name}"] = functools.partial(exhibit.render, name, plan, output)
+        if exhibit.is_compared:
+            jobs[f"comparison of {name}"] = functools.partial(exhibit.render, name, plan, output, compare=True)
+    for name, render in jobs.items():
         # An exhibit may have no results yet, and the others are rendered all the same.
         try:
-            render(plan.study, plan.cells, output)
+            render()
         except (ValueError, FileNotFoundError) as error:
             print(f"{name}: {error}", file=sys.stderr)

@@ -203,7 +203,7 @@ def test_status_report_and_cost_count_bare_cells_without_runs(plan: Plan) -> Non
     report = page.load("s.yaml")
     html = page.overview(report)
     assert "6 of 6" in html and "1 of 1" in html
-    assert "as-is" in page.cost(report.cells, report.runs)
+    assert "as-is" in page.cost(report)
     *_, (_, whole) = Estimate(plan, Assumed()).exhibits()
     # Beside the run, the pre-training of both encoders.
     assert (whole.runs, whole.cells) == (1 + 2, 6) and whole.evaluation_hours > 0

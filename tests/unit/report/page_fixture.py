@@ -19,6 +19,7 @@ LANGUAGES = {
 }
 RUNS = [
     {
+        "study": "demo",
         "task": "logic",
         "encoder": "mini",
         "method": "full",
@@ -27,6 +28,7 @@ RUNS = [
         "versions": {"torch": "2.13"},
     },
     {
+        "study": "demo",
         "task": "logic",
         "encoder": "mini",
         "method": "full",
@@ -43,8 +45,8 @@ def frame(**scores: list[float]) -> pd.DataFrame:
     for name, values in scores.items():
         method, target = name.split("__")
         for seed, score in enumerate(values):
-            rows.append(("logic", "mini", method, "en", target, seed, "accuracy", score, 100, 2.0))
-    names = ["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "seconds"]
+            rows.append(("demo", "logic", "mini", method, "en", target, seed, "accuracy", score, 100, 2.0))
+    names = ["study", "task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "seconds"]
     return pd.DataFrame(rows, columns=names)
 
 

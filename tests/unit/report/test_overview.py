@@ -5,6 +5,7 @@ import time
 import pytest
 from status_fixture import CELL, DONE, NOW, RESULT, RUN, RUN_LOG, bundle, failed, look, running, write
 
+from xlgrid.plan.load import load_plan
 from xlgrid.report import ledger, overview
 
 pytestmark = pytest.mark.usefixtures("tiny_project")
@@ -46,6 +47,21 @@ def test_a_failure_holds_up_the_runs_and_cells_that_rest_on_it_only() -> None:
         ("qa1", "qb1"),
         *(("qa2", target) for target in ("qa1", "qa2", "qb1")),
     }
+
+
+def test_jobs_of_the_study_that_is_extended_are_seen_even_if_no_run_or_cell_is_its_own() -> None:
+    write("studies/other.yaml", "extends: tiny\ntraining: [{set: {lr: 0.5}}]\n")
+    plan = load_plan("other")
+    assert not plan.shared
+    log = write("results/tiny/logs/encoders/tiny.log", "error: the disk is full\n")
+    seen = overview.look(plan, ledger.FOLDER)
+    assert {*seen.cells.values(), *seen.runs.values()} == {"failed"}
+    encoder = "results/tiny/encoders/tiny/model.safetensors"
+    assert {*seen.broken.values()} == {overview.Failure(encoder, "the disk is full", str(log))}
+    bundle("1/a", (encoder, running()), rule="pretrain")
+    assert overview.look(plan, ledger.FOLDER).flight == {("pretrain", "running"): 1}
+    write(encoder)
+    assert not overview.look(plan, ledger.FOLDER).broken, "the log of what exists says nothing of what rests on it"
 
 
 def test_a_failure_has_the_ledgers_cause_and_the_last_error_that_message_or_log_tell() -> None:

@@ -36,7 +36,8 @@ def test_overview_of_a_complete_study_says_so() -> None:
 
 def test_names_are_escaped(cells: pd.DataFrame) -> None:
     cells["method"] = "a<b"
-    html = report.overview(replace(study_of(cells), title="x & y")) + report.coverage(cells) + report.cost(cells, [])
+    study = study_of(cells)
+    html = report.overview(replace(study, title="x & y")) + report.coverage(cells) + report.cost(study)
     assert "a<b" not in html
     assert "x &amp; y" in html
 
@@ -97,10 +98,18 @@ def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(
 
 
 def test_cost_adds_up_training_and_evaluation(cells: pd.DataFrame) -> None:
-    html = report.cost(cells, RUNS)
+    html = report.cost(study_of(cells, runs=RUNS))
     said = "<td>2</td><td>2 min 0 s</td><td>1 min 0 s</td><td>3</td><td>6.0 s</td><td>2 min 6 s</td>"
     assert f'<th scope="row">full</th>{said}' in html
     assert f'<th scope="row" colspan="3">All</th>{said}' in html
+
+
+def test_cost_leaves_out_what_another_study_made(cells: pd.DataFrame) -> None:
+    others = [{**record, "study": "first", "seconds": 5000} for record in RUNS]
+    shown = pd.concat([cells, cells.assign(study="first", seconds=900.0)])
+    both = report.cost(study_of(shown, runs=[*RUNS, *others]))
+    assert both == report.cost(study_of(cells, runs=RUNS))
+    assert 'class="missing"' in report.cost(replace(study_of(cells), name="own"))
 
 
 def test_preparation_adds_up_by_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +161,7 @@ def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.D
     [
         lambda none: report.spread(none["cells"]),
         lambda none: report.learning_curves(none["curves"], none["cells"]),
-        lambda none: report.cost(none["cells"], []),
+        lambda none: report.cost(study_of(none["cells"])),
         lambda none: report.preparation(report.read_preparation("nowhere")),
         lambda none: report.environment([]),
         lambda none: report.exhibits(study_of(none)),

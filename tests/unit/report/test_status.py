@@ -180,6 +180,19 @@ def test_partial_judges_the_claims_from_what_exists() -> None:
     assert "+25.0" in found and "not enough runs (1 of 2 seeds, 6 of 12 cells)" in found, found
 
 
+def test_partial_renders_the_exhibits_and_their_comparisons_from_what_exists() -> None:
+    numbers = "exhibit,model,dataset,method,source,target,metric,value\nt1,tiny,ner,full-ft,qa1,qb1,f1,50.0\n"
+    write("reference/paper/t1.csv", numbers)
+    exhibit = "{kind: table, title: Transfer, rows: [source], columns: [target], published: {file: paper/t1}}"
+    write("studies/tiny.yaml", f"{STUDY}exhibits: {{transfer: {exhibit}}}\n")
+    told = {"metric": {"name": "f1"}, "scores": {"f1": 75.0}, "n": 1, "outcomes": pack([[3, 1, 1]])}
+    write(CELL.path, json.dumps({**CELL._asdict(), **told}))
+    done = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
+    assert done.exit_code == 0, done.output
+    table, comparison = (Path(f"results/tiny/partial/transfer{end}.csv").read_text() for end in ("", "-published"))
+    assert "75.0" in table and "50.0" in comparison
+
+
 def test_claims_that_cannot_be_judged_are_told_and_keep_nothing_from_the_rest() -> None:
     write("studies/tiny.yaml", STUDY + CLAIM)
     for cell in load_plan("tiny").cells:
