@@ -151,10 +151,10 @@ def test_a_fact_with_a_fraction_is_selected(plan: Plan) -> None:
 @pytest.mark.parametrize(
     "fact", [*PRINTED, "n_seeds", "n_cells", "n_cells_expected", "scores", "rows", "mean", "score"]
 )
-def test_a_fact_has_no_name_of_a_column_of_exhibits(fact: str) -> None:
-    Path("s.yaml").write_text(STUDY.replace("variant", fact))
+def test_a_fact_has_no_name_of_a_column_of_exhibits(fact: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(STUDY.replace("variant", fact))
     with pytest.raises(ValueError, match=f"encoders.x60.facts.{fact}: an axis or a column of exhibits has this name"):
-        load_plan("s.yaml")
+        load_plan(tmp_path / "s.yaml")
 
 
 def test_an_exhibit_is_made_from_the_cells_of_the_encoders_that_it_selects(plan: Plan) -> None:
