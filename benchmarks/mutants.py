@@ -3,7 +3,8 @@
 cosmic-ray lists every mutation of the packages that compute results, and of the executor. A random sample of them is
 tried, one after another, on a copy of the repository: places in the code are drawn first, then a mutation of each, because `a / b`
 has a dozen that are alike. A mutation is killed if a test of its own package fails, or else a fast
-test of any package. The score is the share of killed mutations; those that survive are printed as diffs.
+test of any package. The score is the share of killed mutations; those that survive are printed as diffs. Mutations that could
+not be tried are counted apart. The tests are run without a mutation first, because tests that fail anyway would kill every mutation.
 
 Run from the repository root: make mutants, or python benchmarks/mutants.py [--sample 100] [--seed 1] [--packages heads results]
 """
@@ -16,7 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cosmic_ray.commands import init
@@ -31,7 +33,19 @@ EXECUTOR = "packages/snakemake-executor-plugin-submitit"
 # Package -> its sources and its tests.
 PACKAGES = {
     name: (f"src/xlgrid/{name}", f"tests/unit/{name}")
-    for name in ("synthetic", "languages", "heads", "methods", "data", "models", "training", "evaluation", "results")
+    for name in (
+        "synthetic",
+        "languages",
+        "heads",
+        "methods",
+        "data",
+        "models",
+        "training",
+        "evaluation",
+        "results",
+        "tasks",
+        "plan",
+    )
 } | {"executor": (f"{EXECUTOR}/src/snakemake_executor_plugin_submitit", f"{EXECUTOR}/tests")}
 PYTEST = f"{sys.executable} -m pytest -q -x -p no:cacheprovider"
 # A test that takes longer counts as failed.
@@ -53,10 +67,16 @@ def main() -> None:
         chance = random.Random(arguments.seed)
         drawn = chance.sample(places, min(arguments.sample, len(places)))
         tried = [(name, chance.choice(place)) for name, place in drawn]
-        survived = [diff for name, mutation in track(tried, "Trying mutations") if (diff := surviving(name, mutation))]
-    print(*survived, sep="\n\n")
-    killed = len(drawn) - len(survived)
-    print(f"{killed} of {len(drawn)} mutations are killed; the code has {len(places):,} places to draw from")
+        check_unmutated({tests for name, _ in drawn for tests in tests_of(name)})
+        outcomes = [outcome(name, mutation) for name, mutation in track(tried, "Trying mutations")]
+    print(*(diff for result, diff in outcomes if result == TestOutcome.SURVIVED), sep="\n\n")
+    counts = Counter(result for result, _ in outcomes)
+    tried_in_full = counts[TestOutcome.KILLED] + counts[TestOutcome.SURVIVED]
+    print(
+        f"{counts[TestOutcome.KILLED]} of {tried_in_full} mutations are killed; the code has {len(places):,} places to draw from"
+    )
+    if untried := len(drawn) - tried_in_full:
+        print(f"{untried} more could not be tried")
 
 
 def copy_repository(folder: Path) -> None:
@@ -92,15 +112,31 @@ def type_hints(path: Path) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
                 yield (hint.lineno, hint.col_offset), (hint.end_lineno, hint.end_col_offset)
 
 
-def surviving(name: str, mutation: MutationSpec) -> str | None:
-    """The diff of a mutation that no test notices; None if one does."""
+def tests_of(name: str) -> list[str]:
+    """The tests that may notice a mutation of a package, in the order in which they run."""
     tests = PACKAGES[name][1]
     # The fast tests of all packages take a minute, so those of the package come first.
-    for selected in [tests] if name == "executor" else [tests, "tests/unit"]:
-        result = mutate_and_test([mutation], f"{PYTEST} -m 'not slow' {selected}", SECONDS)
+    return [tests] if name == "executor" else [tests, "tests/unit"]
+
+
+def check_unmutated(selections: Iterable[str]) -> None:
+    """Exit with a message if some of these tests fail without a mutation."""
+    for tests in sorted(selections):
+        if subprocess.run(command(tests), shell=True).returncode:
+            sys.exit(f"{tests} fails without a mutation: mend it first, because its failure would kill every mutation")
+
+
+def command(tests: str) -> str:
+    return f"{PYTEST} -m 'not slow' {tests}"
+
+
+def outcome(name: str, mutation: MutationSpec) -> tuple[TestOutcome | None, str]:
+    """Whether the tests notice a mutation, and its diff. The outcome is INCOMPETENT or None if the mutation could not be tried."""
+    for tests in tests_of(name):
+        result = mutate_and_test([mutation], command(tests), SECONDS)
         if result.test_outcome != TestOutcome.SURVIVED:
-            return None
-    return str(result.diff)
+            break
+    return result.test_outcome, str(result.diff)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,12 @@ class Origin(Strict):
         """The local file of a split in a language."""
         return str(self.local).replace("{language}", language).replace("{split}", self.named(split))
 
+    def concerning(self, *languages: str) -> Self:
+        """The origin without what the settings say of other languages or pairs than these, which the origin has."""
+        codes = {code for language in languages for code in (language, *Target(language).languages)}
+        names = {code: name for code, name in self.names.items() if code in codes}
+        return self.model_copy(update={"names": names, "languages": None})
+
     def check_labels(self, task: Task) -> None:
         """Raise ValueError if `labels` does not suit a task."""
         if self.labels and not task.labels:

@@ -118,8 +118,10 @@ class TextSettings(Strict):
             settings["files"] = {language: self.files[language]}
         elif self.fetches(language):
             names = ["data", "column", "most_characters", "once"]
+            source = self.data.concerning(language, *filter(None, [self.once])) if self.data else None
+            settings["data"] = source and source.model_dump(mode="json", exclude_defaults=True)
         else:
-            names = ["sentences", "seed", "dials", "options"]
+            names = ["sentences", "seed", "dials" if is_artificial(language) else "options"]
         return {name: value for name, value in settings.items() if name in names}
 
 

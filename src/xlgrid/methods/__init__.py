@@ -27,8 +27,9 @@ ALL_METHODS = Extensible(
     "method",
     "xlgrid.methods",
     METHODS,
-    fits=lambda name, method: isinstance(method, type) and issubclass(method, Method),
-    expected="a subclass of xlgrid.methods.Method",
+    # The evaluation of an encoder without training installs no method.
+    fits=lambda name, method: isinstance(method, type) and issubclass(method, Method) and method.is_trained,
+    expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without runs",
 )
 
 __all__ = ["ALL_METHODS", "METHODS", "Method", "is_head", "make"]

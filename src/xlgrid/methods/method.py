@@ -34,7 +34,7 @@ class Method:
     nothing at first), and exactly the parameters that `trains` names have gradients.
     """
 
-    # Whether there are runs of the method. A method without runs evaluates encoders as they are.
+    # Whether there are runs of the method. Only `as-is` has none, and evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()

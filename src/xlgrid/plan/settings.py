@@ -43,7 +43,7 @@ def settings(study: "Study", product: Product) -> Settings | None:
             entry = study.tasks[product.task]
             if entry.data is None:
                 return _of_generated(entry)
-            source = entry.data.of(product.split, product.language)
+            source = entry.data.of(product.split, product.language).concerning(product.language)
             return {
                 "kind": entry.kind,
                 "columns": _columns(entry),

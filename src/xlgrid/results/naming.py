@@ -13,7 +13,8 @@ PublishedColumn = Literal["dataset", "model", "method", "source", "target", "met
 SEVERAL = "avg"
 
 
-def _not_a_truth_value(value: Any) -> Any:
+def not_a_truth_value(value: Any) -> Any:
+    """The value, unless it is true or false."""
     if value is True or value is False:
         raise ValueError(f"got {value}: YAML reads a bare no, yes, on or off as a truth value; quote it, as in 'no'")
     return value
@@ -24,7 +25,8 @@ def as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
-Value = Annotated[str | int, BeforeValidator(_not_a_truth_value)]
+# A fact of an encoder may have a fraction.
+Value = Annotated[str | int | float, BeforeValidator(not_a_truth_value)]
 Values = Annotated[tuple[Value, ...], BeforeValidator(as_tuple), Field(min_length=1)]
 
 

@@ -31,6 +31,16 @@ COLUMNS = (
     "sd",
     "min",
     "max",
+    "n_seeds",
+    "n_seeds_expected",
+    "n_cells",
+    "n_cells_expected",
+    "scores",
+    "rows",
+    # What `xlgrid.exhibits.drawing.sheet` prints.
+    "text",
+    "state",
+    "hover",
 )
 CURVE = ("task", "encoder", "method", "source", "seed", "step", "score")
 

@@ -141,8 +141,17 @@ def _names(study: "Study") -> Iterator[str]:
 
 
 def _untrained(study: "Study") -> Iterator[str]:
-    """A grid has the source `none` where its methods train nothing, and then tasks whose head is a part of the encoder."""
+    """A grid has the source `none` where its methods train nothing, and then tasks whose head is a part of the encoder, and one
+    seed: the cells of another seed would be copies, which tests would count as independent."""
+    seeds: dict[int, None] = {}
     for name, grid in study.grids.items():
+        if not all(study.methods[key].is_trained for key in grid.method):
+            seeds |= dict.fromkeys(grid.seed)
+            if len(seeds) > 1:
+                yield (
+                    f"grids.{name}.seed: nothing is drawn at random where methods train nothing, so that all seeds have the same "
+                    f"scores, got {', '.join(map(str, seeds))}: write `seed: [{min(seeds)}]` in all grids of such methods"
+                )
         sources = study.sources(grid)
         for key in grid.method:
             is_trained = study.methods[key].is_trained

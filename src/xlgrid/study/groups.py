@@ -51,7 +51,8 @@ def belongs(
     groups: Mapping[str, Sequence[str]],
 ) -> bool:
     """Whether a cell belongs to a group of an exhibit. A group is named by its targets, or by the relation of the target to
-    the source; `zero-shot:en-X` has the targets of `en-X` that are `zero-shot`, and likewise for every relation.
+    the source; `zero-shot:en-X` has the targets of `en-X` that are `zero-shot`, and likewise for every relation. Of the
+    source `none`, no target has a relation.
 
     Args:
         languages: code -> language, for those of the study.
@@ -75,6 +76,9 @@ def belongs(
         "other-script": any(languages[code].script not in scripts for code in ends),
         "mono": len(ends) == 1,
     }
+    if source == NONE:
+        # No target is related to a source on which nothing was trained.
+        relation = {name: holds and name in ("all", "mono") for name, holds in relation.items()}
     if group in relation:
         return relation[group]
     if group in groups:

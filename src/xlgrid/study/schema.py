@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     NonNegativeInt,
     PositiveInt,
@@ -27,7 +28,7 @@ from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import ALL_METHODS
 from xlgrid.results.claims import Claim
-from xlgrid.results.naming import Naming, Published
+from xlgrid.results.naming import Naming, Published, not_a_truth_value
 from xlgrid.study import groups
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace
@@ -46,6 +47,16 @@ def _name(value: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name)]
+
+
+def _facts_without_truth_values(encoder: Any) -> Any:
+    facts = encoder.get("facts") if isinstance(encoder, dict) else None
+    for fact, value in facts.items() if isinstance(facts, dict) else ():
+        try:
+            not_a_truth_value(value)
+        except ValueError as error:
+            raise ValueError(f"facts.{fact}: {error}") from None
+    return encoder
 
 
 class Sizes(Strict):
@@ -256,7 +267,7 @@ class Study(Strict):
     vocabularies: dict[Name, VocabularyEntry] = Field(
         {}, description="vocabularies that encoders name; an encoder that names none has one of its own, of its name"
     )
-    encoders: dict[Name, EncoderEntry]
+    encoders: dict[Name, Annotated[EncoderEntry, BeforeValidator(_facts_without_truth_values)]]
     tasks: dict[Name, TaskEntry]
     methods: dict[Name, MethodEntry]
     training: list[TrainingEntry] = []
@@ -348,8 +359,9 @@ class Study(Strict):
 
     @property
     def facts(self) -> dict[str, dict[str, Fact]]:
-        """Encoder -> its facts by name."""
-        return {name: entry.known_facts for name, entry in self.encoders.items()}
+        """Encoder -> its facts by name. A snapshot has those of the encoder whose pre-training it is of, where it has no others."""
+        known = {name: entry.known_facts for name, entry in self.encoders.items()}
+        return {name: known.get(entry.of or "", {}) | known[name] for name, entry in self.encoders.items()}
 
     @property
     def metrics(self) -> dict[str, tuple[str, ...]]:

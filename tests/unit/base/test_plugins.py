@@ -1,5 +1,7 @@
 """Entry points of installed packages, beside xlgrid's own names."""
 
+import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +84,11 @@ def test_a_name_of_two_packages_is_refused_with_both() -> None:
 def test_an_entry_point_that_cannot_be_used_names_its_package(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         numbers().find(name)
+
+
+def test_the_module_of_the_documentation_s_example_imports_nothing_slow() -> None:
+    """Every command that reads a study with such a method imports the module."""
+    page = (Path(__file__).parents[3] / "docs" / "extending.md").read_text(encoding="utf-8")
+    [module] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    imported = [node.module for node in ast.parse(module).body if isinstance(node, ast.ImportFrom)]
+    assert imported == ["dataclasses", "xlgrid.methods"]

@@ -13,6 +13,22 @@ def test_the_hub_s_validation_is_dev_unless_the_study_says_otherwise():
     assert DataSource(local="x.csv").named("dev") == "dev"
 
 
+def test_what_a_source_says_of_other_languages_does_not_concern_one():
+    before = DataSource(hub="a/b", name="{language}", names={"en": "english"}, languages=["en", "de"])
+    after = DataSource(
+        hub="a/b", name="{language}", names={"en": "english", "fr": "french"}, languages=["en", "de", "fr"]
+    )
+    for code in ("en", "de"):
+        assert after.of("train", code).concerning(code) == before.of("train", code).concerning(code)
+    assert after.concerning("fr").configuration("fr") == "french" and after.concerning("fr").names == {"fr": "french"}
+
+
+def test_a_pair_concerns_the_names_of_the_pair_and_of_its_languages():
+    names = {"en": "english", "fr": "french", "en-fr": "mixed", "de": "german"}
+    source = DataSource(hub="a/b", names=names).concerning("en-fr")
+    assert source.names == {"en": "english", "fr": "french", "en-fr": "mixed"} and source.has("en-fr")
+
+
 def test_a_split_s_own_source_has_none_of_its_own():
     inner = {"local": "a.csv", "train": {"local": "b.csv"}}
     with pytest.raises(ValueError, match="unknown key 'train'"):

@@ -279,10 +279,19 @@ def test_text_depends_on_the_settings_of_its_language_alone():
     assert told["qa1"] == {"files": {"qa1": "y.csv"}, "column": "a"}
     assert told["de"] == {"files": {"de": "x.txt"}}
     assert told["qa2"] == {"sentences": 10, "seed": 1}
+    names = {"en": "english", "fr": "french", "de": "german"}
+    named = TextSettings(data={"hub": "a/b", "names": names}, column="a", once="en").concerning("fr")
+    assert named["data"] == {"hub": "a/b", "names": {"en": "english", "fr": "french"}}, "`once` reads English"
     assert all(TextSettings(**one).concerning(code) == one for code, one in told.items()), "it is no settings"
     after = TextSettings(**before | {"files": {"de": "x.txt", "qa1": "z.csv"}})
     changed = [code for code, one in told.items() if after.concerning(code) != one]
     assert changed == ["qa1"]
+
+
+def test_generated_text_depends_on_the_settings_of_its_kind_of_language():
+    settings = TextSettings(dials={"overlap": 0.5}, options={"rules": 0.5})
+    assert settings.concerning("qa1") == {"dials": {"overlap": 0.5}}
+    assert settings.concerning("en") == {"options": {"rules": 0.5}}
 
 
 @pytest.mark.parametrize(

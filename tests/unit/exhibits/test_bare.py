@@ -235,6 +235,8 @@ def test_a_file_that_is_no_bare_cell_takes_a_run(plan: Plan, path: str) -> None:
         ("method: [as-is]", "method: [as-is, full-ft]", "method full-ft train on a language, a pair or a mix, got `none`"),
         ("target: [en, fr], seed: [1]}\n  t", "target: [none], seed: [1]}\n  t", "grids.bare.target: 'none': `none` is no language"),
         ("source: [none]", "source: [none+en]", "grids.bare.source: "),
+        ("[en, fr], seed: [1]}\n  t", "[en, fr], seed: [1, 2]}\n  t", "grids.bare.seed: nothing is drawn at random where methods train nothing"),
+        ("  tuned: {t", "  other: {task: [perplexity], encoder: [a], method: [as-is], source: [none], target: [en], seed: [2]}\n  tuned: {t", "grids.other.seed: "),
         ("kind: perplexity", "kind: mlm", "whose runs are on text and have no cells: leave it out"),
         ("kind: perplexity", "kind: xnli", "the weights of the head of perplexity would be random: name a task of kind `perplexity`"),
         ("as-is: {}", "as-is: {start: {task: perplexity, method: full-ft}}", "unknown task of kind `mlm`"),

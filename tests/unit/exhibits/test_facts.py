@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from xlgrid.evaluation.cell import pack
+from xlgrid.exhibits.drawing.sheet import PRINTED
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.results.identity import Cell
@@ -136,6 +137,26 @@ def test_groups_of_targets_stand_beside_a_fact(plan: Plan) -> None:
     }
 
 
+def test_a_fact_with_a_fraction_is_selected(plan: Plan) -> None:
+    text = STUDY.replace("{variant: xmod", "{alpha: 0.3, variant: xmod").replace(
+        "{variant: shared", "{alpha: 0.7, variant: shared"
+    )
+    text = text.replace("select: {task: nli, updates: 125000}}", "select: {task: nli, updates: 125000, alpha: [0.3]}}")
+    Path("s.yaml").write_text(text)
+    plan = load_plan("s.yaml")
+    assert {cell.encoder for cell in plan.study.exhibit("table2").cells(plan.cells)} == {"x60", "x13"}
+    assert set(rendered(plan, "table2")["variant"]) == {"xmod"}
+
+
+@pytest.mark.parametrize(
+    "fact", [*PRINTED, "n_seeds", "n_cells", "n_cells_expected", "scores", "rows", "mean", "score"]
+)
+def test_a_fact_has_no_name_of_a_column_of_exhibits(fact: str, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(STUDY.replace("variant", fact))
+    with pytest.raises(ValueError, match=f"encoders.x60.facts.{fact}: an axis or a column of exhibits has this name"):
+        load_plan(tmp_path / "s.yaml")
+
+
 def test_an_exhibit_is_made_from_the_cells_of_the_encoders_that_it_selects(plan: Plan) -> None:
     exhibit = plan.study.exhibit("figure2a")
     assert {cell.encoder for cell in exhibit.cells(plan.cells)} == {"x60", "x13", "s60", "s13"}
@@ -169,7 +190,11 @@ def test_an_exhibit_depends_on_the_facts_that_it_names_and_on_no_others(plan: Pl
             "exhibits.figure2a.x: languages of encoder x13 is the text 'few', and should be a number",
         ),
         ("select: {task: nli, languages: 60}", "select: {task: nli, languages: 61}", "unknown languages '61'"),
-        ("variant: xmod", "variant: yes", "encoders.x60.facts"),
+        (
+            "variant: xmod",
+            "variant: no",
+            "encoders.x60: facts.variant: got False: YAML reads a bare no, yes, on or off as a truth value; quote it",
+        ),
     ],
 )
 def test_a_fact_that_an_encoder_lacks_or_that_does_not_fit_is_named(
@@ -185,3 +210,15 @@ def test_a_fact_that_an_encoder_lacks_or_that_does_not_fit_is_named(
 
 def test_an_encoder_that_is_trained_here_has_facts_of_its_own_unless_they_are_written(plan: Plan) -> None:
     assert plan.study.facts["other"] == {"languages": 2, "updates": 7}
+
+
+def test_a_snapshot_has_the_facts_of_the_encoder_whose_pre_training_it_is_of(tmp_path: Path) -> None:
+    encoders = (
+        "  scratch: {scratch: {languages: [en, fr]}, training: {steps: 30, snapshots: [10]}, facts: {variant: own}}\n"
+        "  early: {of: scratch, step: 10}\n  named: {of: scratch, step: 10, facts: {variant: other}}\n"
+    )
+    (tmp_path / "s.yaml").write_text(STUDY.replace("tasks:\n", f"{encoders}tasks:\n", 1))
+    facts = load_plan(tmp_path / "s.yaml").study.facts
+    assert facts["scratch"] == {"variant": "own", "languages": 2, "updates": 30}
+    assert facts["early"] == {"variant": "own", "languages": 2, "updates": 10}
+    assert facts["named"] == {"variant": "other", "languages": 2, "updates": 10}

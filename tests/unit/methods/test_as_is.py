@@ -4,7 +4,7 @@ import pytest
 import torch
 from models_fixture import TEXT_MODELS, logits, model_of
 
-from xlgrid.methods import METHODS, make
+from xlgrid.methods import ALL_METHODS, METHODS, make
 
 
 @pytest.mark.parametrize("kind", TEXT_MODELS)
@@ -19,6 +19,14 @@ def test_it_installs_and_trains_nothing(kind: str) -> None:
 
 def test_it_is_the_only_method_without_runs() -> None:
     assert [base for base, method in METHODS.items() if not method.is_trained] == ["as-is"]
+
+
+def test_a_package_cannot_add_another_method_without_runs() -> None:
+    """Its `install` and options would be left out of its cells."""
+    without_runs = type("Zero", (METHODS["full-ft"],), {"is_trained": False})
+    assert ALL_METHODS.fits("bias", METHODS["bitfit"]) and not ALL_METHODS.fits("zero", without_runs)
+    with pytest.raises(ValueError, match="unknown option of method 'as-is' 'strength'"):
+        make("as-is", {"strength": 5})
 
 
 def test_it_begins_with_no_run() -> None:

@@ -111,6 +111,16 @@ def test_a_study_makes_what_a_change_concerns_and_no_more(changes: dict[str, obj
     assert {*makes.values()} <= {"old", "new"}
 
 
+def test_a_name_of_a_new_language_in_the_data_leaves_those_of_the_others_as_they_are() -> None:
+    data = {"hub": "some/ner", "name": "{language}", "languages": ["qa1", "qb1"]}
+    Path("studies/old.yaml").write_text(STUDY.replace("options: {n: 100}", f"data: {json.dumps(data)}"))
+    more = {"names": {"qa2": "new"}, "languages": ["qa1", "qb1", "qa2"]}
+    plan = extended(languages=more["languages"], tasks={"ner": {"data": more}})
+    assert {each.target for each in plan.cells if each.study == "new"} == {"qa2"}
+    assert {each.study for each in plan.runs if each.task == "ner"} == {"old"}
+    assert [plan.owned(Data("new", "ner", code, "test")).study for code in more["languages"]] == ["old", "old", "new"]
+
+
 def test_one_more_method_is_all_that_a_study_with_one_more_method_trains() -> None:
     plan = extended(**METHOD)
     own = [result for result in (*plan.cells, *plan.runs) if result.study == "new"]

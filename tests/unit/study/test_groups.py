@@ -68,6 +68,17 @@ def test_the_targets_that_belong_to_a_group_of_a_run_on_english_and_a_pair(group
     ] == targets.split()
 
 
+@pytest.mark.parametrize(
+    ("group", "targets"),
+    [("all", "en fr en-fr"), ("mono", "en fr"), ("script:Latn", "en fr en-fr"), ("en-X", "en-fr")]
+    + [(f"{side}-{of}", "") for side in ("same", "other") for of in ("family", "script")]
+    + [("zero-shot", ""), ("in-language", ""), ("new-language", ""), ("zero-shot:mono", "")],
+)
+def test_no_target_is_related_to_the_source_of_cells_without_training(group: str, targets: str) -> None:
+    every = map(Target, ["en", "fr", "en-fr"])
+    assert [target for target in every if belongs(group, Source("none"), target, LANGUAGES, GROUPS)] == targets.split()
+
+
 def test_an_unknown_group_names_those_that_exist() -> None:
     with pytest.raises(ValueError, match="unknown group 'zero-shto', did you mean 'zero-shot'"):
         belongs("zero-shto", Source("en"), Target("fr"), LANGUAGES, GROUPS)
