@@ -65,7 +65,9 @@ def _steps(plan: "Plan") -> Iterator[str]:
     """The settings of each run go together: trainings reach the steps of their snapshots, say."""
     study = plan.study
     numbered = [*enumerate(study.training)]
-    setting = {key: f"training.{i}.set" for key in ("alpha", "snapshots") for i, entry in numbered if key in entry.set}
+    setting: dict[str, str] = {
+        key: f"training.{i}.set" for key in ("alpha", "snapshots") for i, entry in numbered if key in entry.set
+    }
     # Settings are the same for every seed, and for every target that a source has a run for.
     alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
     for run in alike.values():
