@@ -11,6 +11,7 @@ from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.study import check_data, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE, among
+from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -28,6 +29,7 @@ def problems(study: "Study") -> list[str]:
         check_starts.begun,
         _names,
         _untrained,
+        _held_out,
         check_starts.first_tasks,
         check_starts.grids,
         check_data.available,
@@ -173,3 +175,21 @@ def _untrained(study: "Study") -> Iterator[str]:
                         f"grids.{name}.task: method {key} trains nothing, and the weights of the head of {task} would be random: "
                         f"name a task of kind {' or '.join(kinds)}, or a method that trains"
                     )
+
+
+def _held_out(study: "Study") -> Iterator[str]:
+    """No task on the texts of the study trains on rows that another is tested on: all of them hold out the same rows."""
+    dev_rows = {
+        name: options.dev_rows
+        for name, entry in study.tasks.items()
+        if entry.from_text and isinstance(options := entry.task.Options(**entry.options), mlm.Options)
+    }
+    for name in dev_rows:
+        if not study.tasks[name].task.head.has_cells:
+            continue
+        for other in dev_rows:
+            if dev_rows[other] != dev_rows[name]:
+                yield (
+                    f"tasks.{name}: test rows of {name} are training rows of task {other}, or the reverse, because `dev_rows` is "
+                    f"{dev_rows[name]} in the one and {dev_rows[other]} in the other: write the same in the `options` of both"
+                )

@@ -79,6 +79,20 @@ def test_the_vocabularies_that_the_documentation_shows_are_those_of_a_study(tmp_
     assert study.vocabulary_of("large-xlmr") == "small" and study.all_vocabularies["small"].rows == 100_000
 
 
+def test_rows_that_a_task_is_tested_on_are_held_out_by_all_tasks_on_text(tmp_path: Path) -> None:
+    tested = TEXT.replace(
+        "tasks:\n", "tasks:\n  tested: {kind: perplexity}\n  more: {kind: mlm, options: {dev_rows: 2}}\n"
+    )
+    with pytest.raises(
+        ValueError, match=r"s\.yaml:6: .*test rows of tested are training rows of task more, .*10000 in .* 2 in"
+    ):
+        load_study(write(tmp_path, tested))
+    alike = tested.replace("dev_rows: 2", "dev_rows: 10000")
+    assert load_study(write(tmp_path, alike)).tasks["more"].options == {"dev_rows": 10000}
+    untested = tested.replace("  tested: {kind: perplexity}\n", "")
+    assert load_study(write(tmp_path, untested)).tasks["more"].options == {"dev_rows": 2}
+
+
 def pretrained() -> dict[str, Any]:
     """The encoders and the task of docs/pretraining.md in a study."""
     page = (Path(__file__).parents[3] / "docs" / "pretraining.md").read_text()
