@@ -7,8 +7,8 @@ import yaml
 from pydantic import ValidationError
 
 from xlgrid.base.names import unknown
-from xlgrid.study.replace import Replace, replaced
-from xlgrid.study.schema import Study, merge
+from xlgrid.study.replace import Replace, merge, replaced
+from xlgrid.study.schema import Study
 
 # Where each key of a study stands: location -> (file, line).
 Lines = dict[tuple[str, ...], tuple[Path, int]]

@@ -120,3 +120,16 @@ def _without_published(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_published(item) for key, item in value.items() if key != "published"}
     return [_without_published(item) for item in value] if isinstance(value, list) else value
+
+
+def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Merge two mappings key by key. Anything else, lists too, is replaced; a null deletes the key."""
+    merged = dict(base)
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(base.get(key), dict):
+            merged[key] = merge(base[key], value)
+        else:
+            merged[key] = value
+    return merged

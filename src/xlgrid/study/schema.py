@@ -31,7 +31,7 @@ from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published, not_a_truth_value
 from xlgrid.study import groups
 from xlgrid.study.languages import LanguageCode, NewLanguage
-from xlgrid.study.replace import Replace
+from xlgrid.study.replace import Replace, merge
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.training.encoders import EncoderEntry, Fact, pretraining_task
 from xlgrid.training.recipe import Recipe, Start, Training
@@ -441,16 +441,3 @@ class Study(Strict):
     def pretraining(self, encoder: str) -> Recipe:
         """The resolved recipe of the pre-training of an encoder from scratch."""
         return self.encoders[encoder].recipe(self.name, encoder)
-
-
-def merge(base: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """Merge two mappings key by key. Anything else, lists too, is replaced; a null deletes the key."""
-    merged = dict(base)
-    for key, value in change.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict) and isinstance(base.get(key), dict):
-            merged[key] = merge(base[key], value)
-        else:
-            merged[key] = value
-    return merged

@@ -30,6 +30,7 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import processes, schedule, state
+from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.progress import Progress, means
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
@@ -168,12 +169,7 @@ class Loop:
         if vocabulary:
             self.model.get_input_embeddings().requires_grad_()
         self.weights = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        # The usual exception: biases and norms do not decay.
-        groups = [
-            {"params": [p for p in self.weights.values() if p.dim() > 1], "weight_decay": self.settings.weight_decay},
-            {"params": [p for p in self.weights.values() if p.dim() <= 1], "weight_decay": 0.0},
-        ]
-        self.optimiser = torch.optim.AdamW([g for g in groups if g["params"]], lr=self.settings.lr, fused=True)
+        self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
         if (last := max(self.settings.snapshots, default=0)) > self.steps:
@@ -245,12 +241,7 @@ class Loop:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
         losses = self.differentiate(chosen)
-        gradients = [p.grad for p in self.weights.values() if p.grad is not None]
-        total_norm = torch.nn.utils.get_total_norm(gradients)
-        loss, norm = sum(losses.values()), float(total_norm)
-        # Multiplying by 1 would change nothing, and read all gradients again.
-        if norm + 1e-6 > self.settings.clip:
-            torch.nn.utils.clip_grads_with_norm_(self.weights.values(), self.settings.clip, total_norm)
+        loss, norm = sum(losses.values()), clip(self.weights, self.settings.clip)
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise FloatingPointError(
                 f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
@@ -355,16 +346,10 @@ class Loop:
         # For methods whose evaluation has something random: the same whether it follows a step or an interruption.
         torch.manual_seed(self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
+        # Other processes would wait at another batch for one that begins again with smaller ones.
+        halves = self.processes.count == 1
         outcomes = prediction.outcomes_on(
-            self.model,
-            self.method,
-            self.dev,
-            budget,
-            self.bf16,
-            self.settings.segments,
-            check,
-            # The others would wait at another batch for a process that begins again with smaller ones.
-            halves=self.processes.count == 1,
+            self.model, self.method, self.dev, budget, self.bf16, self.settings.segments, check, halves
         )
         steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
         line = {
