@@ -58,10 +58,10 @@ def language(code: str, declared: Mapping[str, Language] | None = None) -> Langu
     from xlgrid.synthetic.natural import natural_codes
 
     declared = declared or {}
-    if (found := declared.get(code) or known_language(code)) is None:
+    if (known := declared.get(code) or known_language(code)) is None:
         codes = dict.fromkeys([*declared, *natural_codes(), *_table()])
         raise ValueError(
             f"{unknown('language', code, codes)}; `new_languages` of a study declares others, by name, family and script; "
             "artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
         )
-    return found
+    return known

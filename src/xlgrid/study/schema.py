@@ -293,8 +293,9 @@ class Study(Strict):
 
     @model_validator(mode="after")
     def _facts_reach_exhibits(self) -> Self:
+        facts = self.facts
         for exhibit in self.exhibits.values():
-            exhibit.learn(self.facts)
+            exhibit.learn(facts)
         return self
 
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
-from xlgrid.training.progress import Progress, means
+from xlgrid.training.progress import Progress, added, means
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
 from xlgrid.training.schedule import learning_rate
@@ -257,7 +257,7 @@ class Loop:
                 "not help: use a larger GPU, a smaller encoder, or a method that trains fewer weights; "
                 f"torch says: {error}"
             ) from error
-        self.losses = {name: self.losses.get(name, 0.0) + value for name, value in losses.items()}
+        self.losses = added(self.losses, losses)
         self.step += 1
         return losses
 

@@ -30,7 +30,7 @@ class Progress:
         """
         self.tokens += tokens
         self.counted += 1
-        self.losses = {name: self.losses.get(name, 0.0) + value for name, value in losses.items()}
+        self.losses = added(self.losses, losses)
         now = time.monotonic()
         if now - self.printed < SECONDS:
             return
@@ -40,6 +40,11 @@ class Progress:
             f"lr {rate:.2g}  {duration(left)} left"
         )
         self.printed, self.tokens, self.counted, self.losses = now, 0, 0, {}
+
+
+def added(sums: Mapping[str, float], losses: Mapping[str, float]) -> dict[str, float]:
+    """The sum of each loss, with those of one more step."""
+    return {name: sums.get(name, 0.0) + value for name, value in losses.items()}
 
 
 def means(sums: Mapping[str, float], steps: int) -> str:

@@ -84,8 +84,8 @@ def rendered(plan: Plan, name: str) -> pd.DataFrame:
 
 def test_perplexity_over_the_number_of_languages_has_a_line_for_each_variant(plan: Plan) -> None:
     """The mean over en and fr is 1 less than the score on en."""
-    found = rendered(plan, "figure2a")
-    assert found[["languages", "column", "mean", "n_cells"]].values.tolist() == [
+    table = rendered(plan, "figure2a")
+    assert table[["languages", "column", "mean", "n_cells"]].values.tolist() == [
         [13, "xmod", 8.0, 2],
         [13, "shared", 8.5, 2],
         [60, "xmod", 9.0, 2],
@@ -97,8 +97,8 @@ def test_perplexity_over_the_number_of_languages_has_a_line_for_each_variant(pla
 
 def test_scores_over_updates_are_of_the_encoders_with_the_selected_number_of_languages(plan: Plan) -> None:
     """The mean over two seeds is half a point above that with seed 1."""
-    found = rendered(plan, "figure8")
-    assert found[["updates", "column", "mean", "n_seeds"]].values.tolist() == [
+    table = rendered(plan, "figure8")
+    assert table[["updates", "column", "mean", "n_seeds"]].values.tolist() == [
         [50000, "xmod", 59.5, 2],
         [50000, "shared", 57.5, 2],
         [125000, "xmod", 69.5, 2],
@@ -109,8 +109,8 @@ def test_scores_over_updates_are_of_the_encoders_with_the_selected_number_of_lan
 
 
 def test_the_rows_of_a_table_are_variants_and_in_each_the_languages_in_order(plan: Plan) -> None:
-    found = rendered(plan, "table2")
-    assert found[["variant", "languages", "column", "mean"]].values.tolist() == [
+    table = rendered(plan, "table2")
+    assert table[["variant", "languages", "column", "mean"]].values.tolist() == [
         ["xmod", 13, "en", 71.5],
         ["xmod", 13, "fr", 69.5],
         ["xmod", 60, "en", 70.5],
@@ -124,8 +124,8 @@ def test_the_rows_of_a_table_are_variants_and_in_each_the_languages_in_order(pla
 
 def test_groups_of_targets_stand_beside_a_fact(plan: Plan) -> None:
     """English is the source, and French the only other target."""
-    found = rendered(plan, "by-group").set_index(["languages", "variant", "group"])["mean"]
-    assert found.to_dict() == {
+    table = rendered(plan, "by-group").set_index(["languages", "variant", "group"])["mean"]
+    assert table.to_dict() == {
         (13, "xmod", "in-language"): 71.5,
         (13, "xmod", "zero-shot"): 69.5,
         (13, "shared", "in-language"): 72.5,
