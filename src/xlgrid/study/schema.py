@@ -76,7 +76,7 @@ class TaskEntry(Columns):
     """
 
     kind: str = Field(
-        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, choice, mlm or perplexity, or one in "
+        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, span-mlqa, choice, mlm or perplexity, or one in "
         "xlgrid.heads.ALL_HEADS"
     )
     options: dict[str, Any] = {}
@@ -99,7 +99,9 @@ class TaskEntry(Columns):
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
     )
-    stride: NonNegativeInt = Field(128, description="tokens that two windows of a long context share (head `span`)")
+    stride: NonNegativeInt = Field(
+        128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
+    )
     separators: Literal["tokenizer", "one"] = Field(
         "tokenizer",
         description="separators between two segments: those of the tokenizer, or one (Foroutan et al. 2023's code)",
