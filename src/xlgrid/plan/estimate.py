@@ -100,7 +100,7 @@ class Estimate:
     def __post_init__(self) -> None:
         check_names(self.study, "tokens", self.assumed.tokens)
         needed_sizes = dict.fromkeys(
-            (name, code) for run in self._left(self.plan.runs) for name, code in self._data(run)
+            place for run in self._left(self.plan.runs) for place in (*self._data(run), *self._dev_data(run))
         )
         needed_sizes |= dict.fromkeys((cell.task, cell.target.data) for cell in self._left(self.plan.cells))
         asked = []
@@ -168,6 +168,13 @@ class Estimate:
         # Other mixes have as many examples as one of their parts.
         return [(name, part) for part in run.source.parts[: None if entry.task.head.mixes_all_rows else 1]]
 
+    def _dev_data(self, run: Run) -> list[tuple[str, Target]]:
+        """The tasks and languages of the data with which a run chooses its checkpoint."""
+        if not (data := self._data(run)):
+            return []
+        targets = self.study.recipe(*run[1:]).training.dev_targets
+        return [(name, target) for name, _ in data[:1] for target in targets] or data
+
     def run(self, run: Run) -> Cost:
         """The cost of a training, with its evaluations on the dev set."""
         counted = self.count(run)
@@ -179,7 +186,8 @@ class Estimate:
         settings = self.study.recipe(*run[1:]).training
         stored *= 1 + len(settings.snapshots)
         sizes = [self.sizes.of(*each) for each in data]
-        train, dev = sum(each.train or 0 for each in sizes), sum(each.dev or 0 for each in sizes)
+        train = sum(each.train or 0 for each in sizes)
+        dev = sum(self.sizes.of(*each).dev or 0 for each in self._dev_data(run))
         name = data[0][0]
         steps, examples = length(settings, train, self.tokens(name), self._options(name))
         scored = min(settings.evaluations, steps) * dev

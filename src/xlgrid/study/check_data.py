@@ -99,7 +99,12 @@ def training(study: "Study") -> Iterator[str]:
                 else:
                     yield f"{place}: no run is for a source of {value!r}, which has {', '.join(members) or 'no members'}: leave it out"
         try:
-            Training(**entry.set)
+            settings = study.settings(entry)
+        except ValueError as error:
+            yield f"training.{i}.set.dev_targets: {error}"
+            continue
+        try:
+            Training(**settings)
         except ValidationError as error:
             yield f"training.{i}.set: {plainly(error)}"
 

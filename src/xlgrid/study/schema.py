@@ -327,6 +327,18 @@ class Study(Strict):
         """
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
+    def settings(self, entry: TrainingEntry) -> dict[str, Any]:
+        """The settings of a training entry; groups among `dev_targets` are replaced by their members.
+
+        Raises:
+            ValueError: there is no such language or group.
+        """
+        if "dev_targets" not in entry.set:
+            return entry.set
+        named = entry.set["dev_targets"]
+        names = [named] if isinstance(named, str) else named
+        return entry.set | {"dev_targets": [member for value in names for member in self.expand(str(value))]}
+
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis; groups of sources are replaced by their members.
 
@@ -425,7 +437,7 @@ class Study(Strict):
         settings: dict[str, Any] = {}
         for rule in self.training:
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
-                settings |= rule.set
+                settings |= self.settings(rule)
         return Recipe(
             study=self.name,
             task=task,

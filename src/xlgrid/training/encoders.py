@@ -67,6 +67,10 @@ class EncoderEntry(Strict):
             conflict = self.pretraining.conflict
         except ValidationError as error:
             raise ValueError(f"training: {plainly(error)}") from None
+        if "dev_targets" in self.training:
+            raise ValueError(
+                "training: pre-training is evaluated on the text of its languages: leave out `dev_targets`"
+            )
         if conflict:
             raise ValueError(f"training: {conflict[1]}")
         return self

@@ -220,3 +220,13 @@ def test_runs_on_text_that_begin_with_others_have_the_vocabulary_of_the_encoder(
     [problem] = plan_problems(plan)
     assert problem.startswith("tasks.mlm.vocabulary: results/begun/runs/mlm/mini/mlm/")
     assert "have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method" in problem
+
+
+def test_a_run_with_dev_targets_needs_their_dev_sets_and_no_other(plan: Plan) -> None:
+    text = STUDY + "training: [{set: {dev_targets: [qa2, qb1]}}]\n"
+    Path("studies/tiny.yaml").write_text(text)
+    chosen = needs.inputs(load_plan("tiny"), CELL.run)
+    folder = "results/tiny/tokens/siqa/tiny"
+    assert chosen["dev"] == [f"{folder}/qa2/dev.arrow", f"{folder}/qb1/dev.arrow"]
+    assert chosen["train"] == [f"{folder}/qa1/train.arrow"]
+    assert needs.inputs(plan, CELL.run)["dev"] == [f"{folder}/qa1/dev.arrow"]
