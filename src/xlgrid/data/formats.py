@@ -3,11 +3,12 @@
 import contextlib
 import gzip
 import json
+import lzma
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.base.names import unknown
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 # Plain text: a line is a row with the one column COLUMN.
-LINES = (".txt", ".txt.gz")
+LINES = (".txt", ".txt.gz", ".txt.xz")
 COLUMN = "text"
 TABLES = (".parquet", ".jsonl", ".csv")
 TYPES = (*LINES, *TABLES)
@@ -114,7 +115,7 @@ def count_rows(path: str | Path) -> int:
         return int(pq.read_metadata(path).num_rows)
     if path.suffix == ".csv":
         return int(read_table(path).num_rows)
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+    with _decompressed(path) as lines:
         return sum(1 for line in lines if line.strip())
 
 
@@ -220,13 +221,20 @@ def _rows(path: Path, columns: Sequence[str]) -> Rows:
                 count += 1
     except Damaged:
         raise
-    except (ValueError, TypeError, OSError, EOFError, zlib.error) as error:
+    except (ValueError, TypeError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise _damaged(path, f"is damaged or not {kind[1:]} in UTF-8, after {count:,} rows: {error}") from error
+
+
+def _decompressed(path: Path) -> IO[bytes]:
+    """The bytes of a file, which may be compressed by gzip or xz."""
+    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    opened: IO[bytes] = openers.get(path.suffix, open)(path, "rb")
+    return opened
 
 
 def _text_rows(path: Path, columns: Sequence[str]) -> Rows:
     check_columns(columns, [COLUMN], str(path))
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+    with _decompressed(path) as file:
         for number, line in enumerate(file):
             # The file is read as bytes, because only "\n" ends a line, and no other line separator of Unicode.
             yield (line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\r\n"),) * len(columns)

@@ -62,7 +62,7 @@ class TextSettings(Strict):
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
     data: Origin | None = Field(
         default=None,
-        description="text in natural languages; absent: generated; `local` may also end in .txt or .txt.gz",
+        description="text in natural languages; absent: generated; `local` may also end in .txt, .txt.gz or .txt.xz",
     )
     files: dict[str, str] = Field(
         default={},

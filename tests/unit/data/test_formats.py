@@ -3,6 +3,8 @@
 import codecs
 import gzip
 import json
+import lzma
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ import pytest
 from xlgrid.base.errors import Damaged
 from xlgrid.data.formats import read_table, rows
 
+COMPRESSED = {".gz": gzip.compress, ".xz": lzma.compress}
 TABLE = pa.table({"text": ["a", "b"], "label": [0, 1]})
 JSON = '{"text": "a", "label": 0}\n{"text": "b", "label": 1}\n'
 CSV = "text,label\na,0\nb,1\n"
@@ -25,10 +28,10 @@ def test_tables_are_read_with_a_byte_order_mark_and_without(tmp_path, name, cont
 
 
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
-@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
+@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz", "x.txt.xz"])
 def test_plain_text_is_read_with_a_byte_order_mark_and_without(tmp_path, name, mark):
     contents = mark + b"one\r\ntwo\n"
-    (tmp_path / name).write_bytes(gzip.compress(contents) if name.endswith(".gz") else contents)
+    (tmp_path / name).write_bytes(COMPRESSED.get(Path(name).suffix, bytes)(contents))
     assert list(rows(tmp_path / name, ["text"])) == [("one",), ("two",)]
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import os
 import re
 
@@ -171,6 +172,7 @@ def test_settings_that_do_not_go_together(settings, told):
         TextSettings(**settings)
 
 
+COMPRESSED = {"txt.gz": gzip.compress, "txt.xz": lzma.compress}
 SAID = ["one", "two, and\u2028more", ' "three"  ', "4"]
 
 
@@ -184,11 +186,11 @@ def written(path, lines=SAID):
     else:
         rows = [json.dumps({"text": line}) if kind == "jsonl" else line for line in lines]
         whole = "".join(f"{row}\n" for row in rows).encode()
-        path.write_bytes(gzip.compress(whole) if kind == "txt.gz" else whole)
+        path.write_bytes(COMPRESSED.get(kind, bytes)(whole))
     return path
 
 
-@pytest.mark.parametrize("kind", ["txt", "txt.gz", "jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["txt", "txt.gz", "txt.xz", "jsonl", "csv", "parquet"])
 def test_a_file_of_any_type_is_text(tmp_path, kind):
     written(tmp_path / f"en.{kind}")
     settings = {"data": {"local": f"{tmp_path}/{{language}}.{kind}"}} | ({} if "txt" in kind else {"column": "text"})
@@ -300,6 +302,8 @@ def test_generated_text_depends_on_the_settings_of_its_kind_of_language():
         ("en.txt", b"good\n\xff\n", r"en\.txt is damaged or not txt in UTF-8, after 1 rows"),
         ("en.txt.gz", gzip.compress(os.urandom(9000))[:-9], r"en\.txt\.gz is damaged"),
         ("en.txt.gz", b"plain", r"en\.txt\.gz is damaged"),
+        ("en.txt.xz", lzma.compress(os.urandom(9000))[:-9], r"en\.txt\.xz is damaged"),
+        ("en.txt.xz", b"plain", r"en\.txt\.xz is damaged"),
         (
             "en.jsonl",
             b'{"text": "a"}\n{"text": \n',
