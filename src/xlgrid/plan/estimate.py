@@ -23,7 +23,7 @@ from xlgrid.plan.plan import Plan
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
-from xlgrid.training.encoders import configuration
+from xlgrid.training.encoders import configuration, vocabulary_size
 from xlgrid.training.recipe import Training
 
 # A quarter of what an A100 can do in bf16, 312 TFLOP/s.
@@ -206,7 +206,7 @@ class Estimate:
         vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(encoder)]
         entry, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
         kind = self.study.tasks[recipe.task].task
-        config = configuration(entry, folder, vocabulary.size if vocabulary.languages else None)
+        config = configuration(entry, folder, vocabulary_size(vocabulary))
         counted = count(config, kind.head, len(kind.labels), recipe.base, {})
         hours = _hours(counted.training * examples * tokens, self.assumed.training, steps, self.assumed.step_ms)
         batches = scored * tokens / (settings.micro_batch_tokens or settings.batch_tokens)
@@ -267,8 +267,9 @@ class Estimate:
         place = run.encoder, vocabulary, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = study.methods[run.method]
-            # A vocabulary that is not trained here has a size that only its files show.
-            sizes = {name: entry.size for name, entry in study.all_vocabularies.items() if entry.languages}
+            sizes = {
+                name: size for name, entry in study.all_vocabularies.items() if (size := vocabulary_size(entry))
+            }
             folder = self.plan.owned(Encoder(run.study, run.encoder)).folder
             # A snapshot has the shape of the encoder whose snapshot it is.
             origin = study.encoders[study.encoders[run.encoder].of or run.encoder]

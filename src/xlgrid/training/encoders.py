@@ -115,6 +115,15 @@ def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
     return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": 512}
 
 
+def vocabulary_size(vocabulary: VocabularyEntry) -> int | None:
+    """The most entries of a vocabulary that is trained here or that is of an encoder in `HUB`; None for others, whose files
+    alone show it."""
+    if vocabulary.languages:
+        return vocabulary.size
+    size: int | None = HUB.get(vocabulary.hub or "", {}).get("vocab_size")
+    return size
+
+
 def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = None) -> "PreTrainedConfig":
     """The configuration of an encoder: of one in `HUB` as written there, of others from their files, else as the origin says.
 
