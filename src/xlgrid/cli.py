@@ -52,6 +52,7 @@ Ledger = Annotated[
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
+Modules = Annotated[str, typer.Option(help="code of a language -> its module in an X-MOD, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
 OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
@@ -184,19 +185,20 @@ def fetch_encoder(
     lock: File,
     output: Output,
     revision: Annotated[str, typer.Option()] = "main",
+    modules: Modules = "{}",
 ) -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
 
-    fetch_encoder(hub, revision, _folder(vocabulary), output, lock)
+    fetch_encoder(hub, revision, _folder(vocabulary), output, lock, json.loads(modules))
 
 
 @app.command()
-def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output) -> None:
+def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modules: Modules = "{}") -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 
-    copy_encoder(path, _folder(vocabulary), output)
+    copy_encoder(path, _folder(vocabulary), output, json.loads(modules))
 
 
 @app.command()

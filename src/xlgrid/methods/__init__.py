@@ -13,6 +13,7 @@ from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
+from xlgrid.methods.xmod import XMod
 
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,
@@ -20,6 +21,7 @@ METHODS: dict[str, type[Method]] = {
     "structured-dropout": StructuredDropout,
     "qcross": CrossQuery,
     "madx": MadX,
+    "xmod": XMod,
     "as-is": AsIs,
 }
 
@@ -32,7 +34,7 @@ ALL_METHODS = Extensible(
     expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without runs",
 )
 
-__all__ = ["ALL_METHODS", "METHODS", "Method", "is_head", "make"]
+__all__ = ["ALL_METHODS", "METHODS", "Method", "XMod", "is_head", "make"]
 
 
 def make(base: str, options: Mapping[str, float | int | str | bool]) -> Method:

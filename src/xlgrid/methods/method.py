@@ -53,6 +53,11 @@ class Method:
         """Whether a run trains the head of its task. A method that does not is for runs on text, and not for a grid."""
         return True
 
+    @property
+    def copies_overlap(self) -> bool:
+        """Whether a run on text in a vocabulary of its own begins with the encoder's embeddings of tokens that both have."""
+        return True
+
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
         """The arguments that an installed model's forward gets besides a batch; torch's generator draws random ones.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xlgrid.heads import HEADS, Head
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
+from xlgrid.methods.xmod.names import module_of
 from xlgrid.models import deltas
 from xlgrid.models.load import shapes
 
@@ -86,40 +87,55 @@ def count(
     base: str,
     options: Mapping[str, float | int | str | bool],
     embeddings: bool = False,
+    pretraining: bool = False,
 ) -> Count:
     """Count what a method trains, stores and computes with.
+
+    A token passes one of the modules for languages.
 
     Args:
         head: the task's head.
         labels: the number of the task's labels; text has none.
         base, options: of the method, see `xlgrid.methods.make`.
         embeddings: whether the word embeddings train, too, whatever the method.
+        pretraining: everything trains, and the whole encoder is stored.
 
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
     """
     method = make(base, options)
+
+    def trains(name: str) -> bool:
+        return pretraining or deltas.trains(method, name)
+
     for name, value in head.settings(labels).items():
         setattr(config, name, value)
     model = shapes(config, head)
     method.install(model)
-    parameters = dict(model.named_parameters())
+    parameters = deltas.named_parameters(model)
+    modules = {module: trains(name) for name in parameters if (module := module_of(name))}
+    idle = sorted(modules, key=lambda module: not modules[module])[1:]
     passed = {
         name: float(p.numel())
         for name, p in parameters.items()
-        if name.startswith(model.base_model_prefix) and "embeddings" not in name and not is_head(name)
+        if name.startswith(model.base_model_prefix)
+        and "embeddings" not in name
+        and not is_head(name)
+        and module_of(name) not in idle
     }
     if head.output_share:
         # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
         passed |= {name: head.output_share * p.numel() for name, p in parameters.items() if p is out}
     table = model.get_input_embeddings().weight
+    encoder = {id(p): p for p in model.base_model.parameters()}
+    stored = encoder if pretraining else deltas.kept(model, method, head, embeddings)
     return Count(
-        trained=sum(p.numel() for name, p in parameters.items() if method.trains(name) or (embeddings and p is table)),
-        stored=sum(p.numel() for p in deltas.kept(model, method, head, embeddings).values()),
+        trained=sum(p.numel() for name, p in parameters.items() if trains(name) or (embeddings and p is table)),
+        stored=sum(p.numel() for p in stored.values()),
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
-        passed_trained=sum(number for name, number in passed.items() if method.trains(name)),
+        passed_trained=sum(number for name, number in passed.items() if trains(name)),
     )
 
 

@@ -207,7 +207,7 @@ class Estimate:
         entry, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
         kind = self.study.tasks[recipe.task].task
         config = configuration(entry, folder, vocabulary_size(vocabulary))
-        counted = count(config, kind.head, len(kind.labels), recipe.base, {})
+        counted = count(config, kind.head, len(kind.labels), recipe.base, {}, pretraining=True)
         hours = _hours(counted.training * examples * tokens, self.assumed.training, steps, self.assumed.step_ms)
         batches = scored * tokens / (settings.micro_batch_tokens or settings.batch_tokens)
         hours += _hours(

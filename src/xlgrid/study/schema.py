@@ -20,13 +20,14 @@ from pydantic import (
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict, plainly
+from xlgrid.data.encoders import EMBEDDINGS
 from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import ALL_METHODS
+from xlgrid.methods import ALL_METHODS, make
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published, not_a_truth_value
 from xlgrid.study import groups
@@ -94,7 +95,7 @@ class TaskEntry(Columns):
     vocabulary: str | None = Field(
         None,
         description="of a task of kind `mlm`: the vocabulary of its runs and of those that begin with them, where it is not the "
-        "encoder's; the runs train embeddings of its tokens",
+        "encoder's; the runs train embeddings of its tokens. {language} stands for the language of the run",
     )
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
@@ -106,6 +107,10 @@ class TaskEntry(Columns):
         "tokenizer",
         description="separators between two segments: those of the tokenizer, or one (Foroutan et al. 2023's code)",
     )
+
+    def vocabulary_in(self, language: str) -> str | None:
+        """The name of the vocabulary of a run in a language, where it is not the encoder's."""
+        return self.vocabulary and self.vocabulary.replace("{language}", language)
 
     @cached_property
     def task(self) -> Task:
@@ -214,6 +219,11 @@ class MethodEntry(Strict):
     def is_trained(self) -> bool:
         """Whether there are runs of the method."""
         return ALL_METHODS.find(self.base).is_trained
+
+    @cached_property
+    def exchanges_embeddings(self) -> bool:
+        """Whether cells take their embeddings, with their vocabulary, from the run on text of their target, or else the encoder."""
+        return make(self.base, self.options).is_language_specific(EMBEDDINGS)
 
 
 class TrainingEntry(Strict):

@@ -28,6 +28,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
+from xlgrid.methods.xmod.names import ADDED, module_of
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
@@ -113,6 +114,8 @@ class Loop:
     ) -> None:
         import torch
 
+        from xlgrid.methods.xmod import modules
+
         self.began = time.monotonic()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
         text = recipe.start.of_run(recipe.source) if recipe.start else None
@@ -157,18 +160,23 @@ class Loop:
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, encoder)
         if vocabulary:
-            load.change_vocabulary(self.model, token_ids(encoder), token_ids(vocabulary))
+            ids = token_ids(encoder), token_ids(vocabulary)
+            load.change_vocabulary(self.model, *ids, self.method.copies_overlap)
         self.method.install(self.model)
         if start:
             deltas.load_text_run(start, self.model, self.method)
         if first:
             deltas.load_run(first, self.model, self.method, self.head)
         self.model.to(self.device)  # type: ignore[arg-type]
-        for name, parameter in self.model.named_parameters():
-            parameter.requires_grad_(self.method.trains(name))
+        parameters = deltas.named_parameters(self.model)
+        for name, parameter in parameters.items():
+            parameter.requires_grad_(self.trains(name))
         if vocabulary:
             self.model.get_input_embeddings().requires_grad_()
-        self.weights = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
+        if any(module_of(name) == ADDED for name in self.weights):
+            modules.assign(self.model, recipe.source.languages)
+        modules.active(self.model, {*self.train.languages, *self.dev.languages})
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
@@ -195,6 +203,10 @@ class Loop:
     def load_model(self) -> "PreTrainedModel":
         """The encoder with a head, before the method is installed."""
         return load.load_model(self.encoder, self.head, len(self.train.label_names), self.settings.dropout)
+
+    def trains(self, name: str) -> bool:
+        """Whether the run trains the parameter of a name."""
+        return deltas.trains(self.method, name)
 
     def go(self, stop: list[signal.Signals]) -> None:
         """Train to the end; `stop` receives signals.
@@ -317,7 +329,7 @@ class Loop:
             for name, count in self.objective.terms_of_losses(batch).items():
                 terms[name] += count
             computed[number] = batch | prediction.extras(
-                self.method, self.train, parts[number], self.device, training=True
+                self.model, self.method, self.train, parts[number], training=True
             )
         # The means are over the whole batch, so that micro-batches change nothing but the order of sums.
         totals = self.processes.sums(terms)
