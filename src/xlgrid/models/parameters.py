@@ -19,6 +19,8 @@ _XLMR: dict[str, Any] = {
     "max_position_embeddings": 514,
     "type_vocab_size": 1,
 }
+# The published encoders of X-MOD by their numbers of languages and thousands of updates.
+_XMOD = ((13, 125), (30, 125), (30, 195), (60, 125), (60, 265), (75, 125), (75, 269))
 # What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
 # transformers for its model type.
 HUB: dict[str, dict[str, Any]] = {
@@ -32,6 +34,12 @@ HUB: dict[str, dict[str, Any]] = {
     "FacebookAI/xlm-roberta-base": _XLMR,
     "FacebookAI/xlm-roberta-large": _XLMR
     | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    # Of its languages, only the number decides sizes.
+    **{
+        f"facebook/xmod-base-{languages}-{updates}k": _XLMR
+        | {"model_type": "xmod", "languages": [f"language {number}" for number in range(languages)]}
+        for languages, updates in _XMOD
+    },
 }
 
 

@@ -267,9 +267,7 @@ class Estimate:
         place = run.encoder, vocabulary, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = study.methods[run.method]
-            sizes = {
-                name: size for name, entry in study.all_vocabularies.items() if (size := vocabulary_size(entry))
-            }
+            sizes = {name: size for name, entry in study.all_vocabularies.items() if (size := vocabulary_size(entry))}
             folder = self.plan.owned(Encoder(run.study, run.encoder)).folder
             # A snapshot has the shape of the encoder whose snapshot it is.
             origin = study.encoders[study.encoders[run.encoder].of or run.encoder]

@@ -176,7 +176,7 @@ class Loop:
         self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
         if any(module_of(name) == ADDED for name in self.weights):
             modules.assign(self.model, recipe.source.languages)
-        modules.active(self.model, {*self.train.languages, *self.dev.languages})
+        modules.active(self.model, {code for tokens in (self.train, *self.dev_sets) for code in tokens.languages})
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
