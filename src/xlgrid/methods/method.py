@@ -36,6 +36,8 @@ class Method:
 
     # Whether there are runs of the method. Only `as-is` has none, and evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
+    # Whether the embeddings belong to a language: a cell has those of its target's run on text, or else those of the encoder.
+    exchanges_embeddings: ClassVar[bool] = False
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
     # The format in which runs of the method are read and exported; None if it has no adapters.

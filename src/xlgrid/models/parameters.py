@@ -19,8 +19,9 @@ _XLMR: dict[str, Any] = {
     "max_position_embeddings": 514,
     "type_vocab_size": 1,
 }
-# The published encoders of X-MOD by their numbers of languages and thousands of updates.
-_XMOD = ((13, 125), (30, 125), (30, 195), (60, 125), (60, 265), (75, 125), (75, 269))
+# The ends of the names of the published X-MODs, and their numbers of languages.
+_XMOD = {"base": 81, "base-13-125k": 13, "base-30-125k": 30, "base-30-195k": 30, "base-60-125k": 60}
+_XMOD |= {"base-60-265k": 60, "base-75-125k": 75, "base-75-269k": 75}
 # What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
 # transformers for its model type.
 HUB: dict[str, dict[str, Any]] = {
@@ -34,11 +35,11 @@ HUB: dict[str, dict[str, Any]] = {
     "FacebookAI/xlm-roberta-base": _XLMR,
     "FacebookAI/xlm-roberta-large": _XLMR
     | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
-    # Of its languages, only the number decides sizes.
+    # Of the languages, only their number decides sizes.
     **{
-        f"facebook/xmod-base-{languages}-{updates}k": _XLMR
+        f"facebook/xmod-{name}": _XLMR
         | {"model_type": "xmod", "languages": [f"language {number}" for number in range(languages)]}
-        for languages, updates in _XMOD
+        for name, languages in _XMOD.items()
     },
 }
 

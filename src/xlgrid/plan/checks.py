@@ -9,6 +9,7 @@ from xlgrid.data.sources import lacking
 from xlgrid.plan.grid import text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.study.check_data import has_text
+from xlgrid.study.check_modules import modules_of
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
@@ -102,6 +103,8 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
             yield lacking(name, origin, "dev", target)
         elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
             yield f"task {name} cannot be generated in {target}"
+        elif (known := modules_of(study, run.encoder)) and not {*target.languages} <= {*known}:
+            yield f"{run.folder} cannot be evaluated on {target}: encoder {run.encoder} has no module of it"
         elif start and start.at == "both" and start.of_target(target, run.source.data) != start.of_run(run.source):
             # The weights of that run would have to take the place of others at each evaluation.
             yield (

@@ -156,7 +156,7 @@ def vocabulary_of(plan: Planned, user: Run | Cell) -> str:
     """
     study = plan.study
     method = study.methods[user.method]
-    if isinstance(user, Cell) and method.exchanges_embeddings:
+    if isinstance(user, Cell) and ALL_METHODS.find(method.base).exchanges_embeddings:
         texts = [each for run in started_from(method.start, user) for each in (*text_runs(study, run), run)]
     else:
         # The last run on text of a cell is that of its target.

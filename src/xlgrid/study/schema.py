@@ -20,14 +20,13 @@ from pydantic import (
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict, plainly
-from xlgrid.data.encoders import EMBEDDINGS
 from xlgrid.data.sources import DataSource
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import ALL_METHODS, make
+from xlgrid.methods import ALL_METHODS
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published, not_a_truth_value
 from xlgrid.study import groups
@@ -219,11 +218,6 @@ class MethodEntry(Strict):
     def is_trained(self) -> bool:
         """Whether there are runs of the method."""
         return ALL_METHODS.find(self.base).is_trained
-
-    @cached_property
-    def exchanges_embeddings(self) -> bool:
-        """Whether cells take their embeddings, with their vocabulary, from the run on text of their target, or else the encoder."""
-        return make(self.base, self.options).is_language_specific(EMBEDDINGS)
 
 
 class TrainingEntry(Strict):

@@ -28,7 +28,6 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
-from xlgrid.methods.xmod.names import ADDED, module_of
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
@@ -118,14 +117,7 @@ class Loop:
 
         self.began = time.monotonic()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
-        text = recipe.start.of_run(recipe.source) if recipe.start else None
-        for option, name, run in (("start", text, start), ("first", recipe.first, first)):
-            if (name is None) != (run is None):
-                raise ValueError(
-                    f"the recipe's `{option}` is the run of {name}, but the call names no folder of a run: add --{option}"
-                    if name
-                    else f"the recipe has no `{option}`, but the call names the run in {run}: leave out --{option}"
-                )
+        recipe.check_runs(start, first)
         self.begun_with = {
             "encoder": str(encoder),
             "start": None if start is None else str(start),
@@ -174,9 +166,8 @@ class Loop:
         if vocabulary:
             self.model.get_input_embeddings().requires_grad_()
         self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
-        if any(module_of(name) == ADDED for name in self.weights):
-            modules.assign(self.model, recipe.source.languages)
-        modules.active(self.model, {code for tokens in (self.train, *self.dev_sets) for code in tokens.languages})
+        modules.prepare(self.model, self.weights, recipe.source.languages)
+        modules.active(self.model, {code for dev in self.dev_sets for code in dev.languages})
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps

@@ -97,3 +97,16 @@ def test_dev_targets_of_a_run_have_data_and_the_weights_of_the_run(
     )
     with pytest.raises(ValueError, match=said):
         load_study(write(tmp_path, text.replace("grids:\n", entry)))
+
+
+def test_dev_targets_have_a_module(tmp_path: Path) -> None:
+    text = SPOKEN.replace("kind: bert, languages: [en]", "kind: xlmr, architecture: xmod, languages: [en]")
+    text = text[: text.index("  main: ")].replace("methods:\n", "methods:\n  xmod: {}\n")
+    text += "  main: {task: [rt], encoder: [mini], method: [xmod], source: [en], target: [en], seed: [1]}\n"
+    text = text.replace("  - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}\n", "")
+    text = text.replace(
+        "  - {when: {task: mlm, source: en}, set: {snapshots: [50, 100]}}\n", "  - {set: {dev_targets: [en]}}\n"
+    )
+    load_study(write(tmp_path, text))
+    with pytest.raises(ValueError, match="cannot be evaluated on fr: encoder mini has no module of it"):
+        load_study(write(tmp_path, text.replace("dev_targets: [en]", "dev_targets: [en, fr]")))

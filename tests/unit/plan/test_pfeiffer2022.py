@@ -186,7 +186,12 @@ def test_every_published_number_stands_beside_one_of_the_study(
     monkeypatch.chdir(ROOT)
     study = load_study(ROOT / "studies" / f"{name}.yaml")
     planned = cells(study)
-    metrics = {"xnli": ["accuracy"], "wikiann": ["f1"], "xquad": ["squad-f1", "squad-em"], "mlqa": ["mlqa-f1", "mlqa-em"]}
+    metrics = {
+        "xnli": ["accuracy"],
+        "wikiann": ["f1"],
+        "xquad": ["squad-f1", "squad-em"],
+        "mlqa": ["mlqa-f1", "mlqa-em"],
+    }
     found: Counter[str] = Counter()
     for key in study.exhibits:
         exhibit = study.exhibit(key)
@@ -287,7 +292,9 @@ def test_lists_of_languages_are_those_of_the_paper(study: Study, languages: pd.D
     assert isinstance(short, Languages)
     split = pd.read_csv(FOLDER / "language_split.csv").set_index("iso")
     roles = short.table(study).set_index("code")[["model 1", "model 2"]]
-    assert roles.to_dict("index") == split[["model1", "model2"]].set_axis(["model 1", "model 2"], axis=1).to_dict("index")
+    assert roles.to_dict("index") == split[["model1", "model2"]].set_axis(["model 1", "model 2"], axis=1).to_dict(
+        "index"
+    )
 
 
 def test_what_is_released_needs_no_training_on_text(released: Study, study: Study) -> None:

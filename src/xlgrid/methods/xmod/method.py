@@ -1,7 +1,7 @@
 """The method X-MOD (Pfeiffer et al. 2022, section 3): fine-tuning, and adding languages after pre-training."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from xlgrid.methods.method import Method, check_choice, is_head
 from xlgrid.methods.xmod.names import ADDED, module_of
@@ -26,6 +26,8 @@ class XMod(Method):
         embedding_norm: whether the LayerNorm of the embeddings trains, about which the paper says nothing. With
             `tune: language`.
     """
+
+    exchanges_embeddings: ClassVar[bool] = True
 
     tune: Literal["shared", "language"] = "shared"
     overlap: Literal["copy", "random"] = "copy"

@@ -20,7 +20,7 @@ from torch.nn.functional import layer_norm
 
 from xlgrid.base.arrays import Segments
 from xlgrid.base.names import unknown
-from xlgrid.methods.xmod.names import ADDED, MODULES, SHARED
+from xlgrid.methods.xmod.names import ADDED, MODULES, SHARED, module_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -198,6 +198,20 @@ def assign(model: "PreTrainedModel", languages: Iterable[str]) -> None:
         )
 
 
+def prepare(model: "PreTrainedModel", trained: Iterable[str], languages: Iterable[str]) -> None:
+    """Prepare a model for training on some languages: if the module of `add_module` trains, it is theirs.
+
+    Args:
+        trained: the names of the parameters that train.
+
+    Raises:
+        ValueError: there is no module of one of the languages, or one already where a new one trains.
+    """
+    if any(module_of(name) == ADDED for name in trained):
+        assign(model, languages)
+    active(model, languages)
+
+
 def router_of(model: "PreTrainedModel") -> Router | None:
     """The router of a model; None if the model has no modules for languages."""
     return getattr(model.base_model, "router", None)
@@ -232,9 +246,9 @@ def routes_of(model: "PreTrainedModel", segments: Segments, device: "torch.devic
     names = tuple(dict.fromkeys(name_of))
     if len(names) == 1:
         return {"routes": Routes(names)}
-    module_of = np.zeros(len(segments.languages), np.int64)
-    module_of[np.unique(languages)] = [names.index(name) for name in name_of]
-    modules = module_of[languages]
+    numbers = np.zeros(len(segments.languages), np.int64)
+    numbers[np.unique(languages)] = [names.index(name) for name in name_of]
+    modules = numbers[languages]
     order = np.argsort(modules, kind="stable")
     rows = np.split(order, np.cumsum(np.bincount(modules))[:-1])
     back = torch.from_numpy(np.argsort(order)).to(device, non_blocking=True)
