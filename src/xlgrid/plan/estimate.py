@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from xlgrid.data.sources import SPLITS
 from xlgrid.evaluation.attention import SAMPLES
@@ -23,8 +23,12 @@ from xlgrid.plan.plan import Plan
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
+from xlgrid.tasks import Task
 from xlgrid.training.encoders import configuration, vocabulary_size
 from xlgrid.training.recipe import Training
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 # A quarter of what an A100 can do in bf16, 312 TFLOP/s.
 TFLOPS = 78.0
@@ -207,7 +211,7 @@ class Estimate:
         entry, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
         kind = self.study.tasks[recipe.task].task
         config = configuration(entry, folder, vocabulary_size(vocabulary))
-        counted = count(config, kind.head, len(kind.labels), recipe.base, {}, pretraining=True)
+        counted = self._count(config, kind, recipe.base, {}, pretraining=True)
         hours = _hours(counted.training * examples * tokens, self.assumed.training, steps, self.assumed.step_ms)
         batches = scored * tokens / (settings.micro_batch_tokens or settings.batch_tokens)
         hours += _hours(
@@ -275,8 +279,30 @@ class Estimate:
             if vocabulary != own:
                 config.vocab_size = sizes.get(vocabulary, config.vocab_size)
             is_new = bool(new_vocabulary(self.plan, run))
-            self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options, is_new)
+            self._counts[place] = self._count(config, kind, method.base, method.options, embeddings=is_new)
         return self._counts[place]
+
+    def _count(
+        self,
+        config: "PreTrainedConfig",
+        kind: Task,
+        base: str,
+        options: Mapping[str, float | int | str | bool],
+        embeddings: bool = False,
+        pretraining: bool = False,
+    ) -> Count:
+        """`count`, once for all encoders and vocabularies of the same sizes."""
+        settings = json.dumps([config.to_dict(), base, options, embeddings, pretraining], sort_keys=True)
+        shape = settings, kind.head.name, len(kind.labels)
+        if shape not in self._counts_of_shapes:
+            self._counts_of_shapes[shape] = count(
+                config, kind.head, len(kind.labels), base, options, embeddings, pretraining
+            )
+        return self._counts_of_shapes[shape]
+
+    @cached_property
+    def _counts_of_shapes(self) -> dict[tuple[str, str, int], Count]:
+        return {}
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str, str, int, str], Count]:
