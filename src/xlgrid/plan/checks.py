@@ -108,4 +108,5 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
 def _exhibits(plan: "Plan") -> Iterator[str]:
     """The planned cells have what exhibits show."""
     for name, exhibit in plan.study.exhibits.items():
-        yield from (f"exhibits.{name}.{problem}" for problem in exhibit.problems_of_plan(plan.cells))
+        problems = exhibit.problems_of_plan(plan.cells, plan.study.facts)
+        yield from (f"exhibits.{name}.{problem}" for problem in problems)

@@ -117,7 +117,7 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             exhibit = study.exhibit(product.exhibit)
             # The published numbers beside an exhibit are in its comparison only.
             reads_published = isinstance(product, Comparison) or not exhibit.is_compared
-            results = [cell.path for cell in exhibit.cells(plan.cells)]
+            results = [cell.path for cell in exhibit.cells(plan.cells, study.facts)]
             results += [plan.owned(contrast).path for contrast in exhibit.contrasts(plan.cells)]
             return {
                 "results": results,
@@ -128,7 +128,7 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
         case Summary():
-            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibit.cells(plan.cells)}
+            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibit.cells(plan.cells, study.facts)}
             return {
                 # The other cells are inputs of exhibits.
                 "cells": [cell.path for cell in plan.cells if cell not in shown_cells],

@@ -86,7 +86,7 @@ def load(study_name: str) -> Report:
         title=study.title,
         description=study.description,
         exhibits=study.exhibits,
-        languages=study.languages_used(),
+        languages=study.languages_used,
         cells=records.read_cells(cells, study.metrics),
         curves=records.read_curves(run.folder for run in plan.runs),
         runs=read_runs(run.path for run in plan.runs),

@@ -291,13 +291,6 @@ class Study(Strict):
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
         return self
 
-    @model_validator(mode="after")
-    def _facts_reach_exhibits(self) -> Self:
-        facts = self.facts
-        for exhibit in self.exhibits.values():
-            exhibit.learn(facts)
-        return self
-
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
 
@@ -306,8 +299,9 @@ class Study(Strict):
         Raises:
             ValueError: there is no such language or group.
         """
-        codes = (grid.languages if grid else []) or self.languages
-        return groups.expand(value, {code: self.language(code) for code in codes}, self.groups)
+        codes = grid.languages if grid else []
+        languages = {code: self.language(code) for code in codes} or self.languages_used
+        return groups.expand(value, languages, self.groups)
 
     def sources(self, grid: Grid) -> list[Source]:
         """The sources of a grid, groups expanded.
@@ -340,7 +334,7 @@ class Study(Strict):
         Raises:
             ValueError: there is no such group.
         """
-        return groups.belongs(group, Source(source), Target(target), self.languages_used(), self.groups)
+        return groups.belongs(group, Source(source), Target(target), self.languages_used, self.groups)
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.
@@ -403,6 +397,7 @@ class Study(Strict):
         """
         return language(code, self.declared_languages)
 
+    @cached_property
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""
         return {code: self.language(code) for code in self.languages}
