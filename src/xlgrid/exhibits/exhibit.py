@@ -282,7 +282,11 @@ class OfCells(Exhibit):
                 f"{key}: encoder {encoder} has the facts {', '.join(facts[encoder]) or 'none'}, and no {fact!r}: "
                 f"write it under encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
             )
-        shown = [] if incomplete else [{**cell.shown._asdict(), **facts[cell.encoder]} for cell in self.cells(planned, facts)]
+        shown = (
+            []
+            if incomplete
+            else [{**cell.shown._asdict(), **facts[cell.encoder]} for cell in self.cells(planned, facts)]
+        )
         for axis, values in self.select.items() if not incomplete else ():
             for value in values if axis != "metric" else ():
                 if all(cell[axis] != value for cell in shown):

@@ -24,9 +24,9 @@ def plan_problems(plan: "Plan") -> list[str]:
 def _texts(plan: "Plan") -> Iterator[str]:
     """There is text in the languages of the runs on text."""
     study = plan.study
-    lacking = [code for code in study.languages if not has_text(study, code)]
-    runs = [run for run in (plan.runs if lacking else ()) if study.tasks[run.task].from_text]
-    for code in lacking:
+    without_text = [code for code in study.languages if not has_text(study, code)]
+    runs = [run for run in (plan.runs if without_text else ()) if study.tasks[run.task].from_text]
+    for code in without_text:
         methods = [
             run.method for run in runs if code in run.source.languages and not study.methods[run.method].imported
         ]
@@ -96,10 +96,10 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
                     yield f"grids.{name}.snapshots: method {method} has no run on text for target {target}: leave {target} out"
                     continue
                 kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.snapshots
-                if lacking := [step for step in grid.snapshots if step not in kept]:
+                if missing := [step for step in grid.snapshots if step not in kept]:
                     yield (
                         f"grids.{name}.snapshots: the run on text of method {start.method} in {text} keeps "
-                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, lacking))}: add them to the "
+                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, missing))}: add them to the "
                         f"`snapshots` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
                     )
                     break

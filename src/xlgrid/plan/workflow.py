@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from xlgrid.base.names import unknown
-from xlgrid.plan.explain import explain, lacking
+from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.needs import Inputs, inputs
 from xlgrid.plan.plan import Plan
@@ -61,9 +61,9 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
         FileNotFoundError: a study does not exist.
         ValueError: there is no such setting, a study has mistakes, or it does not make a target.
     """
-    strange = [] if is_module else [key for key in config if key not in SETTINGS]
-    if strange:
-        raise ValueError(f"--config: {unknown('setting', strange[0], SETTINGS)}")
+    unknown_keys = [] if is_module else [key for key in config if key not in SETTINGS]
+    if unknown_keys:
+        raise ValueError(f"--config: {unknown('setting', unknown_keys[0], SETTINGS)}")
     command = read_command(arguments, config["study"])
     names = dict.fromkeys([*command.job_studies, *(path.split("/")[1] for path in command.files)])
     if is_module:
@@ -120,7 +120,7 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
         ValueError: the study does not have the product; the message names what is near it.
     """
     plan = plans[wanted.study]
-    if problem := lacking(plan, wanted):
+    if problem := refusal(plan, wanted):
         raise ValueError(f"{wanted.path}: {problem}")
     return inputs(plan, wanted)
 
