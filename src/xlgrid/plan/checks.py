@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from itertools import product
+from os.path import normpath
 from typing import TYPE_CHECKING
 
 from xlgrid.plan.grid import text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
+from xlgrid.results.identity import Encoder
 from xlgrid.study.check_data import has_text
 
 if TYPE_CHECKING:
@@ -18,7 +20,14 @@ def plan_problems(plan: "Plan") -> list[str]:
     Raises:
         ValueError: two grids have the same cell.
     """
-    return [*_texts(plan), *_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+    return [*_paths(plan), *_texts(plan), *_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+
+
+def _paths(plan: "Plan") -> Iterator[str]:
+    """No encoder is a copy of itself."""
+    for name, entry in plan.study.encoders.items():
+        if entry.path and normpath(entry.path) == normpath(Encoder(plan.study.name, name).folder):
+            yield f"encoders.{name}.path: {entry.path} is the folder to which the encoder is copied: name another"
 
 
 def _texts(plan: "Plan") -> Iterator[str]:

@@ -144,7 +144,11 @@ class Plan:
             chain: dict[Product, None] = {}
             for file in flat(inputs(self, product)):
                 # A file at the `path` of an encoder may be below results, and yet be no product of this plan.
-                if (needed := product_of(file)) and self.has(under(self.study.name, needed)) and self.owned(needed) == needed:
+                if (
+                    (needed := product_of(file))
+                    and self.has(under(self.study.name, needed))
+                    and self.owned(needed) == needed
+                ):
                     chain |= dict.fromkeys(self.rests_on(needed))
             self.chains[product] = [*chain, product]
         return self.chains[product]

@@ -26,7 +26,7 @@ from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import ALL_METHODS
+from xlgrid.methods import ALL_METHODS, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published, not_a_truth_value
 from xlgrid.study import groups
@@ -124,10 +124,16 @@ class TaskEntry(Columns):
     @model_validator(mode="after")
     def _options_exist(self) -> Self:
         try:
-            self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
+            _ = self.options_without_defaults
         except ValidationError as error:
             raise ValueError(f"options: {plainly(error)}") from None
         return self
+
+    @cached_property
+    def options_without_defaults(self) -> dict[str, Any]:
+        """The options that differ from the task's defaults, as JSON, in the order of the task's `Options`."""
+        options = self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
+        return options.model_dump(mode="json", exclude_defaults=True)
 
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
@@ -426,7 +432,7 @@ class Study(Strict):
             encoder=encoder,
             method=method,
             base=entry.base,
-            options=entry.options,
+            options=without_defaults(entry.base, entry.options),
             source=Source(source),
             seed=seed,
             training=Training(**settings),

@@ -64,6 +64,11 @@ def test_jobs_of_the_study_that_is_extended_are_seen_even_if_no_run_or_cell_is_i
     assert not overview.look(plan, ledger.FOLDER).broken, "the log of what exists says nothing of what rests on it"
 
 
+def test_an_encoder_from_a_folder_below_results_that_nothing_makes_is_only_a_file() -> None:
+    write("studies/near.yaml", "extends: tiny\nencoders: {tiny: {scratch: null, path: results/near/encoders/other}}\n")
+    assert {*overview.look(load_plan("near"), ledger.FOLDER).cells.values()} == {"waiting"}
+
+
 def test_a_failure_has_the_ledgers_cause_and_the_last_error_that_message_or_log_tell() -> None:
     write(RUN_LOG, "warning\nerror: the loss is nan\n")
     assert look().broken[CELL] == overview.Failure(RESULT, "the loss is nan", RUN_LOG), "without a ledger"
