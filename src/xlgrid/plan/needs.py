@@ -11,6 +11,7 @@ from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import ALL_METHODS
 from xlgrid.plan.grid import first_stage, started_from, text_runs
 from xlgrid.plan.products import (
+    Benchmark,
     Claims,
     Comparison,
     Contrast,
@@ -214,3 +215,9 @@ def log(plan: Planned, product: Product) -> str:
     makes_folder = product.template.endswith("/{file}") or makes_all_splits(plan, product)
     stem = product.folder if makes_folder else product.path.rpartition(".")[0]
     return Log(product.study, stem.removeprefix(f"{Report(product.study).folder}/")).path
+
+
+def benchmark(plan: Planned, product: Product) -> Benchmark:
+    """Snakemake's measurement of the job that makes a product, which is named as the job's log."""
+    _, study, _, stage, job = log(plan, product).removesuffix(".log").split("/", 4)
+    return Benchmark(study, stage, job)

@@ -255,7 +255,9 @@ def test_a_misspelt_file_names_its_neighbour() -> None:
         render({}, cells(), file="paper/t11")
 
 
-STUDY = TEXT.partition("  bitfit: {}")[0] + """\
+STUDY = (
+    TEXT.partition("  bitfit: {}")[0]
+    + """\
 grids:
   main: {task: [rt], encoder: [mini], method: [full-ft], source: [en], target: [mono, en-X], seed: [1]}
 published: {seeds: 3, names: {encoder: {mini: mbert}, task: {rt: logic}}}
@@ -263,6 +265,7 @@ exhibits:
   a: {kind: table, title: t, rows: [method], columns: target, published: {file: paper/t1, names: {task: {rt: probe}}}}
   b: {kind: table, title: t, rows: [method], columns: group, groups: ["zero-shot:mono"]}
 """
+)
 
 
 def study(text: str = STUDY) -> Study:
