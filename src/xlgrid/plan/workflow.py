@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ class Command(NamedTuple):
     """The request of a Snakemake command.
 
     Attributes:
-        files: the files below results/, as paths from the working directory.
+        files: the files below results/, or below a folder of nearly this name, as paths from the working directory.
         job_studies: the study of each job that another Snakemake has started.
         is_for_default: whether the default target or the study of the settings is named.
     """
@@ -42,7 +43,7 @@ def read_command(arguments: Sequence[str], default_study: str) -> Command:
     values = [*command.targets, *(value for option in options for value in sorted(option))]
     paths = map(os.path.relpath, values)
     return Command(
-        files=[path for path in paths if path.startswith("results/") and path.count("/") > 1],
+        files=[path for path in paths if "/" in path and get_close_matches(path.split("/")[0], ["results"])],
         job_studies=[job.wildcards_dict["study"] for job in command.target_jobs if "study" in job.wildcards_dict],
         is_for_default="all" in values or f"study={default_study}" in (command.config or ()),
     )
@@ -65,6 +66,9 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
     if unknown_keys:
         raise ValueError(f"--config: {unknown('setting', unknown_keys[0], SETTINGS)}")
     command = read_command(arguments, config["study"])
+    for path in () if is_module else command.files:
+        if not path.startswith("results/"):
+            raise ValueError(f"nothing makes {path}: {unknown('folder', path.split('/')[0], ['results'])}")
     names = dict.fromkeys([*command.job_studies, *(path.split("/")[1] for path in command.files)])
     if is_module:
         names = dict.fromkeys(name for name in names if Path(f"studies/{name}.yaml").is_file())

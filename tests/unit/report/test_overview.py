@@ -6,7 +6,7 @@ import pytest
 from status_fixture import CELL, DONE, NOW, RESULT, RUN, RUN_LOG, bundle, failed, look, running, write
 
 from xlgrid.plan.load import load_plan
-from xlgrid.report import ledger, overview
+from xlgrid.report import ledger, overview, status
 
 pytestmark = pytest.mark.usefixtures("tiny_project")
 
@@ -36,6 +36,18 @@ def test_a_cell_is_as_far_as_its_own_job_or_else_its_run(run: str | None, cell: 
     assert seen.cells[CELL] == expected
     assert seen.runs[RUN] == ({"running": "training", None: "waiting"}.get(run, run))
     assert not seen.broken
+
+
+def test_a_cell_is_stale_if_its_run_has_been_trained_again_since() -> None:
+    for path, when in ((RESULT, NOW), (RUN.delta, NOW), (CELL.path, NOW + 1)):
+        write(path, DONE, when=when)
+    assert look().cells[CELL] == "done"
+    write(RUN.delta, DONE, when=NOW + 2)
+    overview_of_both = look()
+    assert overview_of_both.cells[CELL] == "stale"
+    assert "0 of 12 cells done, 1 older than their run, so that Snakemake makes them again ↻" in str(
+        status.totals(overview_of_both)
+    )
 
 
 def test_a_failure_holds_up_the_runs_and_cells_that_rest_on_it_only() -> None:
