@@ -282,18 +282,16 @@ class OfCells(Exhibit):
                 f"{key}: encoder {encoder} has the facts {', '.join(facts[encoder]) or 'none'}, and no {fact!r}: "
                 f"write it under encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
             )
-        shown = (
-            []
-            if incomplete
-            else [{**cell.shown._asdict(), **facts[cell.encoder]} for cell in self.cells(planned, facts)]
-        )
-        for axis, values in self.select.items() if not incomplete else ():
-            for value in values if axis != "metric" else ():
-                if all(cell[axis] != value for cell in shown):
-                    yield (
-                        f"select.{axis}: no cell of {axis} {value!r} has the other values that `select` names: leave {value!r} "
-                        "out, or name further values"
-                    )
+        if incomplete:
+            return
+        shown = [{**cell.shown._asdict(), **facts[cell.encoder]} for cell in self.cells(planned, facts)]
+        selected = [(axis, value) for axis, values in self.select.items() if axis != "metric" for value in values]
+        for axis, value in selected:
+            if all(cell[axis] != value for cell in shown):
+                yield (
+                    f"select.{axis}: no cell of {axis} {value!r} has the other values that `select` names: leave {value!r} "
+                    "out, or name further values"
+                )
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:
