@@ -136,12 +136,10 @@ rule download_cc100:
         "cc100/{code}.log",
     wildcard_constraints:
         code="[A-Za-z_-]+",
-    params:
-        address="https://data.statmt.org/cc-100",
     shell:
         r"""
         curl --fail --location --continue-at - --output {output:q}.part \
-            {params.address}/{wildcards.code}.txt.xz 2>{log:q}
+            https://data.statmt.org/cc-100/{wildcards.code}.txt.xz 2>{log:q}
         mv {output:q}.part {output:q}
         """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from xlgrid.exhibits.exhibit import AXES, OfCells, Rendering, StudyView, wrong_groups
+from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, StudyView, wrong_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,10 +75,10 @@ class Curve(OfCells):
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from wrong_groups(self.groups, study, axes)
 
-    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
-        yield from super().problems_of_plan(planned)
-        for encoder in dict.fromkeys(cell.encoder for cell in self.cells(planned)):
-            if isinstance(value := self._facts[encoder].get(self.x), str):
+    def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
+        yield from super().problems_of_plan(planned, facts)
+        for encoder in dict.fromkeys(cell.encoder for cell in self.cells(planned, facts)):
+            if isinstance(value := facts[encoder].get(self.x), str):
                 yield f"x: {self.x} of encoder {encoder} is the text {value!r}, and should be a number"
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:

@@ -44,7 +44,7 @@ class Languages(Exhibit):
             if name in FACTS:
                 yield f"columns.{name}: this is the name of another column: choose another"
             yield from not_among(f"columns.{name}", "group", marks.values(), study.groups)
-        known = study.languages_used()
+        known = study.languages_used
         for group in self._groups:
             for member in study.groups.get(group, ()):
                 if member not in known:
@@ -91,5 +91,5 @@ class Languages(Exhibit):
 
     def _facts_of_rows(self, study: StudyView) -> list[dict[str, str]]:
         shown = {code for group in self.only or self._groups for code in study.groups[group]}
-        languages = [language for code, language in study.languages_used().items() if code in shown]
+        languages = [language for code, language in study.languages_used.items() if code in shown]
         return [{fact: getattr(language, fact) for fact in FACTS} for language in languages]

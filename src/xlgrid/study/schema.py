@@ -26,7 +26,7 @@ from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import ALL_METHODS
+from xlgrid.methods import ALL_METHODS, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published, not_a_truth_value
 from xlgrid.study import groups
@@ -76,8 +76,7 @@ class TaskEntry(Columns):
     """
 
     kind: str = Field(
-        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, span-mlqa, choice, mlm or perplexity, or one in "
-        "xlgrid.heads.ALL_HEADS"
+        description="name in xlgrid.tasks.ALL_TASKS, or of a head in xlgrid.heads.ALL_HEADS: sequence, token, span, ..."
     )
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
@@ -130,10 +129,16 @@ class TaskEntry(Columns):
     @model_validator(mode="after")
     def _options_exist(self) -> Self:
         try:
-            self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
+            _ = self.options_without_defaults
         except ValidationError as error:
             raise ValueError(f"options: {plainly(error)}") from None
         return self
+
+    @cached_property
+    def options_without_defaults(self) -> dict[str, Any]:
+        """The options that differ from the task's defaults, as JSON, in the order of the task's `Options`."""
+        options = self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
+        return options.model_dump(mode="json", exclude_defaults=True)
 
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
@@ -297,13 +302,6 @@ class Study(Strict):
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
         return self
 
-    @model_validator(mode="after")
-    def _facts_reach_exhibits(self) -> Self:
-        facts = self.facts
-        for exhibit in self.exhibits.values():
-            exhibit.learn(facts)
-        return self
-
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
 
@@ -312,8 +310,9 @@ class Study(Strict):
         Raises:
             ValueError: there is no such language or group.
         """
-        codes = (grid.languages if grid else []) or self.languages
-        return groups.expand(value, {code: self.language(code) for code in codes}, self.groups)
+        codes = grid.languages if grid else []
+        languages = {code: self.language(code) for code in codes} or self.languages_used
+        return groups.expand(value, languages, self.groups)
 
     def sources(self, grid: Grid) -> list[Source]:
         """The sources of a grid, groups expanded.
@@ -331,18 +330,6 @@ class Study(Strict):
         """
         return [Target(member) for value in grid.target for member in self.expand(value, grid)]
 
-    def settings(self, entry: TrainingEntry) -> dict[str, Any]:
-        """The settings of a training entry; groups among `dev_targets` are replaced by their members.
-
-        Raises:
-            ValueError: there is no such language or group.
-        """
-        if "dev_targets" not in entry.set:
-            return entry.set
-        named = entry.set["dev_targets"]
-        names = [named] if isinstance(named, str) else named
-        return entry.set | {"dev_targets": [member for value in names for member in self.expand(str(value))]}
-
     def meant(self, axis: str, values: str | list[str]) -> list[str]:
         """The values that `when` of a training entry names for an axis; groups of sources are replaced by their members.
 
@@ -358,7 +345,7 @@ class Study(Strict):
         Raises:
             ValueError: there is no such group.
         """
-        return groups.belongs(group, Source(source), Target(target), self.languages_used(), self.groups)
+        return groups.belongs(group, Source(source), Target(target), self.languages_used, self.groups)
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.
@@ -421,6 +408,7 @@ class Study(Strict):
         """
         return language(code, self.declared_languages)
 
+    @cached_property
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""
         return {code: self.language(code) for code in self.languages}
@@ -441,7 +429,7 @@ class Study(Strict):
         settings: dict[str, Any] = {}
         for rule in self.training:
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
-                settings |= self.settings(rule)
+                settings |= groups.in_settings(rule.set, self.expand)
         return Recipe(
             study=self.name,
             task=task,
@@ -449,7 +437,7 @@ class Study(Strict):
             encoder=encoder,
             method=method,
             base=entry.base,
-            options=entry.options,
+            options=without_defaults(entry.base, entry.options),
             source=Source(source),
             seed=seed,
             training=Training(**settings),

@@ -30,7 +30,7 @@ def study(folder: Path, groups: str = GROUPS, exhibits: str = EXHIBITS) -> Study
 def test_a_list_has_facts_and_marks_in_the_order_of_the_study(tmp_path: Path) -> None:
     shown = study(tmp_path)
     exhibit = shown.exhibit("sets")
-    assert exhibit.cells([]) == [] and exhibit.suffixes == (".csv", ".md", ".tex", ".html")
+    assert exhibit.cells([], shown.facts) == [] and exhibit.suffixes == (".csv", ".md", ".tex", ".html")
     exhibit.render("sets", Plan(shown), tmp_path)
     table = pd.read_csv(tmp_path / "sets.csv", keep_default_na=False)
     assert table.to_dict("list") == {
