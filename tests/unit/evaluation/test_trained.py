@@ -26,6 +26,7 @@ SPECIFIC: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "madx": ({}, {"tune": "language"}),
     "madx by the equations": ({"wiring": "paper"}, {"tune": "language"}),
     "madx without the invertible": ({"invertible": False}, {"tune": "language", "invertible": False}),
+    "madx of the encoder": ({"tune": "encoder", "invertible": False}, {"tune": "language", "invertible": False}),
     "madx without the last layer": ({"leave_out_last": True}, {"tune": "language"}),
 }
 RUN, TEXT = "run", "text/%s"
