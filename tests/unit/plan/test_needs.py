@@ -226,16 +226,16 @@ def added_languages() -> Plan:
     """Fine-tuning from a pre-trained source and from an added one, with pre-trained and added targets."""
     scratch = {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"]}
     axes = {"task": ["ner"], "encoder": ["mini"], "method": ["xmod"], "seed": [1]}
-    start = {"task": "text", "method": "add", "pairs": ["de", "sw"], "missing": "none"}
+    start = {"task": "text", "method": "add", "pairs": ["de", "ru"], "missing": "none"}
     study = Study(
         name="s",
         title="s",
-        languages=["en", "fr", "de", "sw"],
-        vocabularies={f"own-{code}": {"kind": "xlmr", "languages": [code]} for code in ("de", "sw")},
+        languages=["en", "fr", "de", "ru"],
+        vocabularies={f"own-{code}": {"kind": "xlmr", "languages": [code]} for code in ("de", "ru")},
         encoders={"mini": {"scratch": scratch}},
         tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "vocabulary": "own-{language}"}},
         methods={"xmod": {"start": start}, "add": {"base": "xmod", "options": {"tune": "language"}}},
-        grids={"g": axes | {"source": ["en", "de"], "target": ["fr", "de", "sw"]}},
+        grids={"g": axes | {"source": ["en", "de"], "target": ["fr", "de", "ru"]}},
     )
     return Plan(study)
 
@@ -246,10 +246,10 @@ def test_a_cell_has_the_vocabulary_of_its_target_where_embeddings_belong_to_a_la
     assert vocabularies == {
         (source, target): vocabulary
         for source in ("en", "de")
-        for target, vocabulary in (("fr", "mini"), ("de", "own-de"), ("sw", "own-sw"))
+        for target, vocabulary in (("fr", "mini"), ("de", "own-de"), ("ru", "own-ru"))
     }
     on_text = {run.source: needs.new_vocabulary(plan, run)[0].vocabulary for run in plan.runs if run.task == "text"}
-    assert on_text == {"de": "own-de", "sw": "own-sw"}
+    assert on_text == {"de": "own-de", "ru": "own-ru"}
     of_runs = {run.source: needs.vocabulary_of(plan, run) for run in plan.runs if run.task == "ner"}
     assert of_runs == {"en": "mini", "de": "own-de"}
 
@@ -258,4 +258,4 @@ def test_a_vocabulary_that_a_language_lacks_is_named() -> None:
     study = added_languages().study
     lacking = study.model_copy(update={"vocabularies": {"own-de": study.vocabularies["own-de"]}})
     [problem] = plan_problems(Plan(lacking))
-    assert "tasks.text.vocabulary: results/s/runs/text/mini/add/sw/seed1 has unknown vocabulary 'own-sw'" in problem
+    assert "tasks.text.vocabulary: results/s/runs/text/mini/add/ru/seed1 has unknown vocabulary 'own-ru'" in problem
