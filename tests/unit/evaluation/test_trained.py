@@ -24,6 +24,7 @@ SPECIFIC: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "qcross": ({}, {"tune": "query", "p_mask": 1}),
     "qcross with its bias": ({"swap": "weight+bias"}, {"tune": "query", "p_mask": 1}),
     "madx": ({}, {"tune": "language"}),
+    "xmod": ({}, {"tune": "language"}),
     "madx by the equations": ({"wiring": "paper"}, {"tune": "language"}),
     "madx without the invertible": ({"invertible": False}, {"tune": "language", "invertible": False}),
     "madx of the encoder": ({"tune": "encoder", "invertible": False}, {"tune": "language", "invertible": False}),
