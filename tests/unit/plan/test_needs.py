@@ -114,6 +114,9 @@ def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     for name in ("vocab.txt", "notes.md", "pytorch_model.bin"):
         Path("encoder").mkdir(exist_ok=True)
         Path("encoder", name).touch()
+    pickled = ["encoder/config.json", "encoder/pytorch_model.bin"]
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == weights | {"files": pickled}, "there are no others"
+    Path("encoder", "model.safetensors").touch()
     assert needs.inputs(plan, Encoder("tiny", "mine")) == weights
     assert needs.inputs(plan, vocabulary) == {"files": ["encoder/tokenizer.json", "encoder/vocab.txt"]}
 

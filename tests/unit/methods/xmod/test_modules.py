@@ -34,7 +34,9 @@ def loss(model: Any, rows: list[int], **extra: Any) -> torch.Tensor:
 
 @pytest.mark.parametrize(("dtype", "most"), [(torch.float64, 0.0), (torch.float32, 1e-6)])
 @pytest.mark.parametrize("rows", [MIXED, [2, 2, 2, 2]])
-def test_logits_and_gradients_are_those_of_transformers(dtype: torch.dtype, most: float, rows: list[int]) -> None:
+def test_check_3_logits_and_gradients_are_those_of_transformers(
+    dtype: torch.dtype, most: float, rows: list[int]
+) -> None:
     """Before and after a step, with inputs of several languages, and with padding: wired like MAD-X, they would differ."""
     model = model_of().to(dtype)
     theirs = transformed(model)
