@@ -35,8 +35,7 @@ def convert(source: Path, target: Path) -> None:
         tensors = {name: tensor for name, tensor in weights.items() if tensor.is_floating_point()}
     except Exception as error:  # Unpickling raises errors of many types.
         raise Damaged(
-            f"{source} is damaged, or has other things than tensors ({type(error).__name__}): take a checkpoint with safetensors",
-            source,
+            f"{source} is damaged, or has other things than tensors ({type(error).__name__}): take a checkpoint with safetensors"
         ) from error
     # A weight that the encoder shares with a head keeps its name in the encoder.
     distinct: dict[tuple[int, Any], str] = {}

@@ -34,12 +34,12 @@ def model_class(model_type: str | None, head: Head) -> Any:
     """The class of transformers for an encoder of a model type with a head."""
     import transformers
 
-    found = getattr(transformers, f"{FAMILIES.get(model_type or '', 'AutoModel')}For{head.model_suffix}")
+    known = getattr(transformers, f"{FAMILIES.get(model_type or '', 'AutoModel')}For{head.model_suffix}")
     if model_type == XMOD:
         from xlgrid.methods.xmod.modules import with_modules
 
-        return with_modules(found)
-    return found
+        return with_modules(known)
+    return known
 
 
 def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":

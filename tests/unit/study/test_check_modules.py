@@ -1,8 +1,11 @@
 """Languages of a study, and modules of its encoders."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from xlgrid.study import check_modules
 from xlgrid.study.checks import problems
@@ -97,3 +100,20 @@ def test_a_mapping_says_which_modules_are_used() -> None:
 def test_what_does_not_go_together_is_an_error_of_the_schema(encoder: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         study(encoder=encoder)
+
+
+def test_the_study_of_the_page_about_pretraining_is_valid() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "pretraining.md").read_text()
+    _, _, section = page.partition("## Modules for languages")
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)]
+    keys: dict[str, Any] = {"name": "s", "title": "s"}
+    keys["tasks"] = {"xnli": {"kind": "xnli", "data": {"local": "x"}}, "pretraining": {"kind": "mlm"}}
+    for block in blocks:
+        for section, entries in block.items():
+            keys[section] = keys.get(section, {}) | entries
+    codes = {code for entry in keys["encoders"].values() for code in entry.get("scratch", {}).get("languages", ())}
+    keys["languages"] = sorted(codes | {"bg", "de"})
+    keys["text"] = {"files": {code: f"{code}.txt" for code in keys["languages"]}}
+    described = Study.model_validate(keys)
+    assert problems(described) == []
+    assert set(keys["grids"]["nli"]["method"]) < set(described.methods)

@@ -19,9 +19,11 @@ from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
 from xlgrid.evaluation import cell, trained
 from xlgrid.methods.xmod.names import module_of
 from xlgrid.models import deltas, load
+from xlgrid.training import schedule
 from xlgrid.training.loop import Loop, train
 from xlgrid.training.pretraining import Pretraining
-from xlgrid.training.recipe import Recipe
+from xlgrid.training.processes import join
+from xlgrid.training.recipe import Recipe, Training
 from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -133,6 +135,27 @@ def test_check_2_a_module_of_an_absent_language_moves_only_where_its_gradient_is
         training.advance(english[4 * step : 4 * step + 4])
     modules = {module_of(name) for name in changed(before, training.weights)}
     assert modules == ({None, "en", "fr"} if moves else {None, "en"})
+
+
+def test_check_6_a_step_has_several_languages_whose_shares_follow_alpha_and_a_part_of_it_has_one(
+    tmp_path: Path,
+) -> None:
+    from tokens_fixture import write
+
+    sizes = {"aa": 1000, "bb": 200, "cc": 40}
+    files = [write(tmp_path / code, [[5, 6, 7]] * size, "mlm") for code, size in sizes.items()]
+    tokens = batches.mix([batches.read(path, code) for path, code in zip(files, sizes, strict=True)], 1)
+    settings = Training(steps=400, batch_size=64, alpha=0.7, micro_batches="language")
+    assert tokens.parts is not None
+    drawn = np.zeros(3)
+    loop = Loop.__new__(Loop)
+    loop.train, loop.settings, loop.limit, loop.processes = tokens, settings, None, join(torch.device("cpu"))
+    for chosen in schedule.stream(tokens, settings, 1, schedule.plan(tokens, settings, 1)):
+        assert len(np.unique(tokens.parts[chosen])) >= 2
+        assert all(len(np.unique(tokens.parts[part])) == 1 for part in loop.cut(chosen))
+        drawn += np.bincount(tokens.parts[chosen], minlength=3)
+    weights = np.array([*sizes.values()]) ** 0.7
+    assert np.abs(drawn / drawn.sum() - weights / weights.sum()).max() < 0.01
 
 
 def test_fine_tuning_trains_the_shared_weights_only(world: Path, tmp_path: Path) -> None:

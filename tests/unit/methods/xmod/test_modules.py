@@ -34,30 +34,32 @@ def loss(model: Any, rows: list[int], **extra: Any) -> torch.Tensor:
 
 @pytest.mark.parametrize(("dtype", "most"), [(torch.float64, 0.0), (torch.float32, 1e-6)])
 @pytest.mark.parametrize("rows", [MIXED, [2, 2, 2, 2]])
-def test_logits_and_gradients_are_those_of_transformers(dtype: torch.dtype, most: float, rows: list[int]) -> None:
+def test_check_3_logits_and_gradients_are_those_of_transformers(
+    dtype: torch.dtype, most: float, rows: list[int]
+) -> None:
     """Before and after a step, with inputs of several languages, and with padding: wired like MAD-X, they would differ."""
     model = model_of().to(dtype)
-    theirs = transformed(model)
+    reference = transformed(model)
     ids = torch.tensor(rows)
     for step in range(2):
         routes = modules.routes_of(model, segments(rows), "cpu")
         with torch.no_grad():
             logits, expected = (
                 model(**batch(len(rows)), **routes).logits,
-                theirs(**batch(len(rows)), lang_ids=ids).logits,
+                reference(**batch(len(rows)), lang_ids=ids).logits,
             )
         assert float((logits - expected).abs().max()) <= most, step
-        losses = loss(model, rows, **routes), loss(theirs, rows, lang_ids=ids)
+        losses = loss(model, rows, **routes), loss(reference, rows, lang_ids=ids)
         for each in losses:
             each.backward()
-        gradients = {name: p.grad for name, p in theirs.named_parameters()}
+        gradients = {name: p.grad for name, p in reference.named_parameters()}
         for name, parameter in named_parameters(model).items():
             if parameter.grad is None:
                 assert not gradients[name].any(), "transformers has gradients of zero where there are none here"
                 continue
             scale = max(1.0, float(gradients[name].abs().max()))
             assert float((parameter.grad - gradients[name]).abs().max()) <= most * scale, name
-        for each in (model, theirs):
+        for each in (model, reference):
             with torch.no_grad():
                 for parameter in each.parameters():
                     if parameter.grad is not None:
@@ -130,10 +132,10 @@ def test_shared_has_one_module_for_all_languages_and_needs_no_routes() -> None:
     assert {_of(name) for name, _ in model.named_parameters()} == {None, "shared"}
     assert modules.routes_of(model, segments(MIXED), "cpu") == {}
     assert modules.active(model, ["en", "xx"]) == ("module:shared",)
-    theirs = transformed(model)
+    reference = transformed(model)
     with torch.no_grad():
         # The default language of the configuration is its one module.
-        assert torch.equal(model(**batch(3)).logits, theirs(**batch(3)).logits)
+        assert torch.equal(model(**batch(3)).logits, reference(**batch(3)).logits)
 
 
 def test_shared_nm_has_no_modules() -> None:
@@ -205,12 +207,12 @@ def test_every_head_passes_the_routes_on(head: str) -> None:
 def test_the_base_model_of_transformers_reads_what_is_saved(tmp_path: Any) -> None:
     model = model_of().double()
     model.save_pretrained(tmp_path)
-    theirs, about = XmodModel.from_pretrained(
+    reference, about = XmodModel.from_pretrained(
         tmp_path, add_pooling_layer=False, dtype=torch.float64, output_loading_info=True
     )
     assert not about["missing_keys"]
     rows = torch.tensor(MIXED)
     with torch.no_grad():
-        expected = theirs.eval()(**batch(6), lang_ids=rows).last_hidden_state
+        expected = reference.eval()(**batch(6), lang_ids=rows).last_hidden_state
         states = model.base_model(**batch(6), **modules.routes_of(model, segments(MIXED), "cpu")).last_hidden_state
     assert torch.equal(states, expected)
