@@ -2,19 +2,26 @@
 
 import re
 from collections import Counter
+from dataclasses import fields
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from xlgrid.data.text import TextSettings
 from xlgrid.exhibits import Languages, Table
+from xlgrid.methods import XMod
+from xlgrid.methods.madx import MadX
 from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
 from xlgrid.results.identity import Cell
-from xlgrid.study.schema import Study
+from xlgrid.study.schema import Study, TaskEntry
+from xlgrid.tasks.mlm import Options as MlmOptions
+from xlgrid.training.recipe import Start, Training
+from xlgrid.training.scratch import Scratch
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "reference" / "pfeiffer2022"
@@ -274,6 +281,23 @@ def test_every_table_and_figure_is_an_exhibit_or_a_diagram(study: Study, planned
     listed = re.findall(r"^\| `(\w[\w-]*)` +\| (.*) \|$", page.partition("## Exhibits")[2].partition("\n## ")[0], re.M)
     counts = {name: len(study.exhibit(name).cells(planned, study.facts)) for name in study.exhibits}
     assert {name: int(row.rpartition("|")[2].replace(",", "")) for name, row in listed} == counts
+
+
+def test_every_switch_of_the_open_choices_exists() -> None:
+    known = {
+        "scratch": {*Scratch.model_fields},
+        "training": {*Training.model_fields},
+        "options": {option.name for method in (XMod, MadX) for option in fields(method)},
+        "start": {*Start.model_fields},
+        "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
+        "text": {*TextSettings.model_fields},
+        "exhibits": {*Table.model_fields},
+    }
+    page = (ROOT / "docs" / "pfeiffer2022.md").read_text()
+    named = re.findall(r"[|,] `(\w+): ([\w., ]+)(?:: [^`]*)?`", page)
+    assert {place for place, _ in named} == set(known)
+    switches = [(place, key) for place, keys in named for key in keys.split(", ")]
+    assert [(place, key) for place, key in switches if key not in known[place]] == []
 
 
 def test_lists_of_languages_are_those_of_the_paper(study: Study, languages: pd.DataFrame) -> None:
