@@ -22,7 +22,13 @@ EVALUATIONS = 6
 
 def recipe(*dev_targets: str, **more: Any) -> Recipe:
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "base": "full-ft"}
-    settings = {"steps": 30, "batch_tokens": 128, "lr": 5e-3, "evaluations": EVALUATIONS, "dev_targets": dev_targets} | more
+    settings = {
+        "steps": 30,
+        "batch_tokens": 128,
+        "lr": 5e-3,
+        "evaluations": EVALUATIONS,
+        "dev_targets": dev_targets,
+    } | more
     return Recipe.model_validate({**names, "source": "en", "seed": 1, "training": settings})
 
 
