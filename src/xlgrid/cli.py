@@ -160,9 +160,14 @@ def pretrain(
     dev: Annotated[list[Path], typer.Option(help="likewise, for evaluations")],
     output: Output,
     pace: Json = "{}",
+    processes: Annotated[int, typer.Option(min=1, help="that share the work, each with a GPU if there is one")] = 1,
 ) -> None:
     """Pre-train an encoder from scratch; repeat --train and --dev for each language and pair. An interrupted training goes on
-    from where it was. `torchrun --nproc-per-node N -m xlgrid.cli pretrain ...` shares it among N GPUs."""
+    from where it was."""
+    from xlgrid.training.processes import is_shared, launch
+
+    if processes > 1 and not is_shared():
+        raise typer.Exit(launch([sys.executable, "-m", "xlgrid.cli", *sys.argv[1:]], processes))
     from xlgrid.training.pretraining import pretrain
     from xlgrid.training.recipe import Recipe
 
