@@ -1,8 +1,9 @@
 """Memory and time of text from a file to batches, by size: `python benchmarks/text.py [--megabytes 10 40]`.
 
 A text of random words, in lines as long as Wikipedia's articles and one of 2 MB, is read, cut into inputs of
-256 tokens without a loss, and trained on for 100 steps (without an encoder). Each step runs in a process of its own,
-whose peak of memory should not depend on the size of the text; of batches, memory that is not the mapped file counts.
+256 tokens without a loss, tokenised as if it were two parallel texts, and trained on for 100 steps (without an encoder).
+Each step runs in a process of its own, whose peak of memory should not depend on the size of the text; of batches, memory
+that is not the mapped file counts.
 """
 
 import argparse
@@ -31,6 +32,10 @@ make_text("qa1", "text.parquet", TextSettings(files={"qa1": "text.txt"}))
     "tokens": """
 from xlgrid.data.tokenize import tokenize
 tokenize(["text.parquet"], "vocabulary", "mlm", 256, "train.arrow", split="train", documents="split")
+""",
+    "pairs": """
+from xlgrid.data.tokenize import tokenize
+tokenize(["text.parquet", "text.parquet"], "vocabulary", "mlm", 256, "pairs.arrow", split="train")
 """,
     "batches": """
 from itertools import islice

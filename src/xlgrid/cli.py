@@ -419,13 +419,15 @@ def cost(
         Path | None, typer.Option(metavar="RUN.json", help="a run of the study that is done, instead of these three")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="that share a pre-training, for its days")] = 1,
 ) -> None:
-    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
+    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; time, text and disk per pre-training;
+    parameters per method."""
     from xlgrid.plan.load import load_plan
     from xlgrid.report import cost
 
     assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-    cost.show(load_plan(study), assumed, measured, csv)
+    cost.show(load_plan(study), assumed, measured, csv, gpus)
 
 
 @app.command()
