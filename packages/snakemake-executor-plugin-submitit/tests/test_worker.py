@@ -102,13 +102,14 @@ class Place:
         self.environment.pop("PYTHONUNBUFFERED", None)
         self.environment |= {f"{name}_NUM_THREADS": "3" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR")}
 
-    def bundle(self, commands: list[str], **settings: object) -> Path:
-        """A bundle with a job per command, each with a log."""
+    def bundle(self, commands: list[str], benchmarks: bool = False, **settings: object) -> Path:
+        """A bundle with a job per command, each with a log, and with a benchmark table if asked for."""
         jobs = []
         for number, command in enumerate(commands):
             limit = 1.5 if "hang" in command or "forever" in command or "resume" in command else None
             text = f"{command} > {number}.log 2>&1"
-            jobs.append(Job(str(number), "rule", "shell", text, logs=(f"{number}.log",), limit=limit))
+            table = f"{number}.tsv" if benchmarks else None
+            jobs.append(Job(str(number), "rule", "shell", text, logs=(f"{number}.log",), limit=limit, benchmark=table))
         environment: dict[str, str | None] = {"GIVEN": "yes"}
         folder = self.folder / f"bundle{time.monotonic_ns()}"
         values = {
@@ -127,9 +128,9 @@ class Place:
             command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
 
-    def run(self, commands: list[str], **settings: object) -> tuple[dict[int, Status], str]:
+    def run(self, commands: list[str], benchmarks: bool = False, **settings: object) -> tuple[dict[int, Status], str]:
         """Statuses of the jobs, and what the worker printed."""
-        bundle = self.bundle(commands, **settings)
+        bundle = self.bundle(commands, benchmarks, **settings)
         worker = self.start(bundle)
         printed, _ = worker.communicate(timeout=60)
         return {number: status for number, status, _ in read_statuses(bundle)}, printed
@@ -168,11 +169,13 @@ ALIKE = [
 ]
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_jobs_end_as_they_would_have_alone(place: Place, unbuffered: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("unbuffered", "benchmarks"), [("", False), ("1", False), ("", True)])
+def test_jobs_end_as_they_would_have_alone(
+    place: Place, unbuffered: str, benchmarks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Exit code, output and log of a warm job and of a shell's child, side by side."""
     monkeypatch.setitem(place.environment, "PYTHONUNBUFFERED", unbuffered)
-    statuses, _ = place.run([f"crash {what}" for what in ALIKE])
+    statuses, _ = place.run([f"crash {what}" for what in ALIKE], benchmarks)
     warm = [(statuses[n].message.partition("\n")[0], bare(place.log(n))) for n in range(len(ALIKE))]
     alone = []
     for what in ALIKE:

@@ -186,6 +186,8 @@ def benchmark(path: str) -> None:
     if code == 0:
         write_benchmark_records([record], path, False)
     elif code < 0:
-        signal.signal(-code, signal.SIG_DFL)
+        # SIGKILL takes no handler; the kernel refuses to set even the default.
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(watcher, -code)
     os._exit(code & 0xFF)
