@@ -167,7 +167,7 @@ def pretrain(
     from xlgrid.training.processes import is_shared, launch
 
     if processes > 1 and not is_shared():
-        raise typer.Exit(launch([sys.executable, "-m", "xlgrid.cli", *sys.argv[1:]], processes))
+        raise typer.Exit(launch([sys.executable, "-P", "-m", "xlgrid.cli", *sys.argv[1:]], processes))
     from xlgrid.training.pretraining import pretrain
     from xlgrid.training.recipe import Recipe
 
