@@ -75,7 +75,7 @@ def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: 
     (tmp_path / "s.yaml").write_text("title: X-MOD\nlanguages: [en, fr]\n" + "".join(parts))
     plan = load_plan(tmp_path / "s.yaml")
     assert len(plan.cells) == 4 and not plan.runs
-    assert all(len(exhibit.cells(plan.cells)) == 4 for exhibit in plan.study.exhibits.values())
+    assert all(len(exhibit.cells(plan.cells, plan.study.facts)) == 4 for exhibit in plan.study.exhibits.values())
     assert plan.study.exhibits.keys() == {"over-languages", "of-each"}
 
 

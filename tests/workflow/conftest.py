@@ -1,5 +1,7 @@
 """A project in which the demo, cut down to a minute, has run: the commands of README.md and docs/ run in it as they stand."""
 
+import fcntl
+import os
 import shutil
 from pathlib import Path
 
@@ -10,11 +12,19 @@ from project import FEW, ROOT, SIZES, project, shell, shown, small
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project in which `make demo` has run."""
-    folder = project(tmp_path_factory.mktemp("project"), small())
-    done = shell(folder, "make demo")
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.splitlines()[-1] == "Open results/demo/report.html"
+    """A project in which `make demo` has run, once for all processes of pytest-xdist: each of them has a copy."""
+    base = tmp_path_factory.getbasetemp()
+    together = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    first, folder = together / "demo", base / "finished"
+    with (together / "demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not first.exists():
+            first.mkdir()
+            done = shell(project(first, small()), "make demo")
+            assert done.returncode == 0, done.stderr[-4000:]
+            assert done.stdout.splitlines()[-1] == "Open results/demo/report.html"
+    assert (first / "results/demo/report.html").exists(), "the demo has failed in another process"
+    shutil.copytree(first, folder, symlinks=True)
     for name in ("first", "foroutan2023"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
     return folder

@@ -80,13 +80,22 @@ def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def planned(folder: Path, *arguments: str) -> dict[str, int]:
-    """Rule -> jobs that a dry run announces."""
+def dry_run(folder: Path, *arguments: str) -> tuple[dict[str, int], set[tuple[str, str]]]:
+    """Rule -> jobs that a dry run announces; and (study, kind) of the files that these jobs make."""
     done = shell(folder, " ".join(["snakemake --dry-run", *arguments]))
     assert done.returncode == 0, done.stderr
-    table = (done.stdout + done.stderr).partition("Job stats:")[2].partition("\n\n")[0]
-    rows = [line.split() for line in table.splitlines()]
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal() and row[0] != "total"}
+    output = done.stdout + done.stderr
+    rows = [line.split() for line in output.partition("Job stats:")[2].partition("\n\n")[0].splitlines()]
+    jobs = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal() and row[0] != "total"}
+    files = [
+        file.split("/") for line in re.findall(r"^    output: (.*)$", output, re.MULTILINE) for file in line.split(", ")
+    ]
+    return jobs, {(study, kind) for _, study, kind, *_ in files}
+
+
+def planned(folder: Path, *arguments: str) -> dict[str, int]:
+    """Rule -> jobs that a dry run announces."""
+    return dry_run(folder, *arguments)[0]
 
 
 # What a cell records of the machine and the moment.

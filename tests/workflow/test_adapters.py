@@ -29,6 +29,7 @@ def study() -> dict[str, Any]:
     steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
     grids: dict[str, Any] = {name: {"seed": [1]} for name in PAPER["grids"]}
     grids["ner-snapshots"]["snapshots"] = [2, 4]
+    scratch = SIZES | {"languages": ["qa1", "qb1"], "bitext": [["qa1", "qb1"]]}
     claims = load_study(ROOT / "studies" / "pfeiffer2020-mini.yaml").claims
     return {
         "extends": "pfeiffer2020-mini",
@@ -38,7 +39,9 @@ def study() -> dict[str, Any]:
             **{name: ["ql1"] for name in ("unseen", "unseen-truly-low-resource", "xcopa-unseen")},
         },
         "text": {"sentences": 200},
-        "encoders": {name: {"scratch": SIZES, "training": FEW} for name in BASE["encoders"] if BASE["encoders"][name]},
+        "encoders": {
+            name: {"scratch": scratch, "training": FEW} for name in BASE["encoders"] if BASE["encoders"][name]
+        },
         # Windows, because with so few pieces a text is long.
         "tasks": {name: {"options": {"n": 100}, "stride": 32} for name in BASE["tasks"] if name != "mlm"},
         "training": [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2, 4]}}],

@@ -20,7 +20,7 @@ def test_the_profile_makes_the_same_cells_as_a_laptop(slurm: None, finished: Pat
 def test_a_training_longer_than_its_time_limit_ends_the_same_to_the_byte(slurm: None, tmp_path: Path) -> None:
     """Slow: Slurm's shortest limit is a minute, of which a grace of 45 s leaves 15 s to train until the job is requeued."""
     study = small()
-    study["training"] = [{"set": {"steps": 12000, "batch_tokens": 256, "evaluations": 3}}]
+    study["training"] = [{"set": {"steps": 7000, "batch_tokens": 256, "evaluations": 3}}]
     (tmp_path / "calm").mkdir()
     calm, rough = project(tmp_path / "calm", study), tmp_path / "rough"
     weights = f"{RUN}/delta.safetensors"

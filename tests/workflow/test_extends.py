@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from project import blocks, planned, project, shell, small
+from project import blocks, dry_run, planned, project, shell, small
 
 # Three targets from one source, in one seed.
 OWN = {
@@ -26,15 +26,6 @@ def write(folder: Path, study: str = "own", **changes: Any) -> None:
     (folder / "studies" / f"{study}.yaml").write_text(yaml.safe_dump(OWN | changes))
 
 
-def made(folder: Path, target: str) -> set[tuple[str, str]]:
-    """(Study, kind) of the files that a dry run announces."""
-    done = shell(folder, f"snakemake --dry-run {target}")
-    assert done.returncode == 0, done.stderr
-    outputs = re.findall(r"^    output: (.*)$", done.stdout + done.stderr, re.MULTILINE)
-    files = [file.split("/") for line in outputs for file in line.split(", ")]
-    return {(study, kind) for _, study, kind, *_ in files}
-
-
 @pytest.fixture
 def own(finished: Path) -> Path:
     """The project in which the demo is complete, with the study that extends it."""
@@ -45,9 +36,8 @@ def own(finished: Path) -> Path:
 def test_with_nothing_there_what_both_have_is_planned_under_the_demo(tmp_path: Path) -> None:
     folder = project(tmp_path, small())
     write(folder)
-    jobs = planned(folder, REPORT)
+    jobs, studies = dry_run(folder, REPORT)
     assert (jobs["pretrain"], jobs["train"], jobs["evaluate"]) == (2, 4 + 1, 14 + 3)
-    studies = made(folder, REPORT)
     kinds = {kind for study, kind in studies if study == "own"}
     assert kinds == {"runs", "cells", "exhibits", "summary.csv", "report.html"}
     shared = {"text", "data", "vocabularies", "encoders", "tokens", "runs", "cells"}
@@ -55,8 +45,9 @@ def test_with_nothing_there_what_both_have_is_planned_under_the_demo(tmp_path: P
 
 
 def test_a_study_with_one_more_method_trains_that_method_and_shows_all(own: Path) -> None:
-    assert planned(own, REPORT) == {"train": 1, "evaluate": 3, **RENDERED}
-    assert {study for study, _ in made(own, REPORT)} == {"own"}
+    jobs, studies = dry_run(own, REPORT)
+    assert jobs == {"train": 1, "evaluate": 3, **RENDERED}
+    assert {study for study, _ in studies} == {"own"}
     done = shell(own, f"snakemake --cores 1 {REPORT}")
     assert done.returncode == 0, done.stderr[-4000:]
     results = own / "results" / "own"
@@ -103,8 +94,9 @@ def test_a_study_makes_what_a_setting_concerns_that_it_changes(
 ) -> None:
     write(finished, "changed", **changes)
     exhibit = "results/changed/exhibits/ner-transfer.csv"
-    assert planned(finished, exhibit) == {**jobs, "table": 1}
-    assert {study for study, _ in made(finished, exhibit)} == {"changed"}
+    planned_jobs, studies = dry_run(finished, exhibit)
+    assert planned_jobs == {**jobs, "table": 1}
+    assert {study for study, _ in studies} == {"changed"}
 
 
 def test_a_cell_of_the_demo_is_refused_under_another_name_with_its_path(own: Path) -> None:
@@ -127,7 +119,8 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     # The own study uses the demo's encoder and tokens, but not all of the demo's runs.
     of_others = ("ner-full-ft", "ner-bitfit-minus-full-ft")
     write(copy, grids={"ner": {"method": ["slow"]}}, exhibits=dict.fromkeys(of_others))
-    done = shell(copy, f"snakemake --cores 1 {REPORT} && rm -r .snakemake")
+    table = "results/own/exhibits/ner-transfer.csv"
+    done = shell(copy, f"rm -rf results/own && snakemake --cores 1 {table} && rm -r .snakemake")
     assert done.returncode == 0, done.stderr[-4000:]
     cell = copy / "results/demo/cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
     cell.unlink()
@@ -141,7 +134,7 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     done = shell(copy, command)
     assert done.returncode == 0, done.stderr[-4000:]
     assert {path: path.read_bytes() for path in (copy / "results").rglob("*") if path.is_file()} == files
-    assert planned(copy, LARGE, REPORT) == {}
+    assert planned(copy, LARGE, table) == {}
     after = planned(copy, LARGE)
     assert (after.get("train"), after["evaluate"]) == (None, 1)
     study = small()

@@ -44,6 +44,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     first["encoders"]["mini-xlmr"]["training"] = FEW
     first["tasks"]["ner"]["options"]["n"] = 100
     first["grids"]["all"]["seed"] = [1]
+    for entry in first["training"]:
+        entry["set"] |= {"steps": 20, "evaluations": 2}
     folder = project(tmp_path_factory.mktemp("project"), first)
     (folder / "studies" / "demo.yaml").rename(folder / "studies" / "first.yaml")
     install(folder / "installed", package["name"], package["version"], code, package["entry-points"])

@@ -18,6 +18,8 @@ LINES = [f"line {i} of a language of mine" for i in range(60)]
 def study(task: dict[str, Any] | None = None, **text: Any) -> dict[str, Any]:
     """The demo with two languages more, which no encoder knows, and a task on text."""
     made = small()
+    # Texts of other languages would make the pre-training longer, and change nothing here.
+    made["encoders"]["mini-xlmr"]["scratch"] |= {"languages": ["qa1"], "bitext": []}
     made["tasks"]["mlm"] = {"kind": "mlm"} | (task or {})
     made["languages"] += ["qa9", "qb9"]
     made["text"] |= {"files": {"qa9": "my.txt"}} | text

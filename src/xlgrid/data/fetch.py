@@ -12,7 +12,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
 from xlgrid.data.formats import read_table
-from xlgrid.data.sources import SPLITS, DataSource, Origin, lacking
+from xlgrid.data.sources import SPLITS, DataSource, Origin, no_data
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import Columns, Task, task
 
@@ -66,7 +66,7 @@ def fetch_data(
         reads = "reads one text and " if len(described.inputs) == 1 else ""
         raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
     if not origin.has(language):
-        raise ValueError(lacking(kind, origin, split, language))
+        raise ValueError(no_data(kind, origin, split, language))
     if origin.has_pair(language):
         codes = (language,)
     fetched = [fetch_table(origin, code, split, lock) for code in codes]

@@ -176,7 +176,7 @@ def local_files(source: Origin, language: str, split: str) -> list[str]:
     return [source.path(code, split) for code in codes]
 
 
-def lacking(name: str, source: Origin, split: str, language: str) -> str:
+def no_data(name: str, source: Origin, split: str, language: str) -> str:
     """The error that the source of a split does not have a language, and what to do."""
     others = "" if split == "test" else f", or give `data.{split}` another source"
     return (

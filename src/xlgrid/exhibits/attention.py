@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
+from xlgrid.exhibits.exhibit import Exhibit, Facts, PlanView, Rendering, StudyView, not_among
 from xlgrid.languages.sources import NONE, Target
 from xlgrid.results.identity import Contrast
 from xlgrid.results.naming import Values
@@ -86,7 +86,7 @@ class Attention(Exhibit):
                 f"{' and '.join(contexts)}: name pairs such as {contexts[0]}-X"
             )
 
-    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
+    def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
         if not self.contrasts(planned):
             yield f"select: no run that it selects has both targets, {' and '.join(self.targets)}, in the grids"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from xlgrid.exhibits.exhibit import AXES, OfCells, Rendering, StudyView
+from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, StudyView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,10 +50,10 @@ class Curve(OfCells):
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
         return super().named_axes | {"x": ([self.x], ("step", "snapshot")), "lines": ([self.lines], AXES)}
 
-    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
-        yield from super().problems_of_plan(planned)
-        for encoder in dict.fromkeys(cell.encoder for cell in self.cells(planned)):
-            if isinstance(value := self._facts[encoder].get(self.x), str):
+    def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
+        yield from super().problems_of_plan(planned, facts)
+        for encoder in dict.fromkeys(cell.encoder for cell in self.cells(planned, facts)):
+            if isinstance(value := facts[encoder].get(self.x), str):
                 yield f"x: {self.x} of encoder {encoder} is the text {value!r}, and should be a number"
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, get_args
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 
 P = TypeVar("P", "Cell", "Contrast", "Encoder", "Run")
+# Encoder -> the facts of it that exhibits use as axes: name -> value.
+Facts = Mapping[str, Mapping[str, Any]]
 Identity = Literal["task", "encoder", "method", "source", "target", "seed", "metric"]
 AXES: tuple[str, ...] = get_args(Identity)
 # The suffixes of the files of a table, of a figure, and of the comparison of an exhibit with published numbers.
@@ -48,9 +50,14 @@ class StudyView(Protocol):
     claims: dict[str, Claim]
 
     @property
+    def facts(self) -> Facts:
+        """Encoder -> its facts by name."""
+
+    @property
     def metrics(self) -> Mapping[str, Sequence[str]]:
         """Task -> the metrics of its cells, the main one first."""
 
+    @property
     def languages_used(self) -> Mapping[str, Any]:
         """Code -> language, which has a `family` and a `script`."""
 
@@ -98,7 +105,6 @@ class Exhibit(Strict):
     caption: str = ""
     # A table has HTML; a figure has pictures.
     is_table: ClassVar[bool] = True
-    _facts: Mapping[str, Mapping[str, Any]] = PrivateAttr({})
 
     @property
     def published_numbers(self) -> Published | None:
@@ -125,8 +131,8 @@ class Exhibit(Strict):
         """Axis -> the names that the exhibit adds to those of the study, for which a paper may have names of its own."""
         return {}
 
-    def cells(self, planned: Iterable["Cell"]) -> list["Cell"]:
-        """The planned cells that the exhibit shows."""
+    def cells(self, planned: Iterable["Cell"], facts: Facts) -> list["Cell"]:
+        """The planned cells that the exhibit shows, by the facts of the study's encoders."""
         return []
 
     def contrasts(self, planned: Iterable["Cell"]) -> list["Contrast"]:
@@ -139,7 +145,7 @@ class Exhibit(Strict):
 
     def settings(self, study: StudyView) -> list[str]:
         """Everything in the study that the exhibit's files depend on beside results, as JSON: a change renders it again."""
-        named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in self._facts.items()}
+        named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in study.facts.items()}
         return [self.model_dump_json(), *([json.dumps(named)] if self.facts else [])]
 
     @property
@@ -154,13 +160,9 @@ class Exhibit(Strict):
 
     @property
     def facts(self) -> list[str]:
-        """The facts of encoders among the named axes, each once."""
+        """The names of facts of encoders among the named axes, each once."""
         named = (axis for axes, known in self.named_axes.values() for axis in axes if axis not in known)
         return list(dict.fromkeys(named))
-
-    def learn(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
-        """Learn the facts of the study's encoders: encoder -> name -> value."""
-        self._facts = facts
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         """The exhibit's mistakes beside its `named_values`, each as `key: what is wrong`.
@@ -170,8 +172,8 @@ class Exhibit(Strict):
         """
         yield from ()
 
-    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
-        """The mistakes that only the planned cells show, each as `key: what is wrong`."""
+    def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
+        """The mistakes that only the planned cells and the facts of their encoders show, each as `key: what is wrong`."""
         yield from ()
 
     @abstractmethod
@@ -251,12 +253,12 @@ class OfCells(Exhibit):
         """Whether the exhibit shows cells that take the weights of a step of their target's run on text (`Grid.snapshots`)."""
         return False
 
-    def cells(self, planned: Iterable["Cell"]) -> list["Cell"]:
-        facts = {fact: self.select[fact] for fact in self.facts if fact in self.select}
+    def cells(self, planned: Iterable["Cell"], facts: Facts) -> list["Cell"]:
+        selected = {fact: self.select[fact] for fact in self.facts if fact in self.select}
         return [
             cell
             for cell in self._of_any_encoder(planned)
-            if all(self._facts.get(cell.encoder, {}).get(fact) in values for fact, values in facts.items())
+            if all(facts[cell.encoder].get(fact) in values for fact, values in selected.items())
         ]
 
     def _of_any_encoder(self, planned: Iterable["Cell"]) -> list["Cell"]:
@@ -265,15 +267,31 @@ class OfCells(Exhibit):
         select = self.selected
         return [cell for cell in chosen if all(getattr(cell.shown, axis) in select[axis] for axis in select)]
 
-    def problems_of_plan(self, planned: Sequence["Cell"]) -> Iterator[str]:
-        for encoder in dict.fromkeys(cell.encoder for cell in self._of_any_encoder(planned)):
-            for fact in self.facts:
-                if fact not in self._facts[encoder]:
-                    key = next(key for key, (axes, _) in self.named_axes.items() if fact in axes)
-                    yield (
-                        f"{key}: encoder {encoder} has the facts {', '.join(self._facts[encoder]) or 'none'}, and no {fact!r}: "
-                        f"write it under encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
-                    )
+    def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
+        if not self.facts:
+            return
+        incomplete = [
+            (encoder, fact)
+            for encoder in dict.fromkeys(cell.encoder for cell in self._of_any_encoder(planned))
+            for fact in self.facts
+            if fact not in facts[encoder]
+        ]
+        for encoder, fact in incomplete:
+            key = next(key for key, (axes, _) in self.named_axes.items() if fact in axes)
+            yield (
+                f"{key}: encoder {encoder} has the facts {', '.join(facts[encoder]) or 'none'}, and no {fact!r}: "
+                f"write it under encoders.{encoder}.facts, or leave the encoder out by `encoder` in `select`"
+            )
+        if incomplete:
+            return
+        shown = [{**cell.shown._asdict(), **facts[cell.encoder]} for cell in self.cells(planned, facts)]
+        selected = [(axis, value) for axis, values in self.select.items() if axis != "metric" for value in values]
+        for axis, value in selected:
+            if all(cell[axis] != value for cell in shown):
+                yield (
+                    f"select.{axis}: no cell of {axis} {value!r} has the other values that `select` names: leave {value!r} "
+                    "out, or name further values"
+                )
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:
@@ -285,12 +303,10 @@ class OfCells(Exhibit):
         metrics = plan.study.metrics
         if not self.names_metric:
             metrics = {task: names[:1] for task, names in metrics.items()}
-        cells = self.cells(plan.cells)
-        facts = {
-            encoder: {fact: known[fact] for fact in self.facts if fact in known}
-            for encoder, known in self._facts.items()
-        }
-        expected = ((cell.path, cell._asdict() | facts.get(cell.encoder, {})) for cell in cells)
+        known = plan.study.facts
+        cells = self.cells(plan.cells, known)
+        named = {encoder: {fact: known[encoder][fact] for fact in self.facts} for encoder in {c.encoder for c in cells}}
+        expected = ((cell.path, cell._asdict() | named[cell.encoder]) for cell in cells)
         scores = records.read_cells(expected, metrics)
         return self.of_scores(plan.study, scores, dict.fromkeys(plan.owned(cell.run).folder for cell in cells))
 

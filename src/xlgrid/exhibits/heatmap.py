@@ -119,7 +119,7 @@ class Heatmap(Compared):
         sources, targets = (stats.in_order(cells, axis, self.select) for axis in ("source", "target"))
         if self.blocks:
             return by_group(sources, self.blocks, study.belongs), by_group(targets, self.blocks, study.belongs)
-        languages, among = study.languages_used(), [*targets, *sources]
+        languages, among = study.languages_used, [*targets, *sources]
         return by_family(sources, languages, among), by_family(targets, languages, among)
 
 

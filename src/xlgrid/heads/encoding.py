@@ -49,6 +49,10 @@ class Encoding:
             raise ValueError(
                 f"max_length {self.max_length} leaves no room for a context beside the longest of {last}: raise it ({error})"
             ) from error
+        return self.columns(encoded)
+
+    def columns(self, encoded: Any) -> dict[str, list[Any]]:
+        """The columns `input_ids` and `context_length` of inputs as the tokenizer returns them; counts those that it has cut."""
         self.truncated += sum(bool(encoding.overflowing) for encoding in encoded.encodings)
         contexts = [context_length(encoding) for encoding in encoded.encodings]
         return {"input_ids": self.separated(encoded["input_ids"], contexts), "context_length": contexts}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xlgrid.base.arrays import Ints
-from xlgrid.heads.encoding import IGNORED, Encoding, context_length
+from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens, Vocabulary
@@ -70,23 +70,16 @@ class MlmHead(Head):
             return_attention_mask=False,
             return_token_type_ids=False,
         )
-        ids: list[list[int]] = encoded["input_ids"]
         if split:
             empty = encoding.tokenizer.num_special_tokens_to_add(pair=False)
-            rows = zip(encoded["overflow_to_sample_mapping"], ids, strict=True)
+            rows = zip(encoded["overflow_to_sample_mapping"], encoded["input_ids"], strict=True)
             kept = [(row, numbers) for row, numbers in rows if len(numbers) > empty]
             return {
                 "input_ids": [numbers for _, numbers in kept],
                 "context_length": [len(numbers) for _, numbers in kept],
                 "example": [row for row, _ in kept],
             }
-        encoding.truncated += sum(bool(encoding_.overflowing) for encoding_ in encoded.encodings)
-        if len(segments) == 1:
-            contexts = [len(numbers) for numbers in ids]
-        else:
-            contexts = [context_length(encoding_) for encoding_ in encoded.encodings]
-            ids = encoding.separated(ids, contexts)
-        return {"input_ids": ids, "context_length": contexts, "example": list(range(len(ids)))}
+        return {**encoding.columns(encoded), "example": list(range(len(table)))}
 
     def _of_lines(self, texts: list[str], encoding: Encoding) -> dict[str, list[Any]]:
         """Inputs of two segments, the first line of a text and the rest of it; of one segment if a text is one line."""
@@ -95,16 +88,13 @@ class MlmHead(Head):
             rows = [row for row, text in enumerate(texts) if ("\n" in text) is has_two]
             if not rows:
                 continue
-            columns = zip(*(texts[row].split("\n", 1) for row in rows), strict=True)
+            segments = zip(*(texts[row].split("\n", 1) for row in rows), strict=True)
             encoded = encoding.tokenizer(
-                *([line.replace("\n", " ") for line in column] for column in columns),
+                *([line.replace("\n", " ") for line in segment] for segment in segments),
                 truncation=True,
                 max_length=encoding.max_length,
             )
-            encoding.truncated += sum(bool(each.overflowing) for each in encoded.encodings)
-            contexts = [context_length(each) for each in encoded.encodings]
-            ids = encoding.separated(encoded["input_ids"], contexts) if has_two else encoded["input_ids"]
-            inputs |= dict(zip(rows, zip(ids, contexts, strict=True), strict=True))
+            inputs |= dict(zip(rows, zip(*encoding.columns(encoded).values(), strict=True), strict=True))
         rows = sorted(inputs)
         return {
             "input_ids": [inputs[row][0] for row in rows],

@@ -14,6 +14,8 @@ from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
 
+Option = float | int | str | bool
+
 METHODS: dict[str, type[Method]] = {
     "full-ft": Method,
     "bitfit": BitFit,
@@ -32,10 +34,10 @@ ALL_METHODS = Extensible(
     expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without runs",
 )
 
-__all__ = ["ALL_METHODS", "METHODS", "Method", "is_head", "make"]
+__all__ = ["ALL_METHODS", "METHODS", "Method", "is_head", "make", "without_defaults"]
 
 
-def make(base: str, options: Mapping[str, float | int | str | bool]) -> Method:
+def make(base: str, options: Mapping[str, Option]) -> Method:
     """The method called `base` with its options.
 
     Raises:
@@ -47,3 +49,9 @@ def make(base: str, options: Mapping[str, float | int | str | bool]) -> Method:
         if option not in known:
             raise ValueError(unknown(f"option of method {base!r}", option, known))
     return method(**options)
+
+
+def without_defaults(base: str, options: Mapping[str, Option]) -> dict[str, Option]:
+    """Those of the options of a method that differ from its defaults, in the order of its class."""
+    defaults = {field.name: field.default for field in fields(ALL_METHODS.find(base))}
+    return {name: options[name] for name, default in defaults.items() if name in options and options[name] != default}

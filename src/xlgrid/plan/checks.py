@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from itertools import product
+from os.path import normpath
 from typing import TYPE_CHECKING
 
 from xlgrid.plan.grid import text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
+from xlgrid.results.identity import Encoder
 from xlgrid.study.check_data import has_text
 
 if TYPE_CHECKING:
@@ -18,15 +20,22 @@ def plan_problems(plan: "Plan") -> list[str]:
     Raises:
         ValueError: two grids have the same cell.
     """
-    return [*_texts(plan), *_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+    return [*_paths(plan), *_texts(plan), *_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+
+
+def _paths(plan: "Plan") -> Iterator[str]:
+    """No encoder is a copy of itself."""
+    for name, entry in plan.study.encoders.items():
+        if entry.path and normpath(entry.path) == normpath(Encoder(plan.study.name, name).folder):
+            yield f"encoders.{name}.path: {entry.path} is the folder to which the encoder is copied: name another"
 
 
 def _texts(plan: "Plan") -> Iterator[str]:
     """There is text in the languages of the runs on text."""
     study = plan.study
-    lacking = [code for code in study.languages if not has_text(study, code)]
-    runs = [run for run in (plan.runs if lacking else ()) if study.tasks[run.task].from_text]
-    for code in lacking:
+    without_text = [code for code in study.languages if not has_text(study, code)]
+    runs = [run for run in (plan.runs if without_text else ()) if study.tasks[run.task].from_text]
+    for code in without_text:
         methods = [
             run.method for run in runs if code in run.source.languages and not study.methods[run.method].imported
         ]
@@ -96,10 +105,10 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
                     yield f"grids.{name}.snapshots: method {method} has no run on text for target {target}: leave {target} out"
                     continue
                 kept = study.recipe(start.task, encoder, start.method, text, start.seed).training.snapshots
-                if lacking := [step for step in grid.snapshots if step not in kept]:
+                if missing := [step for step in grid.snapshots if step not in kept]:
                     yield (
                         f"grids.{name}.snapshots: the run on text of method {start.method} in {text} keeps "
-                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, lacking))}: add them to the "
+                        f"{', '.join(map(str, kept)) or 'none'}, not {', '.join(map(str, missing))}: add them to the "
                         f"`snapshots` that `training` sets {{when: {{task: {start.task}, method: {start.method}}}}}"
                     )
                     break
@@ -108,4 +117,5 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
 def _exhibits(plan: "Plan") -> Iterator[str]:
     """The planned cells have what exhibits show."""
     for name, exhibit in plan.study.exhibits.items():
-        yield from (f"exhibits.{name}.{problem}" for problem in exhibit.problems_of_plan(plan.cells))
+        problems = exhibit.problems_of_plan(plan.cells, plan.study.facts)
+        yield from (f"exhibits.{name}.{problem}" for problem in problems)

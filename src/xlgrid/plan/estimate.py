@@ -134,7 +134,7 @@ class Estimate:
         """Name and cost of each exhibit, and at last of the whole study, in which nothing counts twice."""
         all_compared: set[Contrast] = set()
         for name, exhibit in self.study.exhibits.items():
-            shown = exhibit.cells(self.plan.cells)
+            shown = exhibit.cells(self.plan.cells, self.study.facts)
             compared = [self.plan.owned(contrast) for contrast in exhibit.contrasts(self.plan.cells)]
             all_compared |= {*compared}
             evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]

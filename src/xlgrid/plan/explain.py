@@ -16,7 +16,7 @@ from xlgrid.plan.products import (
     Report,
     Summary,
     product_of,
-    stranger,
+    unknown_name,
 )
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.axes import definitions, unknown_or_unused
@@ -30,19 +30,19 @@ def explain(plan: "Plan", path: str) -> str | None:
     product = product_of(path)
     if product is None or (isinstance(product, Exhibit | Comparison) and path not in _exhibit_files(plan)):
         return None if Benchmark.parse(path) else _nothing_makes(plan, path)
-    if problem := lacking(plan, product):
+    if problem := refusal(plan, product):
         return f"{path}: {problem}"
     return None
 
 
-def lacking(plan: "Plan", product: Product) -> str | None:
+def refusal(plan: "Plan", product: Product) -> str | None:
     """Why the study does not make the product; None if it does."""
     study = plan.study
     if not plan.has(product):
         if isinstance(product, Run | Cell | Contrast):
             return _no_result(plan, product)
-        strange = stranger(study, product)
-        return unknown(*strange) if strange else None
+        absent = unknown_name(study, product)
+        return unknown(*absent) if absent else None
     if isinstance(product, Claims) and not study.claims:
         return f"study {study.name} has no claims: its file would list them under `claims`"
     owned = plan.owned(product)

@@ -11,6 +11,7 @@ from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import ALL_METHODS
 from xlgrid.plan.grid import first_stage, started_from, text_runs
 from xlgrid.plan.products import (
+    Benchmark,
     Claims,
     Comparison,
     Contrast,
@@ -117,7 +118,7 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             exhibit = study.exhibit(product.exhibit)
             # The published numbers beside an exhibit are in its comparison only.
             reads_published = isinstance(product, Comparison) or not exhibit.is_compared
-            results = [cell.path for cell in exhibit.cells(plan.cells)]
+            results = [cell.path for cell in exhibit.cells(plan.cells, study.facts)]
             results += [plan.owned(contrast).path for contrast in exhibit.contrasts(plan.cells)]
             return {
                 "results": results,
@@ -128,7 +129,7 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             judged = [terms(name, claim, plan.cells, study.belongs) for name, claim in study.claims.items()]
             return {"results": list(dict.fromkeys(term.cell.path for claim in judged for term in claim))}
         case Summary():
-            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibit.cells(plan.cells)}
+            shown_cells = {c for exhibit in study.exhibits.values() for c in exhibit.cells(plan.cells, study.facts)}
             return {
                 # The other cells are inputs of exhibits.
                 "cells": [cell.path for cell in plan.cells if cell not in shown_cells],
@@ -214,3 +215,9 @@ def log(plan: Planned, product: Product) -> str:
     makes_folder = product.template.endswith("/{file}") or makes_all_splits(plan, product)
     stem = product.folder if makes_folder else product.path.rpartition(".")[0]
     return Log(product.study, stem.removeprefix(f"{Report(product.study).folder}/")).path
+
+
+def benchmark(plan: Planned, product: Product) -> Benchmark:
+    """Snakemake's measurement of the job that makes a product, which is named as the job's log."""
+    _, study, _, stage, job = log(plan, product).removesuffix(".log").split("/", 4)
+    return Benchmark(study, stage, job)

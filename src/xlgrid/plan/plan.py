@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from xlgrid.plan import grid
 from xlgrid.plan.needs import flat, inputs, makes_all_splits
-from xlgrid.plan.products import Data, Product, Report, product_of, stranger
+from xlgrid.plan.products import Data, Product, Report, product_of, unknown_name
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Cell, Contrast, Run
 
@@ -49,7 +49,7 @@ class Plan:
 
     def runs_of(self, cells: "Iterable[Cell]") -> list[Run]:
         """Every run that some cells of the study need; a run comes after those with which it begins."""
-        named = (_of(self.study.name, cell) for cell in cells)
+        named = (under(self.study.name, cell) for cell in cells)
         return [self.owned(run) for run in grid.runs(self.study, named)]
 
     @cached_property
@@ -71,7 +71,7 @@ class Plan:
         Args:
             product: under any study.
         """
-        named = _of(self.study.name, product)
+        named = under(self.study.name, product)
         if not self.ancestors:
             return named
         if named not in self._owned:
@@ -83,7 +83,7 @@ class Plan:
         if not self.has(product) or settings(self.study, product) is None or self._has_own_input(product):
             return product
         for ancestor in self.ancestors:
-            same = _of(ancestor.study.name, product)
+            same = under(ancestor.study.name, product)
             if ancestor.has(same) and self._equals(ancestor, product):
                 return same
         return product
@@ -110,7 +110,7 @@ class Plan:
 
     def _compare(self, ancestor: "Plan", product: Product) -> bool:
         name = ancestor.study.name
-        same = _of(name, product)
+        same = under(name, product)
         # A recipe says its study, which changes no result.
         namesake = self.study.model_copy(update={"name": name})
         inputs_are_equal = inputs(self, product) == inputs(ancestor, same)
@@ -134,7 +134,7 @@ class Plan:
                 return product in self.results
             case Contrast():
                 return self.results.issuperset(product.cells)
-        return stranger(self.study, product) is None
+        return unknown_name(self.study, product) is None
 
     def rests_on(self, product: Product) -> list[Product]:
         """The product and everything from which it is made, each after what it is made from, and one for each job."""
@@ -143,15 +143,19 @@ class Plan:
         if product not in self.chains:
             chain: dict[Product, None] = {}
             for file in flat(inputs(self, product)):
-                # A file of another study, such as an encoder at a `path` below its results, is no product of this plan.
-                if (needed := product_of(file)) and self.owned(needed) == needed:
+                # A file at the `path` of an encoder may be below results, and yet be no product of this plan.
+                if (
+                    (needed := product_of(file))
+                    and self.has(under(self.study.name, needed))
+                    and self.owned(needed) == needed
+                ):
                     chain |= dict.fromkeys(self.rests_on(needed))
             self.chains[product] = [*chain, product]
         return self.chains[product]
 
 
-def _of(study: str, product: P) -> P:
-    """The product of the same name of another study."""
+def under(study: str, product: P) -> P:
+    """The product of the same name under a study."""
     if product.study == study:
         return product
     named: Any = product

@@ -163,7 +163,7 @@ def product_of(path: str) -> Product | None:
     return next((product for kind in get_args(Product) if (product := kind.parse(path))), None)
 
 
-class Stranger(NamedTuple):
+class UnknownName(NamedTuple):
     """A name in a product that its study does not have: of which kind it is, the name, and the names that the study has."""
 
     kind: str
@@ -171,7 +171,7 @@ class Stranger(NamedTuple):
     known: list[str]
 
 
-def stranger(study: "Study", product: Product) -> Stranger | None:
+def unknown_name(study: "Study", product: Product) -> UnknownName | None:
     """The first name in a product that the study does not have; None if the study has them all.
 
     Runs, cells and contrasts depend on the grids, which are not asked.
@@ -194,5 +194,5 @@ def stranger(study: "Study", product: Product) -> Stranger | None:
         names = Target(value).languages if kind == "language" and not isinstance(product, Text) else [value]
         for name in names if kind in known else ():
             if name not in known[kind]:
-                return Stranger(kind, name, known[kind])
+                return UnknownName(kind, name, known[kind])
     return None

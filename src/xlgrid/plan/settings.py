@@ -74,7 +74,7 @@ def settings(study: "Study", product: Product) -> Settings | None:
 
 
 def _of_generated(entry: "TaskEntry") -> Settings:
-    return {"kind": entry.kind, "options": json.dumps(entry.options)}
+    return {"kind": entry.kind, "options": json.dumps(entry.options_without_defaults)}
 
 
 def _of_origin(entry: "VocabularyEntry | EncoderEntry") -> Settings:

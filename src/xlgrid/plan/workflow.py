@@ -3,11 +3,12 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from xlgrid.base.names import unknown
-from xlgrid.plan.explain import explain, lacking
+from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.needs import Inputs, inputs
 from xlgrid.plan.plan import Plan
@@ -22,7 +23,7 @@ class Command(NamedTuple):
     """The request of a Snakemake command.
 
     Attributes:
-        files: the files below results/, as paths from the working directory.
+        files: the files below results/, or below a folder of nearly this name, as paths from the working directory.
         job_studies: the study of each job that another Snakemake has started.
         is_for_default: whether the default target or the study of the settings is named.
     """
@@ -42,7 +43,7 @@ def read_command(arguments: Sequence[str], default_study: str) -> Command:
     values = [*command.targets, *(value for option in options for value in sorted(option))]
     paths = map(os.path.relpath, values)
     return Command(
-        files=[path for path in paths if path.startswith("results/") and path.count("/") > 1],
+        files=[path for path in paths if "/" in path and get_close_matches(path.split("/")[0], ["results"])],
         job_studies=[job.wildcards_dict["study"] for job in command.target_jobs if "study" in job.wildcards_dict],
         is_for_default="all" in values or f"study={default_study}" in (command.config or ()),
     )
@@ -61,10 +62,13 @@ def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: b
         FileNotFoundError: a study does not exist.
         ValueError: there is no such setting, a study has mistakes, or it does not make a target.
     """
-    strange = [] if is_module else [key for key in config if key not in SETTINGS]
-    if strange:
-        raise ValueError(f"--config: {unknown('setting', strange[0], SETTINGS)}")
+    unknown_keys = [] if is_module else [key for key in config if key not in SETTINGS]
+    if unknown_keys:
+        raise ValueError(f"--config: {unknown('setting', unknown_keys[0], SETTINGS)}")
     command = read_command(arguments, config["study"])
+    for path in () if is_module else command.files:
+        if not path.startswith("results/"):
+            raise ValueError(f"nothing makes {path}: {unknown('folder', path.split('/')[0], ['results'])}")
     names = dict.fromkeys([*command.job_studies, *(path.split("/")[1] for path in command.files)])
     if is_module:
         names = dict.fromkeys(name for name in names if Path(f"studies/{name}.yaml").is_file())
@@ -120,7 +124,7 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
         ValueError: the study does not have the product; the message names what is near it.
     """
     plan = plans[wanted.study]
-    if problem := lacking(plan, wanted):
+    if problem := refusal(plan, wanted):
         raise ValueError(f"{wanted.path}: {problem}")
     return inputs(plan, wanted)
 

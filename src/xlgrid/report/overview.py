@@ -45,7 +45,7 @@ class Overview(NamedTuple):
     Attributes:
         study: the name of the study.
         cells, runs: every planned cell and run -> its state: done, running, training, queued, failed or waiting. A cell that
-            has not been submitted has the state of its run.
+            has not been submitted has the state of its run. A cell is stale if its run is newer, so that Snakemake makes it again.
         broken: each cell that waits for a failed job -> this job.
         flight: (rule, running or queued) -> the number of such jobs in the ledger.
         left: a sentence on the time that is left; empty if it cannot be estimated.
@@ -145,6 +145,10 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         job = jobs.get(target)
         return {"running": running, "queued": "queued"}.get(job.state if job else "", "waiting")
 
+    @cache
+    def trained_at(run: Run) -> int:
+        return os.stat(run.delta).st_mtime_ns if run.delta in files else 0
+
     runs: dict[Run, str] = {}
     for run in plan.runs:
         runs[run] = "done" if run.path in files else "failed" if first_failure(run) else job_state(run.path, "training")
@@ -155,7 +159,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             stat = os.stat(path)
             damage = _damage(path, stat.st_mtime_ns, stat.st_size)
             failure = Failure(path, damage, needs.log(plan, cell), damaged=(path,)) if damage else None
-            cells[cell] = "done"
+            cells[cell] = "stale" if trained_at(plan.owned(cell.run)) > stat.st_mtime_ns else "done"
         else:
             failure = first_failure(cell)
             cells[cell] = job_state(path, "running")

@@ -24,10 +24,12 @@ from matplotlib.figure import Figure
 from xlgrid.base.errors import Damaged
 from xlgrid.exhibits.drawing import plots
 from xlgrid.languages.sources import NONE, Source
-from xlgrid.plan import products
+from xlgrid.plan import needs, products
+from xlgrid.plan.plan import Plan
 from xlgrid.report import figures
 from xlgrid.report.figures import ENTRY, having
 from xlgrid.results import units
+from xlgrid.results.identity import Cell, Run
 
 RUN = ["task", "encoder", "method", "source", "seed"]
 # Folders of Snakemake's measurements, in the order of the work.
@@ -86,11 +88,11 @@ def load(study_name: str) -> Report:
         title=study.title,
         description=study.description,
         exhibits=study.exhibits,
-        languages=study.languages_used(),
+        languages=study.languages_used,
         cells=records.read_cells(cells, study.metrics),
         curves=records.read_curves(run.folder for run in plan.runs),
         runs=read_runs(run.path for run in plan.runs),
-        preparation=read_preparation(study.name),
+        preparation=read_preparation(plan),
         claims=study.claims,
         shared=plan.shared,
     )
@@ -112,14 +114,17 @@ def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     return records
 
 
-def read_preparation(study: str) -> pd.DataFrame:
-    """Columns `stage` and `seconds`: every job of a study before training, as Snakemake measured it."""
+def read_preparation(plan: Plan) -> pd.DataFrame:
+    """Columns `study`, `stage` and `seconds`: every job before training on which cells of a study rest, with the study that has
+    run the job, as Snakemake measured it."""
+    used = dict.fromkeys(product for cell in plan.cells for product in plan.rests_on(cell))
+    measured = [needs.benchmark(plan, product) for product in used if not isinstance(product, Run | Cell)]
     jobs = [
-        {"stage": stage, "seconds": float(pd.read_csv(path, sep="\t")["s"].sum())}
-        for stage in STAGES
-        for path in sorted(Path().glob(products.Benchmark(study, stage, "**/*").path))
+        {"study": job.study, "stage": job.stage, "seconds": float(pd.read_csv(job.path, sep="\t")["s"].sum())}
+        for job in sorted(measured, key=lambda job: STAGES.index(job.stage))
+        if Path(job.path).exists()
     ]
-    return pd.DataFrame(jobs, columns=["stage", "seconds"])
+    return pd.DataFrame(jobs, columns=["study", "stage", "seconds"])
 
 
 def overview(study: Report) -> Html:
@@ -243,10 +248,13 @@ def preparation(jobs: pd.DataFrame) -> Html:
     if jobs.empty:
         return Html(_PARTS.missing("The stages before training have not been measured."))
     rows = [
-        [Entry(str(stage), is_key=True), *map(Entry, [f"{len(s)}", duration(s.sum()), duration(s.mean())])]
-        for stage, s in jobs.groupby("stage", sort=False)["seconds"]
+        [
+            *(Entry(str(part), is_key=True) for part in (stage, study)),
+            *map(Entry, [f"{len(s)}", duration(s.sum()), duration(s.mean())]),
+        ]
+        for (stage, study), s in jobs.groupby(["stage", "study"], sort=False)["seconds"]
     ]
-    return Html(_PARTS.table(["Stage", "Jobs", "Time", "Each"], rows, "cost"))
+    return Html(_PARTS.table(["Stage", "Study", "Jobs", "Time", "Each"], rows, "cost"))
 
 
 def cost(report: Report) -> Html:

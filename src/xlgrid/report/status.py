@@ -28,6 +28,7 @@ STATES = {
     "running": ("▶", "yellow"),
     "training": ("▷", "yellow"),
     "queued": ("…", "cyan"),
+    "stale": ("↻", "yellow"),
     "waiting": ("", "dim"),
     "done": ("", "green"),
 }
@@ -89,6 +90,8 @@ def totals(overview: Overview) -> "Text":
             if state == "done" or not count[state]:
                 continue
             words = f"{state} {mark}".strip()
+            if state == "stale":
+                words = f"older than their run, so that Snakemake makes them again {mark}"
             if state == "failed" and kind == "cells":
                 jobs = len(set(overview.broken.values()))
                 words = f"wait for {jobs:,} failed {'job' if jobs == 1 else 'jobs'} (✗)"

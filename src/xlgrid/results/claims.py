@@ -187,11 +187,11 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
         for cell in cells_of_side:
             pairs[cell.seed, tuple(getattr(cell.shown, axis) for axis in paired)][at].append(cell)
     for (seed, values), sides in pairs.items():
-        if lacking := [side.text for side, members in zip(claim.sides, sides, strict=True) if not members]:
+        if missing := [side.text for side, members in zip(claim.sides, sides, strict=True) if not members]:
             present = next(side.text for side, members in zip(claim.sides, sides, strict=True) if members)
             here = ", ".join(f"{axis} {value}" for axis, value in zip(paired, values, strict=True))
             raise ValueError(
-                f"claims.{name}: {lacking[0]} has no planned cell for {here or 'any'}, seed {seed}, where {present} has: "
+                f"claims.{name}: {missing[0]} has no planned cell for {here or 'any'}, seed {seed}, where {present} has: "
                 "narrow `select` to what both have"
             )
     count = Counter(seed for seed, _ in pairs)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from xlgrid.base.settings import plainly
-from xlgrid.data.sources import SPLITS, lacking
+from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
 from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
@@ -38,7 +38,7 @@ def available(study: "Study") -> Iterator[str]:
             if pairs and kind.second is None:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
-            yield from (f"grids.{name}: {text}" for text in _lacking(study, key, grid))
+            yield from (f"grids.{name}: {text}" for text in _without_data(study, key, grid))
             available_in = partial(has_text, study) if entry.from_text else kind.speaks
             missing = [code for code in codes if entry.data is None and not available_in(code)]
             if missing:
@@ -54,7 +54,7 @@ def has_text(study: "Study", code: str) -> bool:
     return study.text.fetches(code) or any(task.speaks(code) for task in TASKS.values())
 
 
-def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
+def _without_data(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
     """The languages of a grid in which the source of a split of a task's data has none."""
     for split in SPLITS:
         name, entry = study.entry(key, split)
@@ -62,7 +62,7 @@ def _lacking(study: "Study", key: str, grid: "Grid") -> Iterator[str]:
             trained = [part for source in study.sources(grid) for part in source.parts]
             for part in dict.fromkeys(study.targets(grid) if split == "test" else trained):
                 if not (origin := entry.data.of(split, part)).has(part):
-                    yield lacking(name, origin, split, part)
+                    yield no_data(name, origin, split, part)
 
 
 def training(study: "Study") -> Iterator[str]:

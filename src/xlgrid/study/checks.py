@@ -178,7 +178,7 @@ def _untrained(study: "Study") -> Iterator[str]:
 
 
 def _held_out(study: "Study") -> Iterator[str]:
-    """No task on the texts of the study trains on rows that another is tested on: all of them hold out the same rows."""
+    """No task on the texts of the study trains on rows that another is tested on."""
     dev_rows = {
         name: options.dev_rows
         for name, entry in study.tasks.items()
@@ -188,8 +188,10 @@ def _held_out(study: "Study") -> Iterator[str]:
         if not study.tasks[name].task.head.has_cells:
             continue
         for other in dev_rows:
-            if dev_rows[other] != dev_rows[name]:
+            # Rows that are held out for fewer test rows are among those for more.
+            if dev_rows[other] < dev_rows[name]:
                 yield (
-                    f"tasks.{name}: test rows of {name} are training rows of task {other}, or the reverse, because `dev_rows` is "
-                    f"{dev_rows[name]} in the one and {dev_rows[other]} in the other: write the same in the `options` of both"
+                    f"tasks.{name}: test rows of {name} are training rows of task {other}, because `dev_rows` is {dev_rows[name]} "
+                    f"in the one and {dev_rows[other]} in the other: write at most {dev_rows[other]} in the `options` of {name}, or "
+                    f"at least {dev_rows[name]} in those of {other}"
                 )

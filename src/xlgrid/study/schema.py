@@ -26,7 +26,7 @@ from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
 from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import ALL_METHODS
+from xlgrid.methods import ALL_METHODS, without_defaults
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Naming, Published, not_a_truth_value
 from xlgrid.study import groups
@@ -124,10 +124,16 @@ class TaskEntry(Columns):
     @model_validator(mode="after")
     def _options_exist(self) -> Self:
         try:
-            self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
+            _ = self.options_without_defaults
         except ValidationError as error:
             raise ValueError(f"options: {plainly(error)}") from None
         return self
+
+    @cached_property
+    def options_without_defaults(self) -> dict[str, Any]:
+        """The options that differ from the task's defaults, as JSON, in the order of the task's `Options`."""
+        options = self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
+        return options.model_dump(mode="json", exclude_defaults=True)
 
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
@@ -291,13 +297,6 @@ class Study(Strict):
             self.tasks[PRETRAINING] = TaskEntry.model_validate(task)
         return self
 
-    @model_validator(mode="after")
-    def _facts_reach_exhibits(self) -> Self:
-        facts = self.facts
-        for exhibit in self.exhibits.values():
-            exhibit.learn(facts)
-        return self
-
     def expand(self, value: str, grid: Grid | None = None) -> tuple[str, ...]:
         """The languages, pairs or mixes that a source or target stands for: itself, or the members of a group.
 
@@ -306,8 +305,9 @@ class Study(Strict):
         Raises:
             ValueError: there is no such language or group.
         """
-        codes = (grid.languages if grid else []) or self.languages
-        return groups.expand(value, {code: self.language(code) for code in codes}, self.groups)
+        codes = grid.languages if grid else []
+        languages = {code: self.language(code) for code in codes} or self.languages_used
+        return groups.expand(value, languages, self.groups)
 
     def sources(self, grid: Grid) -> list[Source]:
         """The sources of a grid, groups expanded.
@@ -340,7 +340,7 @@ class Study(Strict):
         Raises:
             ValueError: there is no such group.
         """
-        return groups.belongs(group, Source(source), Target(target), self.languages_used(), self.groups)
+        return groups.belongs(group, Source(source), Target(target), self.languages_used, self.groups)
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.
@@ -403,6 +403,7 @@ class Study(Strict):
         """
         return language(code, self.declared_languages)
 
+    @cached_property
     def languages_used(self) -> dict[str, Language]:
         """Code -> language for every language of the study, in the study's order."""
         return {code: self.language(code) for code in self.languages}
@@ -431,7 +432,7 @@ class Study(Strict):
             encoder=encoder,
             method=method,
             base=entry.base,
-            options=entry.options,
+            options=without_defaults(entry.base, entry.options),
             source=Source(source),
             seed=seed,
             training=Training(**settings),

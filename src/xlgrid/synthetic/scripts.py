@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 VOWELS = "aeiou"
 CONSONANTS = "ptkbdgmnszlrfvSCxh"
-# Sound -> the sound that replaces it in a language that lacks it. h comes before x, because its neighbour may be lacking too.
+# Sound -> the sound that replaces it in a language that lacks it. h comes before x, because its neighbour may be absent, too.
 NEIGHBOUR = {"f": "p", "v": "b", "z": "s", "S": "s", "C": "t", "h": "x", "x": "k", "g": "k"}
 
 

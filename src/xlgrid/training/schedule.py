@@ -89,13 +89,13 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
     """Each phase of the curriculum for its share or epochs, then everything for the rest of `steps` or for `epochs`.
 
     Raises:
-        ValueError: there are no examples, a phase admits none, the phases leave nothing for all examples, or `alpha` is
-            without `steps`.
+        ValueError: there are no examples, a phase admits none, the phases leave nothing for all examples, or settings do not
+            go together (`Training.conflict`).
     """
     if not len(tokens):
         raise ValueError("there are no training examples: look at the data and the tokens file")
-    if settings.alpha is not None and (settings.steps is None or settings.curriculum):
-        raise ValueError("`alpha` draws examples without end: set `steps` beside it, and leave out `curriculum`")
+    if settings.conflict:
+        raise ValueError(settings.conflict[1])
     if settings.alpha is not None and settings.steps:
         return Plan([], [settings.steps])
     pools = [*(eligible(tokens, phase) for phase in settings.curriculum), np.arange(len(tokens))]

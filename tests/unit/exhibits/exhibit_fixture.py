@@ -25,7 +25,7 @@ def draw(
 ) -> dict[str, bytes]:
     """The files of the exhibit, suffix -> contents; no other file is written."""
     exhibit = EXHIBIT.validate_python({"title": "Some scores"} | spec)
-    study = SimpleNamespace(belongs=belongs, languages_used=lambda: languages or {})
+    study = SimpleNamespace(belongs=belongs, languages_used=languages or {})
     rendering = exhibit.of_scores(study, cells, runs)
     exhibit.write(name, folder, rendering)
     if exhibit.is_compared:

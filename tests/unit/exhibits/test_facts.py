@@ -144,7 +144,7 @@ def test_a_fact_with_a_fraction_is_selected(plan: Plan) -> None:
     text = text.replace("select: {task: nli, updates: 125000}}", "select: {task: nli, updates: 125000, alpha: [0.3]}}")
     Path("s.yaml").write_text(text)
     plan = load_plan("s.yaml")
-    assert {cell.encoder for cell in plan.study.exhibit("table2").cells(plan.cells)} == {"x60", "x13"}
+    assert {cell.encoder for cell in plan.study.exhibit("table2").cells(plan.cells, plan.study.facts)} == {"x60", "x13"}
     assert set(rendered(plan, "table2")["variant"]) == {"xmod"}
 
 
@@ -159,7 +159,7 @@ def test_a_fact_has_no_name_of_a_column_of_exhibits(fact: str, tmp_path: Path) -
 
 def test_an_exhibit_is_made_from_the_cells_of_the_encoders_that_it_selects(plan: Plan) -> None:
     exhibit = plan.study.exhibit("figure2a")
-    assert {cell.encoder for cell in exhibit.cells(plan.cells)} == {"x60", "x13", "s60", "s13"}
+    assert {cell.encoder for cell in exhibit.cells(plan.cells, plan.study.facts)} == {"x60", "x13", "s60", "s13"}
 
 
 def test_an_exhibit_depends_on_the_facts_that_it_names_and_on_no_others(plan: Plan) -> None:
@@ -190,6 +190,11 @@ def test_an_exhibit_depends_on_the_facts_that_it_names_and_on_no_others(plan: Pl
             "exhibits.figure2a.x: languages of encoder x13 is the text 'few', and should be a number",
         ),
         ("select: {task: nli, languages: 60}", "select: {task: nli, languages: 61}", "unknown languages '61'"),
+        (
+            "columns: target, select: {task: nli,",
+            "columns: target, select: {encoder: [x60, x60-early], task: nli,",
+            "s.yaml:28: exhibits.table2.select.encoder: no cell of encoder 'x60-early' has the other values that `select` names",
+        ),
         (
             "variant: xmod",
             "variant: no",

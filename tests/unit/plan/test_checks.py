@@ -33,6 +33,11 @@ from xlgrid.plan.load import load_study
             "method: query, at: source}}",
             "grids.main.snapshots: cells of method own are not evaluated",
         ),
+        (
+            "mini: {scratch: {kind: bert, languages: [en]}}",
+            "mini: {path: results/s/encoders/mini/}",
+            "s.yaml:4: encoders.mini.path: results/s/encoders/mini/ is the folder to which the encoder is copied",
+        ),
         ("{n: 100}}", "{n: 100}, start: ner}", "s.yaml:6: tasks.rt.start: .* its head is token, and sequence here"),
     ],
 )

@@ -87,14 +87,15 @@ def test_snapshots_are_targets_of_the_same_runs() -> None:
 
 
 def test_only_a_curve_over_snapshots_shows_them() -> None:
-    planned = cells(begun(early=EARLY, late=EARLY | {"snapshots": []}))
+    study = begun(early=EARLY, late=EARLY | {"snapshots": []})
+    planned, facts = cells(study), study.facts
     chosen = {"task": "siqa", "source": "en", "target": "fr"}
     curve = Curve(title="c", x="snapshot", lines="method", select=chosen)  # type: ignore[arg-type]
-    assert [cell.target for cell in curve.cells(planned)] == ["fr@10", "fr@20"]
+    assert [cell.target for cell in curve.cells(planned, facts)] == ["fr@10", "fr@20"]
     table = Table(title="t", rows=("method",), columns=("target",), select=chosen)  # type: ignore[arg-type]
-    assert [cell.target for cell in table.cells(planned)] == ["fr"]
+    assert [cell.target for cell in table.cells(planned, facts)] == ["fr"]
 
 
 def test_a_table_of_a_source_shows_its_runs_for_each_target() -> None:
     table = Table(title="t", rows=("method",), columns=("target",), select={"source": "en", "method": "mlm-trg"})  # type: ignore[arg-type, dict-item]
-    assert [cell.source for cell in table.cells(cells(begun()))] == ["en@en", "en@fr"]
+    assert [cell.source for cell in table.cells(cells(begun()), begun().facts)] == ["en@en", "en@fr"]

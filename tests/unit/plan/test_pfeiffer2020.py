@@ -97,7 +97,7 @@ def test_every_published_number_stands_beside_one_of_ours(
             if name == "table04"
             else ("f1" if "wikiann" in exhibit.select["task"] else "accuracy",)
         )
-        frame = pd.DataFrame([cell.shown for cell in exhibit.cells(planned)]).drop(columns="study")
+        frame = pd.DataFrame([cell.shown for cell in exhibit.cells(planned, study.facts)]).drop(columns="study")
         frame = pd.concat([frame.assign(metric=kind, score=50.0, n=100) for kind in kinds])
         exhibit.write_comparison(name, tmp_path, exhibit.of_scores(study, frame))
         one = pd.read_csv(tmp_path / f"{name}-published.csv", keep_default_na=False)
@@ -113,7 +113,7 @@ def test_every_published_number_stands_beside_one_of_ours(
 def test_numbers_of_the_paper_s_one_run_of_mlm_trg_count_as_one(study: Study, planned: list[Cell]) -> None:
     shown = {}
     for name, own in ((name, study.exhibit(name).published_numbers) for name in study.exhibits):
-        of = {cell.method for cell in study.exhibit(name).cells(planned) if cell.task == "wikiann"}
+        of = {cell.method for cell in study.exhibit(name).cells(planned, study.facts) if cell.task == "wikiann"}
         if own and "mlm-trg" in of:
             shown[name] = own.seeds_of.get("method", {}).get("mlm-trg", own.seeds)
     assert shown == dict.fromkeys(["table02", "table06", "table06-average", "figure07", "figure15"], 1)

@@ -3,16 +3,19 @@
 import json
 import re
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import yaml
 
+from xlgrid.methods.structured import StructuredDropout
 from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Product, Text, Tokens, Vocabulary
 from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.tasks import mlm, wikiann
 
 ROOT = Path(__file__).parents[3]
 STUDY = """\
@@ -109,6 +112,15 @@ def test_a_study_makes_what_a_change_concerns_and_no_more(changes: dict[str, obj
     }
     assert {name for name, study in makes.items() if study == "new"} == own
     assert {*makes.values()} <= {"old", "new"}
+
+
+def test_options_that_are_the_defaults_change_nothing() -> None:
+    Path("studies/old.yaml").write_text(STUDY.replace("bitfit: {}", "bitfit: {base: structured-dropout}"))
+    plan = extended(
+        tasks={"ner": {"options": wikiann.Options(n=100).model_dump()}, "mlm": {"options": mlm.Options().model_dump()}},
+        methods={"bitfit": {"options": asdict(StructuredDropout())}},
+    )
+    assert {plan.owned(product).study for product in PRODUCTS.values()} == {"old"}
 
 
 def test_a_name_of_a_new_language_in_the_data_leaves_those_of_the_others_as_they_are() -> None:

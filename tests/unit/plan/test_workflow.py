@@ -55,6 +55,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--target-jobs evaluate:study=two,task=ner,seed=1", ["two"]),
         ("--target-jobs data:task=ner,study=two train:study=one,task=ner", ["two", "one"]),
         ("--target-jobs all:", ["one"]),
+        ("reports/two/report.html", ["one"]),
         ("--target-jobs text:study=two,language=en --wait-for-files results/one/logs/x.log /tmp/y", ["two"]),
     ],
 )
@@ -77,6 +78,9 @@ def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
         ({"stduy": "one"}, "", "unknown setting 'stduy', did you mean 'study'"),
         ({}, "results/tow/report.html", "unknown study 'tow', did you mean 'two'"),
         ({}, "results/broken/report.html", "broken.yaml: "),
+        ({}, "result/x", "nothing makes result/x: unknown folder 'result', did you mean 'results'?"),
+        ({}, "result/two/report.html", "nothing makes result/two/report.html: unknown folder 'result', did you mean"),
+        ({}, "results/two", "nothing makes results/two. "),
         ({}, "results/two/a=b", "nothing makes results/two/a=b"),
         ({}, f"results/two/{CELL.replace('full-ft', 'ful-ft')}", "did you mean 'full-ft'"),
     ],

@@ -13,6 +13,8 @@ from xlgrid.report import page as report
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 NAN = float("nan")
+# Nothing before training has been measured.
+PREPARATION = pd.DataFrame(columns=["study", "stage", "seconds"])
 LANGUAGES = {
     "en": SimpleNamespace(name="English", family="Germanic", script="Latn", direction="ltr"),
     "ar": SimpleNamespace(name="العربية", family="Semitic", script="Arab", direction="rtl"),

@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import nbformat
 import pandas as pd
 import pytest
-from page_fixture import NOTEBOOKS, RUNS, run_notebook, study_of
+from page_fixture import NOTEBOOKS, PREPARATION, RUNS, run_notebook, study_of
 
 from xlgrid.report import notebook
-from xlgrid.report import page as report
 
 
 @pytest.mark.slow
@@ -36,7 +35,7 @@ def test_a_saved_notebook_names_its_study_and_no_folder(tmp_path: Path, monkeypa
 def html(tmp_path: Path, cells: pd.DataFrame, curves: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> str:
     """The page of a study with an exhibit that is not made yet."""
     exhibits = {"table01": SimpleNamespace(title="Accuracy & more", caption="", suffixes=[".csv", ".html"])}
-    parts = {"exhibits": exhibits, "curves": curves, "runs": RUNS, "preparation": report.read_preparation(tmp_path)}
+    parts = {"exhibits": exhibits, "curves": curves, "runs": RUNS, "preparation": PREPARATION}
     return notebook.to_html(run_notebook(study_of(cells, **parts), monkeypatch))
 
 

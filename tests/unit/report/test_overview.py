@@ -6,7 +6,7 @@ import pytest
 from status_fixture import CELL, DONE, NOW, RESULT, RUN, RUN_LOG, bundle, failed, look, running, write
 
 from xlgrid.plan.load import load_plan
-from xlgrid.report import ledger, overview
+from xlgrid.report import ledger, overview, status
 
 pytestmark = pytest.mark.usefixtures("tiny_project")
 
@@ -38,6 +38,18 @@ def test_a_cell_is_as_far_as_its_own_job_or_else_its_run(run: str | None, cell: 
     assert not seen.broken
 
 
+def test_a_cell_is_stale_if_its_run_has_been_trained_again_since() -> None:
+    for path, when in ((RESULT, NOW), (RUN.delta, NOW), (CELL.path, NOW + 1)):
+        write(path, DONE, when=when)
+    assert look().cells[CELL] == "done"
+    write(RUN.delta, DONE, when=NOW + 2)
+    overview_of_both = look()
+    assert overview_of_both.cells[CELL] == "stale"
+    assert "0 of 12 cells done, 1 older than their run, so that Snakemake makes them again ↻" in str(
+        status.totals(overview_of_both)
+    )
+
+
 def test_a_failure_holds_up_the_runs_and_cells_that_rest_on_it_only() -> None:
     failed("results/tiny/tokens/ner/tiny/qb1/test.arrow", NOW)
     failed("results/tiny/tokens/ner/tiny/qa2/train.arrow", NOW)
@@ -62,6 +74,11 @@ def test_jobs_of_the_study_that_is_extended_are_seen_even_if_no_run_or_cell_is_i
     assert overview.look(plan, ledger.FOLDER).flight == {("pretrain", "running"): 1}
     write(encoder)
     assert not overview.look(plan, ledger.FOLDER).broken, "the log of what exists says nothing of what rests on it"
+
+
+def test_an_encoder_from_a_folder_below_results_that_nothing_makes_is_only_a_file() -> None:
+    write("studies/near.yaml", "extends: tiny\nencoders: {tiny: {scratch: null, path: results/near/encoders/other}}\n")
+    assert {*overview.look(load_plan("near"), ledger.FOLDER).cells.values()} == {"waiting"}
 
 
 def test_a_failure_has_the_ledgers_cause_and_the_last_error_that_message_or_log_tell() -> None:

@@ -1,5 +1,6 @@
 """What the parts of the report say about a synthetic study with gaps."""
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,8 +10,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from page_fixture import LANGUAGES, NAN, NOTEBOOKS, RUNS, frame, run_notebook, study_of
+from page_fixture import LANGUAGES, NAN, NOTEBOOKS, PREPARATION, RUNS, frame, run_notebook, study_of
+from status_fixture import write
 
+from xlgrid.plan.load import load_plan
 from xlgrid.report import notebook
 from xlgrid.report import page as report
 
@@ -112,21 +115,28 @@ def test_cost_leaves_out_what_another_study_made(cells: pd.DataFrame) -> None:
     assert 'class="missing"' in report.cost(replace(study_of(cells), name="own"))
 
 
-def test_preparation_adds_up_by_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("tiny_project")
+def test_preparation_adds_up_by_stage_and_study() -> None:
+    """The study `other` has tokens of its own; text that none of its cells needs is not counted."""
     for name, seconds in (
-        ("text/en", 2),
-        ("vocabularies/v", 3),
-        ("tokens/t/e/en/train", 30),
-        ("tokens/t/e/en/test", 40),
+        ("tiny/benchmarks/text/qa1", 2),
+        ("tiny/benchmarks/text/en", 200),
+        ("tiny/benchmarks/vocabularies/tiny", 3),
+        ("tiny/benchmarks/data/ner/qa1", 7),
+        ("tiny/benchmarks/tokens/ner/tiny/qa1/test", 500),
+        ("other/benchmarks/tokens/ner/tiny/qa1/train", 30),
+        ("other/benchmarks/tokens/ner/tiny/qa1/test", 40),
     ):
-        path = Path(f"results/tiny/benchmarks/{name}.tsv")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"s\th:m:s\n{seconds}\t0:00:00\n")
-    html = report.preparation(report.read_preparation("tiny"))
-    assert '<th scope="row">text</th><td>1</td><td>2.0 s</td><td>2.0 s</td>' in html
-    assert '<th scope="row">vocabularies</th><td>1</td><td>3.0 s</td>' in html
-    assert '<th scope="row">tokens</th><td>2</td><td>1 min 10 s</td><td>35.0 s</td>' in html
+        write(f"results/{name}.tsv", f"s\th:m:s\n{seconds}\t0:00:00\n")
+    write("studies/other.yaml", "extends: tiny\ntasks: {ner: {max_length: 60}}\n")
+    html = report.preparation(report.read_preparation(load_plan("other")))
+    stages = re.findall('<th scope="row">(.*?)</th><th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>', html)
+    assert stages == [
+        ("data", "tiny", "1", "7.0 s"),
+        ("text", "tiny", "1", "2.0 s"),
+        ("vocabularies", "tiny", "1", "3.0 s"),
+        ("tokens", "other", "2", "1 min 10 s"),
+    ]
 
 
 def test_environment_marks_what_differs_between_runs() -> None:
@@ -162,7 +172,7 @@ def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.D
         lambda none: report.spread(none["cells"]),
         lambda none: report.learning_curves(none["curves"], none["cells"]),
         lambda none: report.cost(study_of(none["cells"])),
-        lambda none: report.preparation(report.read_preparation("nowhere")),
+        lambda none: report.preparation(PREPARATION),
         lambda none: report.environment([]),
         lambda none: report.exhibits(study_of(none)),
     ],

@@ -9,6 +9,8 @@ import yaml
 from study_fixture import QA, TEXT, write
 
 from xlgrid.plan.load import load_study
+from xlgrid.tasks import mlm
+from xlgrid.training.scratch import PRETRAINING
 
 
 def test_a_task_can_be_trained_on_another_of_the_same_head(tmp_path: Path) -> None:
@@ -89,6 +91,10 @@ def test_rows_that_a_task_is_tested_on_are_held_out_by_all_tasks_on_text(tmp_pat
         load_study(write(tmp_path, tested))
     alike = tested.replace("dev_rows: 2", "dev_rows: 10000")
     assert load_study(write(tmp_path, alike)).tasks["more"].options == {"dev_rows": 10000}
+    fewer = tested.replace("{kind: perplexity}", "{kind: perplexity, options: {dev_rows: 2}}")
+    assert PRETRAINING in load_study(write(tmp_path, fewer)).tasks
+    tested_rows = {row for row in range(1000) if mlm.split_of(row, 2) == "test"}
+    assert tested_rows == {25, 75} and not any(mlm.split_of(row, 10_000) == "train" for row in tested_rows)
     untested = tested.replace("  tested: {kind: perplexity}\n", "")
     assert load_study(write(tmp_path, untested)).tasks["more"].options == {"dev_rows": 2}
 

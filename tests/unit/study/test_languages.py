@@ -21,9 +21,9 @@ STUDY = STUDY.replace("options: {n: 100}", 'data: {local: "{language}/{split}.js
 
 def test_a_declared_language_has_what_the_study_says(tmp_path: Path) -> None:
     study = load_study(write(tmp_path, STUDY))
-    assert study.languages_used()["nqo"] == Language("nqo", "N'Ko", "Mande", "Nkoo", "rtl")
-    assert study.languages_used()["sus"] == Language("sus", "Susu", "Mande", "Latn", "ltr")
-    assert study.languages_used()["fr"].family == "Romance"
+    assert study.languages_used["nqo"] == Language("nqo", "N'Ko", "Mande", "Nkoo", "rtl")
+    assert study.languages_used["sus"] == Language("sus", "Susu", "Mande", "Latn", "ltr")
+    assert study.languages_used["fr"].family == "Romance"
 
 
 def test_grids_have_declared_languages_by_family_script_and_pair(tmp_path: Path) -> None:

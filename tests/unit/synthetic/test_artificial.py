@@ -143,8 +143,8 @@ def test_sentences_have_5_to_14_tokens(language: ArtificialLanguage) -> None:
 @given(languages, st.sampled_from(FACTS))
 def test_letters_belong_to_the_script(language: ArtificialLanguage, fact: world.Fact) -> None:
     for token in language.realise(fact)[:-1]:
-        strange = [char for char in token.form if not unicodedata.name(char).startswith(UNICODE[language.script])]
-        assert not strange, f"{strange} in {token.form!r}, written in {language.script}"
+        foreign = [char for char in token.form if not unicodedata.name(char).startswith(UNICODE[language.script])]
+        assert not foreign, f"{foreign} in {token.form!r}, written in {language.script}"
         assert unicodedata.is_normalized("NFC", token.form)
 
 
@@ -242,13 +242,13 @@ def test_distance_moves_grammars_apart() -> None:
 def test_families_are_families(family: str, other: str, a: int, b: int) -> None:
     if family == other:
         return
-    language, cousin, stranger = artificial(f"q{family}{a}"), artificial(f"q{family}{b}"), artificial(f"q{other}{b}")
+    language, cousin, unrelated = artificial(f"q{family}{a}"), artificial(f"q{family}{b}"), artificial(f"q{other}{b}")
     assert lexical_overlap(language, cousin) > 0.5
-    assert lexical_overlap(language, stranger) < 0.2
+    assert lexical_overlap(language, unrelated) < 0.2
 
 
 def test_cognates_look_alike() -> None:
-    """Sound changes are few enough for relatives to share more letter pairs than strangers in the same script."""
+    """Sound changes are few enough for relatives to share more letter pairs than unrelated languages in the same script."""
 
     def pairs(code: str, concept: str) -> set[str]:
         fact = world.Fact("be", (world.Phrase("i"),), world.Phrase(concept))

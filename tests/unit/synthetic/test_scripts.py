@@ -65,7 +65,7 @@ def test_two_words_are_not_written_alike(code: str) -> None:
     assert len({script.write(word) for word in words}) == len(words)
 
 
-def test_a_neighbour_is_never_lacking_in_a_script_that_lacks_the_sound() -> None:
+def test_a_neighbour_is_never_absent_from_a_script_that_lacks_the_sound() -> None:
     for script in SCRIPTS:
         assert set(fold(CONSONANTS, script.consonants())) <= set(script.consonants())
     assert set(NEIGHBOUR) | set(NEIGHBOUR.values()) <= set(CONSONANTS)

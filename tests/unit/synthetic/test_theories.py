@@ -140,8 +140,8 @@ def test_unmentioned_is_the_share_of_failing_literals_whose_attribute_the_theory
         for e in generate(4000, 1, 3, relational=0, unmentioned=share)
         if e.label != e.question.positive and e.depth == 0
     ]
-    lacking = [e.question.predicate not in {c.predicate for c in literals(e.theory)} for e in missed]
-    assert sum(lacking) / len(lacking) == pytest.approx(share, abs=0.05)
+    is_absent = [e.question.predicate not in {c.predicate for c in literals(e.theory)} for e in missed]
+    assert sum(is_absent) / len(is_absent) == pytest.approx(share, abs=0.05)
     assert all(solve(e.theory, named(e.theory)).proved.get(e.question._replace(positive=True)) is None for e in missed)
 
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 from exhibit_fixture import draw
+from study_fixture import TEXT
 
 from xlgrid.exhibits import Table
 from xlgrid.plan.explain import explain
@@ -254,15 +255,9 @@ def test_a_misspelt_file_names_its_neighbour() -> None:
         render({}, cells(), file="paper/t11")
 
 
-STUDY = """\
-title: a study
-languages: [en, fr]
-encoders:
-  mini: {scratch: {kind: bert, languages: [en]}}
-tasks:
-  rt: {kind: ruletaker, options: {n: 100}}
-methods:
-  full-ft: {}
+STUDY = (
+    TEXT.partition("  bitfit: {}")[0]
+    + """\
 grids:
   main: {task: [rt], encoder: [mini], method: [full-ft], source: [en], target: [mono, en-X], seed: [1]}
 published: {seeds: 3, names: {encoder: {mini: mbert}, task: {rt: logic}}}
@@ -270,6 +265,7 @@ exhibits:
   a: {kind: table, title: t, rows: [method], columns: target, published: {file: paper/t1, names: {task: {rt: probe}}}}
   b: {kind: table, title: t, rows: [method], columns: group, groups: ["zero-shot:mono"]}
 """
+)
 
 
 def study(text: str = STUDY) -> Study:
