@@ -161,9 +161,14 @@ def pretrain(
     dev: Annotated[list[Path], typer.Option(help="likewise, for evaluations")],
     output: Output,
     pace: Json = "{}",
+    processes: Annotated[int, typer.Option(min=1, help="that share the work, each with a GPU if there is one")] = 1,
 ) -> None:
     """Pre-train an encoder from scratch; repeat --train and --dev for each language and pair. An interrupted training goes on
-    from where it was. `torchrun --nproc-per-node N -m xlgrid.cli pretrain ...` shares it among N GPUs."""
+    from where it was."""
+    from xlgrid.training.processes import is_shared, launch
+
+    if processes > 1 and not is_shared():
+        raise typer.Exit(launch([sys.executable, "-P", "-m", "xlgrid.cli", *sys.argv[1:]], processes))
     from xlgrid.training.pretraining import pretrain
     from xlgrid.training.recipe import Recipe
 
@@ -416,13 +421,15 @@ def cost(
         Path | None, typer.Option(metavar="RUN.json", help="a run of the study that is done, instead of these three")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="that share a pre-training, for its days")] = 1,
 ) -> None:
-    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
+    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; time, text and disk per pre-training;
+    parameters per method."""
     from xlgrid.plan.load import load_plan
     from xlgrid.report import cost
 
     assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-    cost.show(load_plan(study), assumed, measured, csv)
+    cost.show(load_plan(study), assumed, measured, csv, gpus)
 
 
 @app.command()
