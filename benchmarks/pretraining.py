@@ -1,12 +1,14 @@
-"""Memory of pre-training beside its model: `python benchmarks/pretraining.py [--gigabytes 2] [--steps 20]`.
+"""Memory of pre-training beside its model: `python benchmarks/pretraining.py [--gigabytes 2] [--length 512] [--steps 20]`.
 
-The tokens of generated text, packed into inputs of 512 tokens, are written for four languages of unequal sizes; a byte-pair
-token of XLM-R has 4.5 bytes of text. An encoder is pre-trained on them for some steps with `alpha`, killed and resumed at the end.
+The tokens of generated text, in inputs of equal length, are written for four languages of unequal sizes; a byte-pair token of
+XLM-R has 4.5 bytes of text. Inputs of 512 tokens are packed documents, and inputs of 24 tokens are sentences. An encoder is
+pre-trained on them for some steps with `alpha`, stopped and resumed. `benchmarks/text.py` measures how the tokens are made.
 Memory that a process holds beside mapped files (`RssAnon`) counts, less that of the same training on a thousandth of the text.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,12 +22,12 @@ from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import TokensFile
 from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary, specials
 
-LENGTH, BYTES = 512, 4.5
+BYTES = 4.5
 # The inputs that are written at once, and again and again.
 ROWS = 2000
 # The share of the text of each language.
 LANGUAGES = {"en": 0.5, "fr": 0.25, "de": 0.15, "ru": 0.1}
-# In a process of its own, which reports its memory after every tenth step.
+# In a process of its own, which reports the most memory that it has had after a step, in MB.
 TRAINED = """
 import sys
 from pathlib import Path
@@ -55,21 +57,29 @@ finally:
 """
 
 
-def write_tokens(path: Path, inputs: int, tokens: dict[str, int], size: int) -> None:
-    """A tokens file of packed text, as random as words are: ids near 0 are frequent."""
+def write_tokens(path: Path, inputs: int, length: int, tokens: dict[str, int], size: int) -> None:
+    """A tokens file of text, as random as words are: ids near 0 are frequent."""
     rng = np.random.default_rng(1)
     about = {"labels": [], "head": "mlm", "pad_id": tokens["pad"], "mask_id": tokens["mask"]}
     about |= {"special_ids": [*tokens.values()], "vocabulary": size}
-    ids = (rng.beta(0.5, 3, (ROWS, LENGTH)) * (size - 10)).astype(np.int32) + 5
+    ids = (rng.beta(0.5, 3, (ROWS, length)) * (size - 10)).astype(np.int32) + 5
     ids[:, 0], ids[:, -1] = tokens["cls"], tokens["sep"]
     with TokensFile(path, [], about) as file:
-        columns = [pa.array([*ids], pa.list_(pa.int32())), pa.array([LENGTH] * ROWS, pa.int32())]
+        columns = [pa.array([*ids], pa.list_(pa.int32())), pa.array([length] * ROWS, pa.int32())]
         for start in range(0, inputs, ROWS):
             batch = pa.record_batch(columns, schema=file.schema)
             file.writer.write_batch(batch.slice(0, inputs - start))
 
 
-def measure(folder: Path, gigabytes: float, steps: int) -> tuple[float, float, float]:
+def peak(arguments: list[str], status: int) -> float:
+    """The memory that a training has reported, which has to end with a status."""
+    ended = subprocess.run([sys.executable, "-c", TRAINED, *arguments], capture_output=True, text=True)
+    if ended.returncode != status:
+        raise SystemExit(f"a training ended with status {ended.returncode} instead of {status}:\n{ended.stderr}")
+    return float(ended.stdout)
+
+
+def measure(folder: Path, gigabytes: float, length: int, steps: int) -> tuple[float, float, float]:
     """The MB of a training and of its continuation after a stop, and the seconds until the continuation has begun and ended."""
     folder.mkdir()
     make_text("en", folder / "en.parquet", TextSettings(sentences=500))
@@ -77,25 +87,25 @@ def measure(folder: Path, gigabytes: float, steps: int) -> tuple[float, float, f
     ids = json.loads((folder / "vocabulary" / "tokenizer.json").read_text())["model"]["vocab"]
     tokens = {role: ids[token] for role, token in specials("bert").items()}
     for code, share in LANGUAGES.items():
-        inputs = int(share * gigabytes * 1e9 / BYTES / LENGTH)
-        write_tokens(folder / f"{code}-train.arrow", inputs, tokens, len(ids))
-        write_tokens(folder / f"{code}-dev.arrow", 20, tokens, len(ids))
+        inputs = int(share * gigabytes * 1e9 / BYTES / length)
+        write_tokens(folder / f"{code}-train.arrow", inputs, length, tokens, len(ids))
+        write_tokens(folder / f"{code}-dev.arrow", 20, length, tokens, len(ids))
     peaks = []
-    for stop in (steps // 2, steps + 1):
+    for stop, status in ((steps // 2, os.EX_TEMPFAIL), (steps + 1, 0)):
         began = time.monotonic()
-        command = [sys.executable, "-c", TRAINED, str(folder), str(steps), str(stop)]
-        peaks.append(float(subprocess.run(command, capture_output=True, text=True).stdout))
+        peaks.append(peak([str(folder), str(steps), str(stop)], status))
     return peaks[0], peaks[1], time.monotonic() - began
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=2.0, help="of text")
+    parser.add_argument("--length", type=int, default=512, help="tokens of an input")
     parser.add_argument("--steps", type=int, default=20)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         small, large = (
-            measure(Path(name) / str(size), size, arguments.steps)
+            measure(Path(name) / str(size), size, arguments.length, arguments.steps)
             for size in (arguments.gigabytes / 1000, arguments.gigabytes)
         )
     for what, before, after in zip(("begun", "resumed"), small, large, strict=False):

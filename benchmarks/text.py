@@ -1,8 +1,10 @@
 """Memory and time of text from a file to batches, by size: `python benchmarks/text.py [--megabytes 10 40]`.
 
 A text of random words, in lines as long as Wikipedia's articles and one of 2 MB, is read, cut into inputs of
-256 tokens without a loss, and trained on for 100 steps (without an encoder). Each step runs in a process of its own,
-whose peak of memory should not depend on the size of the text; of batches, memory that is not the mapped file counts.
+256 tokens without a loss, tokenised without the long line as if it were two parallel texts, and trained on for 100 steps
+(without an encoder).
+Each step runs in a process of its own, whose peak of memory should not depend on the size of the text; of batches, memory
+that is not the mapped file counts.
 """
 
 import argparse
@@ -31,6 +33,12 @@ make_text("qa1", "text.parquet", TextSettings(files={"qa1": "text.txt"}))
     "tokens": """
 from xlgrid.data.tokenize import tokenize
 tokenize(["text.parquet"], "vocabulary", "mlm", 256, "train.arrow", split="train", documents="split")
+""",
+    "pairs": """
+from xlgrid.data.text import TextSettings, make_text
+from xlgrid.data.tokenize import tokenize
+make_text("qa1", "pair.parquet", TextSettings(files={"qa1": "pair.txt"}))
+tokenize(["pair.parquet", "pair.parquet"], "vocabulary", "mlm", 256, "pairs.arrow", split="train")
 """,
     "batches": """
 from itertools import islice
@@ -85,6 +93,8 @@ def main() -> None:
         measured(VOCABULARY, folder)
         for megabytes in arguments.megabytes:
             write_text(folder / "text.txt", megabytes)
+            *lines, _ = (folder / "text.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+            (folder / "pair.txt").write_text("".join(lines), encoding="utf-8")
             for step, code in STEPS.items():
                 seconds, most = measured(code, folder)
                 print(f"{megabytes:5} MB  {step:8} {seconds:7.1f} s {most:6} MB at most", flush=True)

@@ -100,12 +100,15 @@ rule pretrain:
         # As in rule train: settings that cannot change the result are in `pace`.
         recipe=setting("recipe", Encoder),
         pace=lambda w, input: study(w).pretraining(w.encoder).pace(),
+        # A process for each GPU that the job asks for. The number changes the result by the order of sums only.
+        processes=lambda w, resources: max(1, resources.get("gpus", 1)),
         folder=subpath(output[0], parent=True),
         train=lambda w, input: [f"--train={path}" for path in input.train],
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
     shell:
         r"""
         xlgrid pretrain --recipe {params.recipe:q} --pace {params.pace:q} \
+            --processes {params.processes} \
             --vocabulary {input.vocabulary:q} \
             {params.train:q} \
             {params.dev:q} \

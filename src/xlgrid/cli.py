@@ -52,7 +52,6 @@ Ledger = Annotated[
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
-Modules = Annotated[str, typer.Option(help="code of a language -> its module in an X-MOD, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
 OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
@@ -161,9 +160,14 @@ def pretrain(
     dev: Annotated[list[Path], typer.Option(help="likewise, for evaluations")],
     output: Output,
     pace: Json = "{}",
+    processes: Annotated[int, typer.Option(min=1, help="that share the work, each with a GPU if there is one")] = 1,
 ) -> None:
     """Pre-train an encoder from scratch; repeat --train and --dev for each language and pair. An interrupted training goes on
-    from where it was. `torchrun --nproc-per-node N -m xlgrid.cli pretrain ...` shares it among N GPUs."""
+    from where it was."""
+    from xlgrid.training.processes import is_shared, launch
+
+    if processes > 1 and not is_shared():
+        raise typer.Exit(launch([sys.executable, "-P", "-m", "xlgrid.cli", *sys.argv[1:]], processes))
     from xlgrid.training.pretraining import pretrain
     from xlgrid.training.recipe import Recipe
 
@@ -185,7 +189,7 @@ def fetch_encoder(
     lock: File,
     output: Output,
     revision: Annotated[str, typer.Option()] = "main",
-    modules: Modules = "{}",
+    modules: Json = "{}",
 ) -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
@@ -194,7 +198,7 @@ def fetch_encoder(
 
 
 @app.command()
-def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modules: Modules = "{}") -> None:
+def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modules: Json = "{}") -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 
@@ -416,13 +420,15 @@ def cost(
         Path | None, typer.Option(metavar="RUN.json", help="a run of the study that is done, instead of these three")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="that share a pre-training, for its days")] = 1,
 ) -> None:
-    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; parameters per method."""
+    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; time, text and disk per pre-training;
+    parameters per method."""
     from xlgrid.plan.load import load_plan
     from xlgrid.report import cost
 
     assumed = cost.assumptions(examples or [], tokens or [], tflops, evaluation_tflops, step_ms)
-    cost.show(load_plan(study), assumed, measured, csv)
+    cost.show(load_plan(study), assumed, measured, csv, gpus)
 
 
 @app.command()

@@ -104,6 +104,14 @@ def test_a_mistake_is_told_before_any_job(folder: Path, command: str, said: str)
     assert said in refused(folder, command)
 
 
+@pytest.mark.parametrize(("asked", "processes"), [("", 1), ("--set-resources pretrain:gpus=3", 3)])
+def test_a_pretraining_has_a_process_for_each_gpu_of_its_job(folder: Path, asked: str, processes: int) -> None:
+    """The profile of a cluster says how many."""
+    done = shell(folder, f"snakemake -n -p results/demo/encoders/mini-xlmr/model.safetensors {asked}")
+    assert done.returncode == 0, done.stderr
+    assert f"--processes {processes} " in done.stdout
+
+
 def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> None:
     """As the executor starts it, while the default study is another and broken."""
     (folder / "config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")

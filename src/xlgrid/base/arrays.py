@@ -1,11 +1,13 @@
 """Types of NumPy arrays that several packages share, and the segments of a batch."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+# Of 64 bits, or of 32 where a text has one for each of its rows.
+Ints = NDArray[np.signedinteger[Any]]
 Flags = NDArray[np.bool_]
 
 

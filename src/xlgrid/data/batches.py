@@ -51,7 +51,7 @@ def read(path: str | Path, code: str = "") -> Tokens:
             pad_id=about["pad_id"],
             values=pieces[0] if len(pieces) == 1 else Values(pieces),
             offsets=offsets,
-            contexts=_numbers(contexts),
+            contexts=np.from_dlpack(contexts).astype(np.int32, copy=False),
             languages=languages,
             language_of=np.broadcast_to(np.array(segment_languages, np.int16), (len(offsets) - 1, 2)),
             columns={name: _row_column(_array(table, name)) for name in row_columns},

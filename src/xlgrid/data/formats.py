@@ -3,11 +3,12 @@
 import contextlib
 import gzip
 import json
+import lzma
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.base.names import unknown
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 # Plain text: a line is a row with the one column COLUMN.
-LINES = (".txt", ".txt.gz")
+LINES = (".txt", ".txt.gz", ".txt.xz")
 COLUMN = "text"
 TABLES = (".parquet", ".jsonl", ".csv")
 TYPES = (*LINES, *TABLES)
@@ -87,21 +88,11 @@ def tables(path: str | Path, size: int) -> Iterator["pa.Table"]:
         raise _damaged(path, f"is damaged or not parquet: {error}") from error
 
 
-def read_text(path: str | Path) -> dict[int, str]:
-    """Id -> text, of a file that `xlgrid.data.text` wrote.
-
-    Raises:
-        FileNotFoundError, ValueError: as `read_table`, or a column is missing.
-    """
-    table = read_table(path)
-    for column in ("id", COLUMN):
-        if column not in table.column_names:
-            raise ValueError(f"{path} has no column {column!r}: expected a text with the columns id and {COLUMN}")
-    return dict(zip(table["id"].to_pylist(), table[COLUMN].to_pylist(), strict=True))
-
-
-def count_rows(path: str | Path) -> int:
+def count_rows(path: str | Path, documents: bool = False) -> int:
     """The number of rows of a file.
+
+    Args:
+        documents: a row of plain text is a document, not a line.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -114,8 +105,13 @@ def count_rows(path: str | Path) -> int:
         return int(pq.read_metadata(path).num_rows)
     if path.suffix == ".csv":
         return int(read_table(path).num_rows)
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-        return sum(1 for line in lines if line.strip())
+    count, after_text = 0, False
+    with _open(path) as lines:
+        for line in lines:
+            has_text = bool(line.strip())
+            count += has_text and not (documents and after_text)
+            after_text = has_text
+    return count
 
 
 def rows(path: str | Path, columns: Sequence[str]) -> Rows:
@@ -220,13 +216,20 @@ def _rows(path: Path, columns: Sequence[str]) -> Rows:
                 count += 1
     except Damaged:
         raise
-    except (ValueError, TypeError, OSError, EOFError, zlib.error) as error:
+    except (ValueError, TypeError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise _damaged(path, f"is damaged or not {kind[1:]} in UTF-8, after {count:,} rows: {error}") from error
+
+
+def _open(path: Path) -> IO[bytes] | gzip.GzipFile:
+    """A file of lines, which may be compressed."""
+    if path.suffix == ".gz":
+        return gzip.open(path)
+    return lzma.open(path) if path.suffix == ".xz" else path.open("rb")
 
 
 def _text_rows(path: Path, columns: Sequence[str]) -> Rows:
     check_columns(columns, [COLUMN], str(path))
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+    with _open(path) as file:
         for number, line in enumerate(file):
             # The file is read as bytes, because only "\n" ends a line, and no other line separator of Unicode.
             yield (line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\r\n"),) * len(columns)

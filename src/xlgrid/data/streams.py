@@ -14,6 +14,8 @@ from xlgrid.data.sources import Origin
 
 # Rows that are read at once from the Hub.
 _ROWS = 1000
+# Characters that a document has at most. It is in memory as a whole.
+_LONGEST = 10**7
 # Values that an error lists at most.
 _SHOWN = 20
 
@@ -37,13 +39,16 @@ class Progress:
 
 
 def stream(
-    source: Origin, column: str, language: str, split: str, lock: str | Path
+    source: Origin, column: str, language: str, split: str, lock: str | Path, documents: bool = False
 ) -> tuple[Generator[tuple[int, Any], None, None], str]:
     """A column of a split of a source in a language: number and value of each row that `where` and `limit` select.
 
     Data of the Hub are read over the network as the caller asks for rows, and nothing is kept on disk. Rows are numbered
     from 0 after the selection by `where`. In plain text every line has a number but empty lines are left out, so that
     parallel files keep the numbers of their lines.
+
+    Args:
+        documents: a row of plain text is a document, which ends at an empty line, not a line.
 
     Returns:
         The rows, which a caller who leaves some unread has to close, and a name of the source for messages.
@@ -62,7 +67,30 @@ def stream(
     else:
         where = source.path(language, split)
         source_rows = rows(where, columns)
-    return _selected(source_rows, source, where), where
+    if documents := documents and is_lines(source.local):
+        source_rows = _documents(source_rows, where)
+    return _selected(source_rows, source, where, is_lines(source.local) and not documents), where
+
+
+def _documents(lines: Rows, where: str) -> Rows:
+    """The documents of a text: lines up to an empty one, joined by line breaks."""
+    document: list[str] = []
+    length = 0
+    with closing(lines):
+        for (line,) in lines:
+            if line.strip():
+                document.append(line)
+                length += len(line)
+                if length > _LONGEST:
+                    raise ValueError(
+                        f"{where} has {length:,} characters without an empty line, at which a document would end: without "
+                        "`documents`, each line is a row"
+                    )
+            elif document:
+                yield ("\n".join(document),)
+                document, length = [], 0
+        if document:
+            yield ("\n".join(document),)
 
 
 def _hub_rows(arguments: dict[str, Any], split: str, columns: Sequence[str], where: str) -> Rows:
@@ -93,8 +121,7 @@ def _hub_rows(arguments: dict[str, Any], split: str, columns: Sequence[str], whe
         ) from error
 
 
-def _selected(source_rows: Rows, source: Origin, where: str) -> Generator[tuple[int, Any], None, None]:
-    lines = is_lines(source.local)
+def _selected(source_rows: Rows, source: Origin, where: str, lines: bool) -> Generator[tuple[int, Any], None, None]:
     # Column of `where` -> some values of the rows that it rejected.
     rejected: dict[str, set[str]] = {column: set() for column in source.where}
     kept = 0

@@ -53,6 +53,10 @@ class TextSettings(Strict):
           column: text
           most_characters: 100_000_000
 
+    These are the files of CC-100 as released, `en.txt.xz` and so on, in which an empty line ends a document:
+
+        text: {data: {local: "cc100/{language}.txt.xz"}, documents: true}
+
     A language that only you have text for, natural or artificial, has a file in `files: {xx: path/to/my.txt}`.
     """
 
@@ -62,7 +66,7 @@ class TextSettings(Strict):
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
     data: Origin | None = Field(
         default=None,
-        description="text in natural languages; absent: generated; `local` may also end in .txt or .txt.gz",
+        description="text in natural languages; absent: generated; `local` may also end in .txt, .txt.gz or .txt.xz",
     )
     files: dict[str, str] = Field(
         default={},
@@ -70,7 +74,10 @@ class TextSettings(Strict):
     )
     column: str | None = Field(
         default=None,
-        description="the column with the text in `data` and `files`; plain text (.txt) has none, its rows are lines",
+        description="the column with the text in `data` and `files`; plain text (.txt) has none",
+    )
+    documents: bool = Field(
+        default=False, description="a row of plain text is a document, which an empty line ends; false: a line"
     )
     most_characters: PositiveInt | None = Field(
         default=None, description="keep the leading rows of a fetched text in a language up to this many characters"
@@ -91,6 +98,8 @@ class TextSettings(Strict):
                 "`data` and `column` go together: where the text comes from, and which of its columns it is; so do `files` "
                 "and `column`, but plain text (.txt) has none"
             )
+        if self.documents and (self.column or not paths):
+            raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
         if self.data and self.data.labels:
@@ -114,10 +123,10 @@ class TextSettings(Strict):
         """The settings on which the text in a language depends, as JSON; a change of others does not make the text again."""
         settings = self.model_dump(mode="json", exclude_defaults=True)
         if language in self.files:
-            names = ["files", "most_characters"] + ["column"] * (not formats.is_lines(self.files[language]))
+            names = ["files", "most_characters", "documents" if formats.is_lines(self.files[language]) else "column"]
             settings["files"] = {language: self.files[language]}
         elif self.fetches(language):
-            names = ["data", "column", "most_characters", "once"]
+            names = ["data", "column", "documents", "most_characters", "once"]
             source = self.data.concerning(language, *filter(None, [self.once])) if self.data else None
             settings["data"] = source and source.model_dump(mode="json", exclude_defaults=True)
         else:
@@ -205,7 +214,7 @@ def _texts(
     if source.hub and lock is None:
         raise ValueError(f"text from the Hub ({source.hub}) takes a lock file: pass --lock")
     column = formats.COLUMN if formats.is_lines(source.local) else str(settings.column)
-    numbered, where = streams.stream(source, column, language, "train", lock or "")
+    numbered, where = streams.stream(source, column, language, "train", lock or "", settings.documents)
     return _checked(numbered, where, column), where
 
 

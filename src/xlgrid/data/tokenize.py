@@ -4,13 +4,14 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
-from xlgrid.data.formats import read_text, tables
+from xlgrid.data.formats import COLUMN, rows, tables
 from xlgrid.data.streams import Progress
 from xlgrid.heads.encoding import Encoding
 from xlgrid.tasks import Columns, task
@@ -49,7 +50,7 @@ def tokenize(
     after it; those of the task's head (`Head.fields`); and `depth`, int32, where the data have it. For heads with several
     inputs in a row, the first two are lists of these types.
 
-    A parquet file is read part by part, in memory that does not grow with it. Long work reports its progress on stderr.
+    Parquet files are read part by part, in memory that does not grow with them. Long work reports its progress on stderr.
 
     Args:
         data: the file of the split; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of
@@ -87,7 +88,7 @@ def tokenize(
             "change it in the study's task"
         )
     encoding = Encoding(tokenizer, max_length, one_separator, stride, documents, lines)
-    parts = iter([_side_by_side(data, described.inputs)]) if len(data) > 1 else tables(data[0], BATCH)
+    parts = _side_by_side(data, described.inputs) if len(data) > 1 else tables(data[0], BATCH)
     first = next(parts)
     fields = head.fields()
     if has_depth := "depth" in first.column_names:
@@ -110,8 +111,8 @@ def tokenize(
             numbers = range(rows_read, rows_read + table.num_rows)
             rows_read += table.num_rows
             if split is not None:
-                rows = table[ROWS].to_pylist() if len(data) > 1 else [[number] for number in numbers]
-                kept = [all(split_of(row, dev_rows) == split for row in of_texts) for of_texts in rows]
+                in_files = table[ROWS].to_pylist() if len(data) > 1 else [[number] for number in numbers]
+                kept = [all(split_of(row, dev_rows) == split for row in of_texts) for of_texts in in_files]
                 table = table.filter(pa.array(kept, pa.bool_()))
             for batch in _batches(table):
                 encoded = head.encode(batch, described, encoding)
@@ -148,19 +149,47 @@ def tokenize(
         print(f"{where}: {encoding.lost_words} words have no token, and are not scored", file=sys.stderr)
 
 
-def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> "pa.Table":
-    """The texts of each id that all files have, in the order of the first file; `ROWS` has their row numbers in the files."""
+def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> Iterator["pa.Table"]:
+    """The texts of each id that all files have, in parts; `ROWS` has their row numbers in the files."""
     import pyarrow as pa
 
-    by_id = [read_text(path) for path in texts]
-    common = [number for number in by_id[0] if all(number in text for text in by_id)]
-    if len(common) < 2:
-        raise ValueError(
-            f"{' and '.join(map(str, texts))} have {len(common)} ids in common: make them with one setting"
-        )
-    row_of = [{number: row for row, number in enumerate(text)} for text in by_id]
-    texts_of = {column: [text[number] for number in common] for column, text in zip(columns, by_id, strict=True)}
-    return pa.table({**texts_of, ROWS: [[rows[number] for rows in row_of] for number in common]})
+    count = 0
+    common = _common(texts)
+    while part := list(islice(common, BATCH)):
+        count += len(part)
+        if count > 1:
+            by_text = zip(*(row_texts for _, row_texts in part), strict=True)
+            yield pa.table(dict(zip(columns, by_text, strict=True)) | {ROWS: [numbers for numbers, _ in part]})
+    if count < 2:
+        raise ValueError(f"{' and '.join(map(str, texts))} have {count} ids in common: make them with one setting")
+
+
+def _common(texts: Sequence[str | Path]) -> Iterator[tuple[list[int], list[str]]]:
+    """Of each id that all files have, the numbers of its rows and their texts."""
+    readers = [_ascending(path) for path in texts]
+    currents = [next(reader, None) for reader in readers]
+    while not any(current is None for current in currents):
+        present = [current for current in currents if current]
+        last = max(number for number, _, _ in present)
+        behind = [number < last for number, _, _ in present]
+        if not any(behind):
+            yield [row for _, row, _ in present], [text for _, _, text in present]
+            behind = [True] * len(readers)
+        for at, reader in enumerate(readers):
+            if behind[at]:
+                currents[at] = next(reader, None)
+
+
+def _ascending(path: str | Path) -> Iterator[tuple[int, int, str]]:
+    """Id, row and text of the rows of a text."""
+    before = None
+    for row, (number, text) in enumerate(rows(path, ["id", COLUMN])):
+        if before is not None and number <= before:
+            raise Damaged(
+                f"{path}, row {row}: id {number} follows id {before}, but ids ascend: make the text again", path
+            )
+        before = number
+        yield number, row, text
 
 
 def _batches(table: "pa.Table") -> Iterator["pa.Table"]:

@@ -66,7 +66,8 @@ class Tokens:
     @property
     def examples(self) -> int:
         """The number of examples, which is at most the number of rows."""
-        return int(self.example_of.max()) + 1 if len(self) else 0
+        has_windows = "example" in self.columns and len(self)
+        return int(self.example_of.max()) + 1 if has_windows else len(self)
 
     @property
     def example_of(self) -> Ints:
@@ -77,7 +78,7 @@ class Tokens:
     @cached_property
     def sizes(self) -> Ints:
         """[inputs], the number of tokens."""
-        return np.diff(self.offsets)
+        return np.diff(self.offsets).astype(np.int32)
 
     @cached_property
     def longest(self) -> Ints:
@@ -87,7 +88,7 @@ class Tokens:
     @cached_property
     def lengths(self) -> Ints:
         """[rows], the number of tokens with the padding that makes the row's inputs equally long."""
-        return self.longest * self.inputs_per_row
+        return self.longest if self.inputs_per_row == 1 else self.longest * self.inputs_per_row
 
     def inputs(self, rows: Ints) -> Ints:
         """The positions of the inputs of some rows."""
@@ -105,7 +106,10 @@ class Tokens:
         """The segments of a batch of rows."""
         inputs = self.inputs(rows)
         return Segments(
-            self.contexts[inputs], self.languages, self.language_of[inputs], int(self.longest[rows].max(initial=0))
+            self.contexts[inputs].astype(np.int64),
+            self.languages,
+            self.language_of[inputs],
+            int(self.longest[rows].max(initial=0)),
         )
 
     def take(self, rows: Ints) -> "Tokens":
@@ -143,7 +147,7 @@ def joined(parts: Sequence[Tokens]) -> Tokens:
         language_of=np.concatenate(language_of),
         columns=_concatenated([part.columns for part in parts]),
         token_columns=_concatenated([part.token_columns for part in parts]),
-        parts=np.repeat(np.arange(len(parts)), [len(part) for part in parts]),
+        parts=np.repeat(np.arange(len(parts), dtype=np.int16), [len(part) for part in parts]),
     )
 
 

@@ -3,7 +3,8 @@
 The steps follow from the study. The hours are an estimate: the floating-point operations of `xlgrid.models.parameters.Count`
 for every token that is trained on or evaluated, the dev sets during training included, over a speed, and for each step
 some time that does not depend on its size: a GPU waits for its next kernel where a batch is small. Both are assumed, or
-measured as one. Not in it: attention itself, reading files, starting processes, data, tokens.
+measured as one. Not in it: attention itself, except in pre-training, whose inputs are long; reading files, starting
+processes, data, tokens.
 """
 
 import json
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from xlgrid.data.sources import SPLITS
 from xlgrid.evaluation.attention import SAMPLES
@@ -20,6 +21,7 @@ from xlgrid.languages.sources import Target
 from xlgrid.models.parameters import Count, count
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.plan.plan import Plan
+from xlgrid.plan.pretraining import Pretraining, attention_work
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
@@ -137,14 +139,15 @@ class Estimate:
             all_compared |= {*compared}
             evaluated = [*shown, *(cell for contrast in compared for cell in contrast.cells)]
             yield name, self._cost(self.plan.runs_of(evaluated), shown, compared)
-        users = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
-        named = {self.study.encoders[name].of or name for name in users}
-        encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].scratch]
-        own = [encoder.encoder for encoder in encoders if self.plan.owned(encoder) == encoder]
-        pretraining = {f"{PRETRAINING} of {name}": self.pretraining(name) for name in own}
-        yield from pretraining.items()
+        costs = {
+            f"{PRETRAINING} of {name}": Cost(
+                1, 1, 0, each.updates, each.evaluated, each.hours, 0.0, each.stored_gigabytes
+            )
+            for name, each in self.pretrainings.items()
+        }
+        yield from costs.items()
         whole = self._cost(self.plan.runs, self.plan.cells, all_compared)
-        yield WHOLE, total([whole, *pretraining.values()])
+        yield WHOLE, total([whole, *costs.values()])
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
         costs = [self.run(run) for run in self._left(trained)]
@@ -179,35 +182,58 @@ class Estimate:
         settings = self.study.recipe(*run[1:]).training
         stored *= 1 + len(settings.snapshots)
         sizes = [self.sizes.of(*each) for each in data]
-        train, dev = sum(each.train or 0 for each in sizes), sum(each.dev or 0 for each in sizes)
         name = data[0][0]
-        steps, examples = length(settings, train, self.tokens(name), self._options(name))
+        train, dev = (sum(self._inputs(name, each[at] or 0) for each in sizes) for at in (0, 1))
+        steps, examples = training_length(settings, train, self.tokens(name), self._options(name))
         scored = min(settings.evaluations, steps) * dev
         work = counted.training * examples * self.tokens(name)
         hours = _hours(work, self.assumed.training, steps, self.assumed.step_ms)
         hours += self.evaluation(run._replace(task=name), scored).evaluation_hours
         return Cost(1, on_text, 0, steps, scored, hours, 0.0, stored)
 
-    def pretraining(self, encoder: str) -> Cost:
-        """The cost of pre-training an encoder from scratch, with its evaluations on text."""
+    @cached_property
+    def pretrainings(self) -> dict[str, Pretraining]:
+        """What each pre-training of the study takes, by encoder."""
+        users = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
+        named = {self.study.encoders[name].of or name for name in users}
+        encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].scratch]
+        return {each.encoder: self.pretraining(each.encoder) for each in encoders if self.plan.owned(each) == each}
+
+    def pretraining(self, encoder: str) -> Pretraining:
+        """What pre-training an encoder from scratch takes, with its evaluations on text."""
         recipe = self.study.pretraining(encoder)
-        settings, tokens = recipe.training, self.tokens(recipe.task)
-        sizes = [self.sizes.of(recipe.task, part) for part in recipe.source.parts]
-        steps, examples = length(settings, sum(each.train or 0 for each in sizes), tokens, {})
-        scored = min(settings.evaluations, steps) * sum(each.dev or 0 for each in sizes)
+        settings, name = recipe.training, recipe.task
+        entry, length = self.study.tasks[name], self.tokens(name)
+        sizes = {part: self.sizes.of(name, part) for part in recipe.source.parts}
+        # A text has at most so many rows for the dev set.
+        most: Any = entry.task.Options(**entry.options)
+        dev = sum(self._inputs(name, most.dev_rows if each.dev is None else each.dev) for each in sizes.values())
+        known = {part: self._inputs(name, each.train) for part, each in sizes.items() if each.train is not None}
+        inputs = sum(known.values()) if len(known) == len(sizes) else None
+        of_languages = sum(number for part, number in known.items() if len(Target(part).languages) == 1)
+        updates, examples = training_length(settings, inputs or 0, length, {})
+        scored = min(settings.evaluations, updates) * dev
         vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(encoder)]
-        entry, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
-        kind = self.study.tasks[recipe.task].task
-        config = configuration(entry, folder, vocabulary.size if vocabulary.languages else None)
-        counted = count(config, kind.head, len(kind.labels), recipe.base, {}, pretraining=True)
-        hours = _hours(counted.training * examples * tokens, self.assumed.training, steps, self.assumed.step_ms)
-        batches = scored * tokens / (settings.micro_batch_tokens or settings.batch_tokens)
-        hours += _hours(
-            counted.evaluation * scored * tokens, self.assumed.evaluation, batches, self.assumed.step_ms / 3
+        origin, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
+        config = configuration(origin, folder, vocabulary.size if vocabulary.languages else None)
+        counted = count(config, entry.task.head, len(entry.task.labels), recipe.base, {}, pretraining=True)
+        attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
+        work = (counted.training + attention) * examples * length
+        hours = _hours(work, self.assumed.training, updates, self.assumed.step_ms)
+        batches = scored * length / (settings.micro_batch_tokens or settings.batch_tokens)
+        work = (counted.evaluation + attention / 3) * scored * length
+        hours += _hours(work, self.assumed.evaluation, batches, self.assumed.step_ms / 3)
+        return Pretraining(
+            updates=updates,
+            update_tokens=examples * length // updates,
+            evaluated=scored,
+            hours=hours,
+            inputs=inputs,
+            tokens=None if inputs is None else inputs * length,
+            text_tokens=None if inputs is None else of_languages * length,
+            weights=counted.total,
+            snapshots=len(settings.snapshots),
         )
-        # A run on text stores the encoder alone, and a pre-training the same and its head.
-        stored = 4 * counted.stored / 1e9 * (1 + len(settings.snapshots))
-        return Cost(1, 1, 0, steps, scored, hours, 0.0, stored)
 
     def evaluation(self, run: Run, examples: int) -> Cost:
         """The cost of one evaluation of a run."""
@@ -246,11 +272,23 @@ class Estimate:
         return replace(self.assumed, training=speed, evaluation=speed, step_ms=0.0)
 
     def tokens(self, name: str) -> int:
-        """Tokens per example of a task, those of all its choices together."""
+        """Tokens per input of a task, those of all its choices together."""
+        entry = self.study.tasks[name]
+        if self._packs(name):
+            return entry.max_length
+        return min(self._row_tokens(name), entry.max_length * max(1, len(entry.task.choices)))
+
+    def _row_tokens(self, name: str) -> int:
         entry = self.study.tasks[name]
         assumed = self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind)
-        tokens = assumed or entry.tokens or entry.task.tokens
-        return min(tokens, entry.max_length * max(1, len(entry.task.choices)))
+        return assumed or entry.tokens or entry.task.tokens
+
+    def _packs(self, name: str) -> bool:
+        return self.study.tasks[name].options.get("documents") == "pack"
+
+    def _inputs(self, name: str, rows: int) -> int:
+        """The inputs of so many rows of a task's data, which are fewer where texts are packed."""
+        return math.ceil(rows * self._row_tokens(name) / self.tokens(name)) if self._packs(name) else rows
 
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
@@ -281,7 +319,7 @@ class Estimate:
         return {} if entry.data else entry.task.Options(**entry.options).model_dump()
 
 
-def length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
+def training_length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
     """Steps of a training, as `schedule.plan` has them, and examples that it sees, those of each pass counted again.
 
     A phase counts the generator's equal share of every depth.

@@ -1,4 +1,7 @@
-"""The sizes of a study's data: from its settings where data are generated, counted where files are there, or as it says."""
+"""The sizes of a study's data: from its settings where data are generated, counted where files are there, or as it says.
+
+Fetched text is not counted where the study says its size: to read it may take hours.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -62,7 +65,9 @@ class DataSizes:
         train, dev, test = (sizes.train, sizes.dev, sizes.test) if sizes else (None, None, None)
         if entry.from_text:
             # The test set of a text has as many rows as its dev set.
-            return self._of_text(name, code) or Splits(train, dev, test or dev)
+            stated = Splits(train, dev, test or dev)
+            is_fetched = any(self.study.text.fetches(each) for each in Target(code).languages)
+            return stated if sizes and is_fetched else self._of_text(name, code) or stated
         if entry.data is None:
             options: Any = entry.task.Options(**entry.options)
             assert entry.task.generator
@@ -74,7 +79,7 @@ class DataSizes:
         """The rows of a text that is generated or in files; of a pair, the rows of its smaller text."""
         text = self.study.text
         rows = [
-            _count(text.local_files(each)[:1]) if text.fetches(each) else text.sentences
+            _count(text.local_files(each)[:1], text.documents) if text.fetches(each) else text.sentences
             for each in Target(code).languages
         ]
         if None in rows:
@@ -92,9 +97,9 @@ class DataSizes:
         return min(number, origin.limit) if number and origin.limit else number
 
 
-def _count(files: Iterable[str]) -> int | None:
+def _count(files: Iterable[str], documents: bool = False) -> int | None:
     """The rows of a file; None if there is none."""
-    return next((count_rows(file) for file in files if Path(file).is_file()), None)
+    return next((count_rows(file, documents) for file in files if Path(file).is_file()), None)
 
 
 def check_names(study: "Study", option: str, keys: Iterable[str]) -> None:

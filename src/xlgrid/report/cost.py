@@ -10,6 +10,7 @@ from xlgrid.base.files import write_text
 from xlgrid.models.parameters import Count
 from xlgrid.plan.estimate import STEP_MS, TFLOPS, Assumed, Cost, Estimate
 from xlgrid.plan.plan import Plan
+from xlgrid.plan.pretraining import BYTES
 from xlgrid.report.status import console
 from xlgrid.study.schema import Study
 
@@ -50,12 +51,19 @@ def _numbers(option: str, text: str, most: int = 3) -> tuple[str, tuple[int, ...
     return name, tuple(map(int, numbers))
 
 
-def show(plan: Plan, assumed: Assumed, measured: str | Path | None = None, path: str | Path | None = None) -> None:
-    """Print the tables of exhibits and methods, and what they assume.
+def show(
+    plan: Plan,
+    assumed: Assumed,
+    measured: str | Path | None = None,
+    path: str | Path | None = None,
+    gpus: int = 1,
+) -> None:
+    """Print the tables of exhibits, pre-trainings and methods, and what they assume.
 
     Args:
         measured: a run.json whose speed counts instead of the assumed speed.
         path: a file to which the table of exhibits is written, too.
+        gpus: the number of GPUs that share a pre-training.
 
     Raises:
         FileNotFoundError, ValueError: as `Estimate` and `Estimate.measured`.
@@ -66,6 +74,8 @@ def show(plan: Plan, assumed: Assumed, measured: str | Path | None = None, path:
     costs = list(estimate.exhibits())
     terminal = console()
     terminal.print(exhibit_table(costs))
+    if estimate.pretrainings:
+        terminal.print(pretraining_table(estimate, gpus))
     terminal.print(method_table(estimate))
     for line in notes(estimate, "measured" if measured else "assumed"):
         terminal.print(line, soft_wrap=True, markup=False)
@@ -87,6 +97,22 @@ def exhibit_table(costs: Sequence[tuple[str, Cost]]) -> "Table":
         numbers = (*times, per_gigabyte * cost.gigabytes)
         table.add_row(name, *(f"{count:,}" for count in counts), *(f"{number:,.1f}" for number in numbers))
     return table
+
+
+def pretraining_table(estimate: Estimate, gpus: int) -> "Table":
+    """A row for each encoder that is pre-trained: time, text and disk; a text of unknown size is a question mark."""
+    head = ["pre-training of", "updates", "tokens/update", "G tokens", "GB text", "GPU-hours", f"days on {gpus}"]
+    table = _table([*head, "GB tokens", "GB state", "GB stored"], 1)
+    for name, each in estimate.pretrainings.items():
+        sizes = each.tokens_gigabytes, each.state_gigabytes, each.stored_gigabytes
+        numbers = each.read_tokens / 1e9, each.text_gigabytes, each.hours, each.hours / gpus / 24, *sizes
+        table.add_row(name, f"{each.updates:,}", f"{each.update_tokens:,}", *map(_rounded, numbers))
+    return table
+
+
+def _rounded(number: float | None) -> str:
+    """Two digits at least."""
+    return "?" if number is None else f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def method_table(estimate: Estimate) -> "Table":
@@ -143,6 +169,11 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
         f"{assumed.step_ms:g} ms a step, {speed}. "
         "Data, tokens and the start of processes are not in them."
     )
+    if estimate.pretrainings:
+        yield (
+            f"Pre-training: {BYTES} bytes of text a token, without compression, tokens files of all texts, the state while it trains; "
+            "several GPUs share each step and are taken to be as many times as fast."
+        )
     if estimate.plan.shared:
         yield f"Not counted, because another study makes them: {estimate.plan.shared}."
     kinds = {name: _kind(estimate.study, name) for name in dict.fromkeys(run.task for run in estimate.plan.runs)}

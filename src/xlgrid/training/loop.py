@@ -4,7 +4,7 @@ Two runs of one recipe on the CPU of one machine give the same bytes, whether or
 are a function of the seed (`xlgrid.training.schedule.plan`), what a part of a step draws (dropout, masks of text and of
 attention) is seeded from (seed, step, part), and all else that a step changes is in the state file.
 
-Several processes, which `torchrun` starts, share the parts of every step. They end with the weights of one process with these
+Several processes (`xlgrid.training.processes`) share the parts of every step. They end with the weights of one process with these
 parts, up to the order of sums.
 
 A step that runs out of a GPU's memory is done again from its beginning in parts of half the size, and so are all later
@@ -73,7 +73,7 @@ def train(
         ValueError: an input is damaged or does not fit, `start` or `first` is missing where the recipe has one, or is
             there where the recipe has none, or memory runs out even one example at a time.
         FloatingPointError: the loss or the gradient is not finite; no result is saved.
-        SystemExit: SIGTERM or SIGUSR2 came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
+        SystemExit: SIGTERM, SIGUSR2 or SIGINT came (status 75, EX_TEMPFAIL); the state is saved, the same call goes on.
     """
     run(Loop(recipe, Path(encoder), train, dev, Path(folder), start, first, vocabulary))
 

@@ -1,12 +1,28 @@
-"""The processes of one training: one, or one for each GPU of a node, which `torchrun` starts."""
+"""The processes of one training: one, or one for each GPU of a node. `launch` starts them, or `torchrun` does."""
 
+import ctypes
 import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from xlgrid.training.signals import SIGNALS, signals
 
 if TYPE_CHECKING:
     import torch
+
+# The variable with the file by which the processes that `launch` starts find each other. `torchrun` sets another one.
+MEETING, TORCHRUN = "XLGRID_MEETING", "TORCHELASTIC_RUN_ID"
+# Seconds between two looks at the processes.
+LOOK = 0.1
+# Seconds in which `launch` ends a process whose partner has ended.
+PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
@@ -39,7 +55,7 @@ class Processes:
         import torch
 
         vector = torch.tensor([*numbers.values()], dtype=torch.float64, device=self.device)
-        torch.distributed.all_reduce(vector)
+        self._add_up(vector)
         return dict(zip(numbers, vector.tolist(), strict=True))
 
     def add_gradients(self, weights: Sequence["torch.nn.Parameter"]) -> None:
@@ -51,26 +67,113 @@ class Processes:
         gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in weights]
         has_gradient = torch.tensor([float(each.grad is not None) for each in weights], device=self.device)
         flat = torch.cat([*(gradient.flatten() for gradient in gradients), has_gradient])
-        torch.distributed.all_reduce(flat)
+        self._add_up(flat)
         *summed, counted = flat.split([*(each.numel() for each in weights), len(weights)])
         for weight, gradient, number in zip(weights, summed, counted.tolist(), strict=True):
             weight.grad = gradient.view_as(weight) if number else None
 
+    def _add_up(self, tensor: "torch.Tensor") -> None:
+        """Replace a tensor by the sum over all processes."""
+        import torch
+
+        try:
+            torch.distributed.all_reduce(tensor)
+        except RuntimeError as error:
+            # The process that has ended says why. Its message should not be lost behind this one.
+            time.sleep(PATIENCE)
+            raise ChildProcessError(
+                f"another of the {self.count} processes has ended, or cannot be reached: {error}"
+            ) from error
+
 
 def join(device: "torch.device") -> Processes:
-    """Join the processes that `torchrun` has started; a process that was not started so is alone.
+    """Join the other processes of a training; a process that neither `launch` nor `torchrun` has started is alone.
 
     Args:
         device: the kind of device that the training uses; each process takes a GPU of its own.
+
+    Raises:
+        ValueError: there are more processes than GPUs.
     """
-    # Some clusters set WORLD_SIZE for every job, so it says nothing without the variable of torchrun.
-    is_shared = "TORCHELASTIC_RUN_ID" in os.environ
-    count, rank = (int(os.environ[name]) for name in ("WORLD_SIZE", "RANK")) if is_shared else (1, 0)
+    # Some clusters set WORLD_SIZE for every job, so it says nothing by itself.
+    count, rank = (int(os.environ[name]) for name in ("WORLD_SIZE", "RANK")) if is_shared() else (1, 0)
     if count > 1:
         import torch
 
         if device.type == "cuda":
-            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            local, gpus = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
+            if local >= gpus:
+                raise ValueError(f"{count} processes take a GPU each, and {gpus} can be seen: ask for fewer processes")
+            torch.cuda.set_device(local)
+        else:
+            torch.set_num_threads(max(1, torch.get_num_threads() // count))
+        meeting = os.environ.get(MEETING)
+        if meeting and sys.platform == "linux":
+            # PR_SET_PDEATHSIG: a process does not train on where the command that has started it is killed.
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)
         if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            backend, place = "nccl" if device.type == "cuda" else "gloo", f"file://{meeting}" if meeting else "env://"
+            torch.distributed.init_process_group(backend, place, rank=rank, world_size=count)
     return Processes(count, rank, device)
+
+
+def is_shared() -> bool:
+    """Whether this process is one of several that share a training."""
+    return MEETING in os.environ or TORCHRUN in os.environ
+
+
+def launch(command: Sequence[str], count: int) -> int:
+    """Run a command in `count` processes that share a training, and return their exit status.
+
+    Signals that ask a training to end are passed on. All processes then end with status 75, after process 0 has saved the
+    state. If a process fails, the others are killed, and the message of this process is the last on stderr. Otherwise only
+    process 0 writes to stderr.
+    """
+    with tempfile.TemporaryDirectory(prefix="xlgrid-") as name, signals() as received:
+        folder = Path(name)
+        # A process inherits the mask, so that a signal that comes before `signals` listens waits until then.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        workers = [_start(command, rank, count, folder) for rank in range(count)]
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        try:
+            failed = _wait(workers, received)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+        if failed is None:
+            return max(worker.returncode for worker in workers)
+        status = workers[failed].returncode
+        if failed:
+            print((folder / str(failed)).read_text(errors="replace"), end="", file=sys.stderr)
+        if status < 0:
+            print(
+                f"error: process {failed} of {count} was ended by {signal.Signals(-status).name}, and the others with it; the same "
+                "command goes on from the last saved state; if the memory of the machine ran out, ask for more",
+                file=sys.stderr,
+            )
+        # As a shell reports it.
+        return 128 - status if status < 0 else status
+
+
+def _start(command: Sequence[str], rank: int, count: int, folder: Path) -> "subprocess.Popen[bytes]":
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, MEETING: folder / "meeting"}
+    environment = os.environ | {name: str(value) for name, value in numbers.items()}
+    if rank == 0:
+        return subprocess.Popen(command, env=environment)
+    with (folder / str(rank)).open("wb") as errors:
+        return subprocess.Popen(command, env=environment, stderr=errors)
+
+
+def _wait(workers: Sequence["subprocess.Popen[bytes]"], received: list[signal.Signals]) -> int | None:
+    """Pass signals on until all processes have ended, or one has failed, whose number is returned."""
+    while any([worker.poll() is None for worker in workers]):
+        for rank, worker in enumerate(workers):
+            if worker.returncode not in (None, 0, os.EX_TEMPFAIL):
+                return rank
+        while received:
+            number = received.pop()
+            for worker in workers:
+                worker.send_signal(number)
+        time.sleep(LOOK)
+    return next((rank for rank, worker in enumerate(workers) if worker.returncode not in (0, os.EX_TEMPFAIL)), None)

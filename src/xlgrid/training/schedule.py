@@ -71,7 +71,10 @@ def _near_in_length(lengths: Ints, pool: Ints, settings: Training) -> list[Ints]
 
 
 class Plan(NamedTuple):
-    """The pools of examples that training draws from, one after another, and the step at which each ends."""
+    """The pools of examples that training draws from, one after another, and the step at which each ends.
+
+    With `alpha`, there are no pools, and one end.
+    """
 
     pools: list[Ints]
     ends: list[int]
@@ -93,6 +96,8 @@ def plan(tokens: Tokens, settings: Training, seed: int) -> Plan:
         raise ValueError("there are no training examples: look at the data and the tokens file")
     if settings.conflict:
         raise ValueError(settings.conflict[1])
+    if settings.alpha is not None and settings.steps:
+        return Plan([], [settings.steps])
     pools = [*(eligible(tokens, phase) for phase in settings.curriculum), np.arange(len(tokens))]
     epochs = [*(phase.epochs for phase in settings.curriculum), None if settings.steps else settings.epochs]
     counts = [
@@ -129,9 +134,9 @@ def _epochs(tokens: Tokens, settings: Training, seed: int, planned: Plan) -> Ite
 def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Iterator[Ints]:
     """Batches without end, from step `first` on: each part of a mix has its share of every pool, in a random order of its own
     that is another one in each of its epochs."""
-    parts = np.zeros(len(tokens), np.int64) if tokens.parts is None else tokens.parts
+    parts = np.zeros(len(tokens), np.int16) if tokens.parts is None else tokens.parts
     # Heads with one example per meaning have the parts of a mix in turns, and not one after another.
-    rows_of = [np.flatnonzero(parts == part) for part in np.unique(parts)]
+    rows_of = [np.flatnonzero(parts == part).astype(np.int32) for part in np.unique(parts)]
     sizes = np.array([len(rows) for rows in rows_of])
     of_part = shares(sizes, _pairs(tokens, np.array([rows[0] for rows in rows_of])), settings)
     means = np.array([tokens.lengths[rows].mean() for rows in rows_of])
@@ -144,7 +149,10 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
         taken = np.empty(len(places), np.int64)
         for number in np.unique(places // sizes[part]).tolist():
             if orders.get(part, (-1, None))[0] != number:
-                orders[part] = number, np.random.default_rng([seed, part, number]).permutation(int(sizes[part]))
+                orders[part] = (
+                    number,
+                    np.random.default_rng([seed, part, number]).permutation(np.arange(sizes[part], dtype=np.int32)),
+                )
             now = places // sizes[part] == number
             taken[now] = rows_of[part][orders[part][1][places[now] % sizes[part]]]
         return taken

@@ -6,6 +6,9 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+# A scheduler sends SIGTERM or SIGUSR2, and Ctrl-C sends SIGINT.
+SIGNALS = (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT)
+
 
 class Stopped(Exception):
     """A signal asked the process to end."""
@@ -13,7 +16,7 @@ class Stopped(Exception):
 
 @contextlib.contextmanager
 def signals() -> Iterator[list[signal.Signals]]:
-    """A list that receives SIGTERM and SIGUSR2 while the block runs (in the main thread; else it stays empty)."""
+    """A list that receives `SIGNALS` while the block runs (in the main thread; else it stays empty)."""
     got: list[signal.Signals] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -22,9 +25,11 @@ def signals() -> Iterator[list[signal.Signals]]:
     if threading.current_thread() is not threading.main_thread():
         yield got
         return
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    before = {number: signal.signal(number, note) for number in SIGNALS}
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
         yield got
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -3,13 +3,14 @@
 import codecs
 import gzip
 import json
+import lzma
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.formats import read_table, rows
+from xlgrid.data.formats import count_rows, read_table, rows
 
 TABLE = pa.table({"text": ["a", "b"], "label": [0, 1]})
 JSON = '{"text": "a", "label": 0}\n{"text": "b", "label": 1}\n'
@@ -25,11 +26,18 @@ def test_tables_are_read_with_a_byte_order_mark_and_without(tmp_path, name, cont
 
 
 @pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
-@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
-def test_plain_text_is_read_with_a_byte_order_mark_and_without(tmp_path, name, mark):
-    contents = mark + b"one\r\ntwo\n"
-    (tmp_path / name).write_bytes(gzip.compress(contents) if name.endswith(".gz") else contents)
+@pytest.mark.parametrize(
+    ("name", "compress"), [("x.txt", bytes), ("x.txt.gz", gzip.compress), ("x.txt.xz", lzma.compress)]
+)
+def test_plain_text_is_read_with_a_byte_order_mark_and_without(tmp_path, name, compress, mark):
+    (tmp_path / name).write_bytes(compress(mark + b"one\r\ntwo\n"))
     assert list(rows(tmp_path / name, ["text"])) == [("one",), ("two",)]
+    assert count_rows(tmp_path / name) == 2
+
+
+def test_documents_are_counted_between_empty_lines(tmp_path):
+    (tmp_path / "x.txt").write_text("\none\ntwo\n\n \nthree\n\nfour")
+    assert (count_rows(tmp_path / "x.txt"), count_rows(tmp_path / "x.txt", documents=True)) == (4, 3)
 
 
 def reads_table(path):

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import os
 import re
 
@@ -162,6 +163,8 @@ def test_texts_that_cannot_be_had(tmp_path):
         ({"data": {"local": "x.txt"}, "column": "text"}, "plain text .* has none"),
         ({"files": {"en": "x.jsonl"}}, "so do `files` and `column`"),
         ({"files": {"en": "x.doc"}}, r"`files\.en` is x\.doc: expected a file that ends in \.txt"),
+        ({"documents": True}, "`documents` is about plain text"),
+        ({"data": {"local": "x.csv"}, "column": "a", "documents": True}, "`documents` is about plain text"),
         ({"once": "en"}, "`once` selects rows of `data`"),
         ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "text has none"),
     ],
@@ -184,11 +187,11 @@ def written(path, lines=SAID):
     else:
         rows = [json.dumps({"text": line}) if kind == "jsonl" else line for line in lines]
         whole = "".join(f"{row}\n" for row in rows).encode()
-        path.write_bytes(gzip.compress(whole) if kind == "txt.gz" else whole)
+        path.write_bytes({"txt.gz": gzip.compress, "txt.xz": lzma.compress}.get(kind, bytes)(whole))
     return path
 
 
-@pytest.mark.parametrize("kind", ["txt", "txt.gz", "jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("kind", ["txt", "txt.gz", "txt.xz", "jsonl", "csv", "parquet"])
 def test_a_file_of_any_type_is_text(tmp_path, kind):
     written(tmp_path / f"en.{kind}")
     settings = {"data": {"local": f"{tmp_path}/{{language}}.{kind}"}} | ({} if "txt" in kind else {"column": "text"})
@@ -200,6 +203,26 @@ def test_empty_lines_are_no_rows_and_the_others_keep_their_numbers(tmp_path):
     (tmp_path / "en.txt").write_bytes("\ufeffone\r\n\r\n  \n\x0btwo\n\nthree".encode())
     found = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})
     assert found.to_pylist() == [{"id": 0, "text": "one"}, {"id": 3, "text": "\x0btwo"}, {"id": 5, "text": "three"}]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n"])
+def test_documents_of_plain_text_end_at_an_empty_line(tmp_path, end):
+    """As in the files of CC-100."""
+    lines = ["one", "two\u2028more", "", "", "three", " ", "four", "five"]
+    (tmp_path / "en.txt.xz").write_bytes(lzma.compress(("\n".join(lines) + end).encode()))
+    settings = {"data": {"local": f"{tmp_path}/{{language}}.txt.xz"}, "documents": True}
+    expected = ["one\ntwo\u2028more", "three", "four\nfive"]
+    found = texts(tmp_path, "en", **settings)
+    assert found.to_pylist() == [{"id": i, "text": text} for i, text in enumerate(expected)]
+    settings["data"]["limit"] = 2
+    assert texts(tmp_path, "en", **settings)["text"].to_pylist() == expected[:2]
+
+
+def test_a_text_without_empty_lines_is_no_document(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "_LONGEST", 100)
+    written(tmp_path / "en.txt", ["a" * 10] * 20)
+    with pytest.raises(ValueError, match=r"en\.txt has 110 characters without an empty line"):
+        texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"}, documents=True)
 
 
 def test_rows_are_selected_renamed_and_limited_one_by_one(tmp_path):
@@ -278,6 +301,8 @@ def test_text_depends_on_the_settings_of_its_language_alone():
     assert told["en"] == {"data": {"local": "{language}.csv"}, "column": "a"}
     assert told["qa1"] == {"files": {"qa1": "y.csv"}, "column": "a"}
     assert told["de"] == {"files": {"de": "x.txt"}}
+    plain = TextSettings(data={"local": "{language}.txt"}, documents=True)
+    assert plain.concerning("en")["documents"] and "documents" not in plain.concerning("qa1")
     assert told["qa2"] == {"sentences": 10, "seed": 1}
     names = {"en": "english", "fr": "french", "de": "german"}
     named = TextSettings(data={"hub": "a/b", "names": names}, column="a", once="en").concerning("fr")
@@ -300,6 +325,8 @@ def test_generated_text_depends_on_the_settings_of_its_kind_of_language():
         ("en.txt", b"good\n\xff\n", r"en\.txt is damaged or not txt in UTF-8, after 1 rows"),
         ("en.txt.gz", gzip.compress(os.urandom(9000))[:-9], r"en\.txt\.gz is damaged"),
         ("en.txt.gz", b"plain", r"en\.txt\.gz is damaged"),
+        ("en.txt.xz", lzma.compress(os.urandom(9000))[:-9], r"en\.txt\.xz is damaged"),
+        ("en.txt.xz", b"plain", r"en\.txt\.xz is damaged"),
         (
             "en.jsonl",
             b'{"text": "a"}\n{"text": \n',

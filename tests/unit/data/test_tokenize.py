@@ -249,6 +249,28 @@ def test_texts_without_a_common_id_are_refused(world):
         [*splits(world, [world / "en.parquet", path])]
 
 
+def test_parallel_texts_are_read_side_by_side(world, monkeypatch):
+    """In parts of two rows; each text has ids that the other one lacks."""
+    monkeypatch.setattr(module, "BATCH", 2)
+    ids = {"a": [0, 2, 3, 5, 7, 8, 9], "b": [1, 2, 3, 4, 7, 9]}
+    for name, numbers in ids.items():
+        table = pa.table({"id": pa.array(numbers, pa.int32()), "text": [f"{name}{number}" for number in numbers]})
+        pq.write_table(table, world / f"{name}.parquet")
+    tables = module._side_by_side([world / "a.parquet", world / "b.parquet"], ["x", "y"])
+    assert [table.to_pylist() for table in tables] == [
+        [{"x": "a2", "y": "b2", "rows": [1, 1]}, {"x": "a3", "y": "b3", "rows": [2, 2]}],
+        [{"x": "a7", "y": "b7", "rows": [4, 4]}, {"x": "a9", "y": "b9", "rows": [6, 5]}],
+    ]
+
+
+def test_ids_that_do_not_ascend_are_refused(world):
+    numbered(world / "a.parquet", ["is Bob"] * 60)
+    table = read_table(world / "a.parquet")
+    pq.write_table(pa.concat_tables([table, table]), world / "b.parquet")
+    with pytest.raises(ValueError, match=r"b\.parquet, row 60: id 0 follows id 59, but ids ascend"):
+        [*splits(world, [world / "a.parquet", world / "b.parquet"])]
+
+
 def test_parallel_texts_have_one_separator_where_asked_for(world):
     texts = [world / "en.parquet", world / "fr.parquet"]
     make_text("fr", texts[1], TextSettings(sentences=60))

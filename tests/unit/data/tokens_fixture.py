@@ -18,6 +18,7 @@ def write(
     depths: list[int] | None = None,
     contexts: list[int] | None = None,
     labels: list[int] | None = None,
+    chunk: int = 7,
 ) -> Path:
     columns = {
         "input_ids": pa.array(ids, pa.list_(pa.int32())),
@@ -34,7 +35,7 @@ def write(
         columns["depth"] = pa.array(depths, pa.int32())
     table = pa.table(columns).replace_schema_metadata({"xlgrid": json.dumps(about)})
     with pa.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table, max_chunksize=7)
+        writer.write_table(table, max_chunksize=chunk)
     return path
 
 

@@ -13,7 +13,7 @@ from plan_fixture import COSTED as STUDY
 
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.languages.sources import Source
-from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, length
+from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, training_length
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.results.identity import Run
@@ -173,7 +173,7 @@ def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curricul
         vocabulary=Vocabulary(5, 1, (0,)),
         columns={"depth": np.zeros(n, int)},
     )
-    steps = length(given, n, 5, {})[0]
+    steps = training_length(given, n, 5, {})[0]
     try:
         assert steps == schedule.plan(tokens, given, seed=1).steps
     except ValueError as error:
@@ -194,7 +194,7 @@ def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curricul
 )
 def test_length_of_a_training_of_100_examples_of_100_tokens(given: dict[str, Any], expected: tuple[int, int]) -> None:
     """Steps and examples; depths 0 to 3 are equally frequent."""
-    assert length(settings(**given), 100, 100, {"max_depth": 3}) == expected
+    assert training_length(settings(**given), 100, 100, {"max_depth": 3}) == expected
 
 
 def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Plan) -> None:

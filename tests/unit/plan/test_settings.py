@@ -75,9 +75,11 @@ def test_a_rule_s_other_params_follow_from_its_inputs_and_outputs_or_change_no_r
     text = "".join((RULES / f"{name}.smk").read_text() for name in ("data", "encode", "train", "evaluate"))
     blocks = re.findall(r"^    params:\n((?:        .*\n)+)", text, re.MULTILINE)
     params = {line for block in blocks for line in re.findall(r"^        (\w+=.*),$", block, re.MULTILINE)}
-    others = {param for param in params if not re.match(r"\w+=(setting\(|subpath\(|lambda w, input: )", param)}
+    others = {
+        param for param in params if not re.match(r"\w+=(setting\(|subpath\(|lambda w, (input|resources): )", param)
+    }
     lock = "lock=lambda w: [f\"--lock={config['hub_lock']}\"] if study(w).methods[w.method].imported.hub else []"
     assert others == {'lock=config["hub_lock"]', lock}
-    studied = {param for param in params if "lambda w, input" in param and re.search(r"study\(|recipe\(|task\(", param)}
+    studied = {param for param in params if "lambda w, " in param and re.search(r"study\(|recipe\(|task\(", param)}
     recipes = "recipe(w)", "study(w).pretraining(w.encoder)"
     assert studied == {f"pace=lambda w, input: {recipe}.pace()" for recipe in recipes}

@@ -60,6 +60,17 @@ def test_files_that_are_there_are_counted() -> None:
     assert sizes().of("mlm", "en-fr") == Splits(96, 2, 2), "of a pair, the smaller text"
 
 
+def test_the_documents_of_a_text_are_counted_unless_the_study_says_how_many() -> None:
+    Path("fr.txt").write_text("a line\nand another\n\n" * 100)
+    study = STUDY.replace("files: {fr:", "documents: true, files: {fr:")
+    Path("studies/tiny.yaml").write_text(study)
+    assert sizes().of("mlm", "fr") == Splits(96, 2, 2)
+    stated = "mlm: {kind: mlm, examples: {train: 5000, dev: 100, test: 100}}"
+    Path("studies/tiny.yaml").write_text(study.replace("mlm: {kind: mlm}", stated))
+    assert sizes().of("mlm", "fr") == Splits(5000, 100, 100)
+    assert sizes().of("mlm", "en") == Splits(960, 20, 20), "generated text is as large as its settings say"
+
+
 def test_a_file_that_is_not_there_leaves_a_text_unknown() -> None:
     assert sizes().of("mlm", "fr") == Splits(None, None, None)
 

@@ -45,6 +45,17 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
     assert (rows["pairs"]["text_runs"], rows["pairs"]["steps"]) == ("2", "244")
 
 
+def test_a_pretraining_has_a_row_of_time_text_and_disk() -> None:
+    """1,500 steps of 32 inputs, 60 tokens each; of 1,000 texts, 960 are for training."""
+    lines = run("--gpus", "8").output.splitlines()
+    head = next(at for at, line in enumerate(lines) if line.startswith("pre-training of ") and "updates" in line)
+    assert "days on 8" in lines[head]
+    row = lines[head + 2].split()
+    assert row[:5] == ["tiny", "1,500", "1,920", "0.0029", f"{960 * 60 * 4.5 / 1e9:.2g}"]
+    assert row[7] == f"{960 * (60 * 4 + 8) / 1e9:.2g}"
+    assert any("4.5 bytes of text a token" in line for line in lines)
+
+
 def test_the_results_of_another_study_are_not_counted_and_the_command_says_so() -> None:
     Path("studies/more.yaml").write_text("extends: tiny\ngrids: {one: {seed: [1, 2, 3]}}\n")
     result = CliRunner().invoke(app, ["cost", "studies/more.yaml"])

@@ -1,9 +1,8 @@
-"""Encoders from scratch: their files, and that neither kills nor several processes change them."""
+"""Encoders from scratch: their files, and that kills do not change them."""
 
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -32,7 +31,7 @@ from xlgrid.training.recipe import Recipe
 recipe, vocabulary, train, dev, folder, at, number = sys.argv[1:]
 advance = loop.Loop.advance
 def doomed(self, chosen):
-    if self.step == int(at) and os.environ.get("RANK", "0") == "0":
+    if self.step == int(at):
         os.kill(os.getpid(), int(number))
     return advance(self, chosen)
 loop.Loop.advance = doomed
@@ -47,12 +46,12 @@ def scratch(kind: str = "xlmr", **more: Any) -> Scratch:
 
 
 def started(
-    asked: Recipe, files: tuple[Path, list[Path], list[Path]], folder: Path, at: int, number: int, **environment: str
+    asked: Recipe, files: tuple[Path, list[Path], list[Path]], folder: Path, at: int, number: int
 ) -> "subprocess.Popen[str]":
     vocabulary, train, dev = files
     arguments = [asked.model_dump_json(), vocabulary, ",".join(map(str, train)), ",".join(map(str, dev)), folder, at]
     command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number))]
-    return subprocess.Popen(command, env=os.environ | environment, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -90,34 +89,6 @@ def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
     other = asked.model_copy(update={"seed": 1})
     pretraining.pretrain(other, *files, tmp_path / "other")
     assert contents(tmp_path / "other")["model.safetensors"] != contents(tmp_path / "whole")["model.safetensors"]
-
-
-def test_two_processes_share_the_work_of_one(tmp_path: Path) -> None:
-    """Twenty steps, in which rank 0 is stopped once, and both processes go on."""
-    described = scratch("bert", nsp=True, dropout=0.1)
-    files = inputs(described, texts_of(tmp_path, options={"statements": 2}), tmp_path / "e")
-    asked = recipe(
-        described, steps=20, batch_size=8, micro_batch_tokens=80, checkpoint_seconds=1e-9, snapshots=(4,), lr=1e-3
-    )
-    pretraining.pretrain(asked, *files, tmp_path / "one")
-    for at, status in ((7, os.EX_TEMPFAIL), (99, 0)):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
-        shared = {
-            "TORCHELASTIC_RUN_ID": "1",
-            "WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-            "LOCAL_RANK": "0",
-        }
-        pair = [started(asked, files, tmp_path / "two", at, signal.SIGTERM, RANK=rank, **shared) for rank in "01"]
-        errors = [process.communicate(timeout=120)[1] for process in pair]
-        assert [process.returncode for process in pair] == [status, status], errors
-        assert errors[1] == "" or "step" not in errors[1], "only the first process prints"
-    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
-    assert one.keys() == two.keys()
-    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-6
 
 
 def test_next_sentence_prediction_leaves_bert_its_pooler_and_no_other_layer(tmp_path: Path) -> None:

@@ -1,20 +1,44 @@
-"""The exchange between the processes of a training; test_pretraining.py trains with two."""
+"""Several processes of a training: how they start, share the work, exchange numbers, and end."""
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from scratch_fixture import TINY, inputs, recipe, texts_of
 
-from xlgrid.training import processes
+from xlgrid.training import pretraining, processes
 from xlgrid.training.processes import Processes
+from xlgrid.training.scratch import Scratch
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+# Runs `xlgrid ARGUMENTS` in a process in which something happens before a step.
+COMMAND = """
+import os, signal, sys
+from xlgrid import cli
+from xlgrid.training import loop
+before, at, advance = {before!r}, {at}, loop.Loop.advance
+def watched(self, chosen):
+    if self.step == at:
+        exec(before)
+    return advance(self, chosen)
+loop.Loop.advance = watched
+cli.main()
+"""
+LAUNCH = "import sys; from xlgrid.training.processes import launch; sys.exit(launch(sys.argv[1:], 2))"
+Inputs = tuple[Path, list[Path], list[Path]]
 CPU = torch.device("cpu")
 
 
-def test_a_process_that_torchrun_has_not_started_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_nothing_has_started_for_sharing_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     # Some clusters set the number of tasks of every job.
     monkeypatch.setenv("WORLD_SIZE", "4")
-    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setenv("RANK", "3")
     alone = processes.join(CPU)
     assert (alone.count, alone.rank, alone.writes) == (1, 0, True)
     assert alone.own([5, 6, 7]) == [5, 6, 7] and alone.sums({"a": 2}) == {"a": 2}
@@ -38,3 +62,133 @@ def test_gradients_are_added_and_a_weight_without_any_has_none(monkeypatch: pyte
     Processes(2, 0, CPU).add_gradients(weights)
     assert weights[0].grad.tolist() == [[10.0, 11.0], [12.0, 13.0]]
     assert weights[1].grad.tolist() == [10.0, 10.0] and weights[2].grad is None
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
+    folder = tmp_path_factory.mktemp("inputs")
+    return inputs(described(), texts_of(folder, options={"statements": 2}), folder / "e")
+
+
+def described() -> Scratch:
+    return Scratch(kind="bert", languages=("en", "fr"), bitext=(("en", "fr"),), nsp=True, dropout=0.1, **TINY)  # type: ignore[arg-type]
+
+
+ASKED = recipe(
+    described(), steps=20, batch_size=8, micro_batch_tokens=80, checkpoint_seconds=1e-9, snapshots=(4,), lr=1e-3
+)
+
+
+def arguments(files: Inputs, folder: Path) -> list[str]:
+    vocabulary, *splits = files
+    tokens = [f"--{split}={path}" for split, paths in zip(("train", "dev"), splits, strict=True) for path in paths]
+    recipe, pace = (f"--recipe={ASKED.identity()}", f"--pace={ASKED.pace()}")
+    return ["pretrain", recipe, pace, f"--vocabulary={vocabulary}", *tokens, f"--output={folder}"]
+
+
+def shared(files: Inputs, folder: Path, before: str = "", at: int = 7) -> tuple[int, str]:
+    """The status of a training of two processes, and what it writes to stderr; both do `before` after step `at`."""
+    command = [
+        sys.executable,
+        "-c",
+        LAUNCH,
+        sys.executable,
+        "-c",
+        COMMAND.format(before=before, at=at),
+        *arguments(files, folder),
+    ]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120)
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(files: Inputs, tmp_path: Path) -> None:
+    pretraining.pretrain(ASKED, *files, tmp_path / "one")
+    # As the rule calls it.
+    ended = subprocess.run([sys.executable, "-m", "xlgrid.cli", *arguments(files, tmp_path / "two"), "--processes=2"])
+    assert ended.returncode == 0
+    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    assert one.keys() == two.keys()
+    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-6
+    # The process that starts the others gets the signal, and then one of the others alone.
+    for at, asks in ((7, "os.kill(os.getppid(), signal.SIGUSR2)"), (12, "os.kill(os.getpid(), signal.SIGTERM)")):
+        status, errors = shared(files, tmp_path / "stopped", f"if os.environ['RANK'] == '1': {asks}", at)
+        assert status == os.EX_TEMPFAIL, errors
+        assert "before step" in errors.splitlines()[-1] and errors.count("before step") == 1
+        assert (tmp_path / "stopped" / "state.pt").exists()
+    assert shared(files, tmp_path / "stopped")[0] == 0
+    for name in ("model.safetensors", "step4.safetensors"):
+        assert (tmp_path / "stopped" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("rank", "before", "status", "message"),
+    [
+        (1, "os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL, "error: process 1 of 2 was ended by SIGKILL"),
+        (0, "os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL, "error: process 0 of 2 was ended by SIGKILL"),
+        (1, "raise ValueError('this one is at fault')", 1, "error: this one is at fault"),
+    ],
+)
+def test_a_process_that_fails_ends_the_others_and_says_why(
+    files: Inputs, tmp_path: Path, rank: int, before: str, status: int, message: str
+) -> None:
+    got = shared(files, tmp_path / "e", f"if os.environ['RANK'] == '{rank}': {before}")
+    assert got[0] == status and got[1].splitlines()[-1].startswith(message), got
+    assert not (tmp_path / "e" / "model.safetensors").exists()
+
+
+@pytest.mark.slow
+def test_torchrun_may_start_the_processes(files: Inputs, tmp_path: Path) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "xlgrid.cli"]
+    assert subprocess.run([*torchrun, *arguments(files, tmp_path / "e")], timeout=120).returncode == 0
+    assert '"processes": 2' in (tmp_path / "e" / "run.json").read_text()
+
+
+def launched(code: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", LAUNCH, sys.executable, "-c", code]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_signal_that_comes_before_the_processes_listen_waits_for_them() -> None:
+    code = """
+import os, sys, time
+print("started", flush=True)
+time.sleep(1)
+from xlgrid.training.signals import signals
+with signals() as received:
+    time.sleep(0.1)
+sys.exit(os.EX_TEMPFAIL if received else 1)
+"""
+    process = launched(code)
+    assert process.stdout
+    for _ in range(2):
+        process.stdout.readline()
+    process.send_signal(signal.SIGUSR2)
+    assert (process.communicate(timeout=60)[1], process.returncode) == ("", os.EX_TEMPFAIL)
+
+
+def test_processes_end_with_the_one_that_has_started_them() -> None:
+    code = """
+import os, time, torch
+from xlgrid.training import processes
+processes.join(torch.device("cpu"))
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+    process = launched(code)
+    assert process.stdout
+    numbers = [int(process.stdout.readline()) for _ in range(2)]
+    process.kill()
+    process.wait()
+    # The pipe closes when nobody can write to it any more.
+    assert process.stdout.read() == "" and len({*numbers}) == 2
+
+
+def test_each_process_takes_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"WORLD_SIZE": "4", "RANK": "2", "LOCAL_RANK": "2", processes.MEETING: "unused"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(ValueError, match="4 processes take a GPU each, and 2 can be seen"):
+        processes.join(torch.device("cuda"))

@@ -1,6 +1,7 @@
 """Parts of a mix that are drawn without end, by `alpha` and `tlm`: shares, orders, padding, and where a training resumes."""
 
 import time
+import tracemalloc
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,6 +110,22 @@ def test_a_batch_has_several_languages_unless_the_recipe_says_no() -> None:
 def test_a_file_of_one_language_is_drawn_without_end(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", rows(30), "mlm"))
     assert np.bincount(np.concatenate(drawn(tokens, 480, batch_size=4))).tolist() == [64] * 30
+
+
+def test_a_row_of_text_takes_34_bytes_of_memory_beside_its_file(tmp_path: Path) -> None:
+    """Millions of sentences should fit."""
+    count = 40_000
+    files = [write(tmp_path / f"{code}.arrow", [[1, 2, 3]] * count, "mlm", chunk=count // 4) for code in ("en", "fr")]
+    settings = Training(steps=4, batch_size=8, alpha=0.7)  # type: ignore[call-arg]
+    # The modules that reading imports do not count.
+    batches.read(files[0], "en")
+    tracemalloc.start()
+    tokens = batches.mix([batches.read(path, path.stem) for path in files], 65)
+    stream = schedule.stream(tokens, settings, 1, schedule.plan(tokens, settings, 1))
+    next(stream)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / (2 * count) < 34
 
 
 @pytest.mark.parametrize("settings", [{"steps": None}, {"curriculum": ({"share": 0.5, "max_depth": 1},)}])

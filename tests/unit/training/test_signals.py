@@ -8,11 +8,11 @@ from xlgrid.training.signals import signals
 
 
 def test_signals_are_noted_only_while_the_block_runs() -> None:
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGINT)}
     with signals() as noted:
         for number in before:
             os.kill(os.getpid(), number)
-        assert noted == [signal.SIGTERM, signal.SIGUSR2]
+        assert noted == [signal.SIGTERM, signal.SIGUSR2, signal.SIGINT]
     assert {number: signal.getsignal(number) for number in before} == before
 
 

@@ -1,0 +1,85 @@
+"""What pre-training takes, against numbers worked out by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from xlgrid.plan.estimate import Assumed, Estimate
+from xlgrid.plan.load import load_plan
+from xlgrid.plan.pretraining import Pretraining
+
+# XLM-R base: twelve layers of four projections, two layers in between, two norms; embeddings, of words and positions.
+LAYERS = 12 * (4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768)
+WORDS = 250_002 * 768
+HEAD = 768 * 768 + 768 + 2 * 768 + 250_002
+STUDY = """\
+title: Tiny
+languages: [en, fr]
+text: {data: {local: "{language}.txt.xz"}, documents: true}
+vocabularies: {large: {kind: xlmr, size: 250002, languages: [en]}}
+encoders:
+  base:
+    vocabulary: large
+    scratch: {kind: xlmr, languages: [en, fr], hidden: 768, layers: 12, heads: 12, intermediate: 3072}
+    training: {steps: 125000, batch_size: 2048, snapshots: [50000, 100000], evaluations: 2}
+tasks:
+  pretraining: {kind: mlm, max_length: 512, tokens: 900, options: {documents: pack, dev_rows: 1000}}
+  nli: {kind: ruletaker}
+methods: {full-ft: {}}
+grids: {g: {task: [nli], encoder: [base], method: [full-ft], source: [en], target: [en], seed: [1]}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def pretraining(study: str = STUDY) -> Pretraining:
+    Path("tiny.yaml").write_text(study)
+    return Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings["base"]
+
+
+def test_hours_of_the_shape_of_xlmr_base() -> None:
+    """On an A100 at 78 TFLOP/s, 1,000 updates of 2,048 x 512 tokens take 2.8 hours. X-MOD, whose modules are 8 % of the layers,
+    takes 2.9."""
+    got = pretraining()
+    assert (got.updates, got.update_tokens) == (125_000, 2048 * 512)
+    # Six for each parameter that a token passes; 15 % of the tokens pass the output embeddings. Attention: 4 forward, 8 back.
+    work = 6 * (LAYERS + 0.15 * WORDS) + 12 * 12 * 768 * 512
+    hours = 125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600
+    # The dev sets: 1,000 rows of 900 tokens in two languages, twice.
+    dev = 2 * 2 * 1_000 * 900
+    assert got.hours == pytest.approx(hours + dev * work / 3 / 78e12 / 3600, rel=1e-4)
+    assert got.hours / 125 == pytest.approx(2.77, abs=0.01)
+    assert got.read_tokens == pytest.approx(131e9, rel=0.01)
+
+
+def test_disk_is_that_of_the_weights() -> None:
+    got = pretraining()
+    weights = LAYERS + WORDS + (514 + 1) * 768 + 2 * 768 + HEAD
+    assert got.weights == weights
+    assert got.stored_gigabytes == pytest.approx(3 * 4 * weights / 1e9), "two snapshots"
+    # Weights, two moments, the best weights; twice while one file replaces the other.
+    assert got.state_gigabytes == pytest.approx(2 * 4 * 4 * weights / 1e9)
+    assert (got.text_gigabytes, got.tokens_gigabytes) == (None, None), "nothing says how large the texts are"
+
+
+def test_text_of_a_stated_size_is_packed() -> None:
+    stated = STUDY.replace("tokens: 900", "tokens: 900, examples: {train: 10000000, dev: 1000, test: 1000}")
+    got = pretraining(stated)
+    inputs = 2 * 17_578_125
+    assert (got.inputs, got.tokens) == (inputs, 2 * 9_000_000_000)
+    assert got.text_gigabytes == pytest.approx(2 * 9 * 4.5)
+    assert got.tokens_gigabytes == pytest.approx((4 * 18e9 + 8 * inputs) / 1e9)
+    assert got.hours == pretraining().hours, "the steps decide"
+
+
+def test_pairs_are_tokens_and_no_text_of_their_own() -> None:
+    stated = STUDY.replace("tokens: 900", "tokens: 900, examples: {train: 10000000, dev: 1000, test: 1000}")
+    alone = pretraining(stated)
+    with_pair = pretraining(
+        stated.replace("languages: [en, fr], hidden", "languages: [en, fr], bitext: [[en, fr]], hidden")
+    )
+    assert with_pair.text_gigabytes == alone.text_gigabytes
+    assert with_pair.tokens == 3 / 2 * (alone.tokens or 0)
