@@ -52,7 +52,6 @@ Ledger = Annotated[
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
-Modules = Annotated[str, typer.Option(help="code of a language -> its module in an X-MOD, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
 OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
@@ -190,7 +189,7 @@ def fetch_encoder(
     lock: File,
     output: Output,
     revision: Annotated[str, typer.Option()] = "main",
-    modules: Modules = "{}",
+    modules: Json = "{}",
 ) -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
@@ -199,7 +198,7 @@ def fetch_encoder(
 
 
 @app.command()
-def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modules: Modules = "{}") -> None:
+def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modules: Json = "{}") -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 

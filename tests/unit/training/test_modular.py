@@ -137,6 +137,30 @@ def test_check_2_a_module_of_an_absent_language_moves_only_where_its_gradient_is
     assert modules == ({None, "en", "fr"} if moves else {None, "en"})
 
 
+def test_a_training_that_stops_before_a_language_has_come_goes_on_with_the_same_bytes(tmp_path: Path) -> None:
+    """The optimiser has no state yet of the module of that language."""
+    described = scratch("xmod")
+    files = inputs(described, texts_of(tmp_path), tmp_path / "e")
+    asked = recipe(described, steps=4, weight_decay=0.1)
+
+    def training(folder: str) -> Pretraining:
+        return Pretraining(asked, *files, tmp_path / folder)
+
+    whole, cut = training("whole"), training("cut")
+    assert whole.train.parts is not None
+    english, french = (np.flatnonzero(whole.train.parts == part)[:4] for part in (0, 1))
+    for chosen in (english, english):
+        whole.advance(chosen)
+        cut.advance(chosen)
+    cut.save()
+    resumed = training("cut")
+    assert resumed.step == 2
+    for chosen in (french, english):
+        whole.advance(chosen)
+        resumed.advance(chosen)
+    assert not changed({name: p.detach() for name, p in whole.weights.items()}, resumed.weights)
+
+
 def test_check_6_a_step_has_several_languages_whose_shares_follow_alpha_and_a_part_of_it_has_one(
     tmp_path: Path,
 ) -> None:
