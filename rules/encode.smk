@@ -154,13 +154,14 @@ rule hub_encoder:
         "../envs/xlgrid.yaml"
     params:
         hub=setting("hub", Encoder),
+        modules=setting("modules", Encoder),
         revision=setting("revision", Encoder),
         lock=config["hub_lock"],
         folder=subpath(output[0], parent=True),
     shell:
         r"""
         xlgrid fetch-encoder {params.hub:q} --vocabulary {input.vocabulary:q} \
-            --revision {params.revision:q} \
+            --revision {params.revision:q} {params.modules:q} \
             --lock {params.lock:q} \
             --output {params.folder:q} 2>{log:q}
         """
@@ -181,10 +182,11 @@ rule local_encoder:
         "../envs/xlgrid.yaml"
     params:
         path=setting("path", Encoder),
+        modules=setting("modules", Encoder),
         folder=subpath(output[0], parent=True),
     shell:
         r"""
-        xlgrid copy-encoder {params.path:q} --vocabulary {input.vocabulary:q} \
+        xlgrid copy-encoder {params.path:q} --vocabulary {input.vocabulary:q} {params.modules:q} \
             --output {params.folder:q} 2>{log:q}
         """
 

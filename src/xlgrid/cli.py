@@ -189,19 +189,20 @@ def fetch_encoder(
     lock: File,
     output: Output,
     revision: Annotated[str, typer.Option()] = "main",
+    modules: Json = "{}",
 ) -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
 
-    fetch_encoder(hub, revision, _folder(vocabulary), output, lock)
+    fetch_encoder(hub, revision, _folder(vocabulary), output, lock, json.loads(modules))
 
 
 @app.command()
-def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output) -> None:
+def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modules: Json = "{}") -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 
-    copy_encoder(path, _folder(vocabulary), output)
+    copy_encoder(path, _folder(vocabulary), output, json.loads(modules))
 
 
 @app.command()

@@ -42,3 +42,16 @@ def test_the_loop_is_measured_beside_the_trainer() -> None:
         "Trainer",
         "Trainer, grouped by length",
     ]
+
+
+def test_modules_for_languages_are_measured_beside_transformers() -> None:
+    printed = measured(
+        "benchmarks/modular.py",
+        *["--languages", "2", "4", "--hidden", "64", "--layers", "1", "--vocabulary", "500"],
+        *["--length", "16", "--batch", "2", "--steps", "1"],
+    )
+    rows = {line[:26].strip(): line.split() for line in printed.splitlines()[1:]}
+    assert [*rows][2:] == [f"{name}, {number} languages" for number in (2, 4) for name in ("X-MOD", "transformers")]
+    gradients = {name: float(row[row.index("gradients") + 1]) for name, row in rows.items()}
+    assert gradients["X-MOD, 2 languages"] == gradients["X-MOD, 4 languages"] == gradients["SHARED"]
+    assert gradients["transformers, 4 languages"] > gradients["SHARED"]

@@ -8,13 +8,14 @@ folder with config.json, model.safetensors, the files of its vocabulary, and enc
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from xlgrid.base.errors import Damaged
+from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
@@ -26,11 +27,14 @@ _VOCABULARY = [*_TOKENIZER, "config.json"]
 
 # The name's end of the tensor with one row per token, in the families of BERT.
 EMBEDDINGS = "embeddings.word_embeddings.weight"
+# The token that fills the ends of a batch, in the families of XLM-R and of BERT.
+PADDING = ("<pad>", "[PAD]")
 
 
 def encoder_files(folder: str | Path) -> list[str]:
     """The files of an encoder in a folder, without its vocabulary: those that it has, and those that every encoder must have."""
-    return _files(folder, _MODEL, ("config.json", "model.safetensors"))
+    pickled = checkpoints.is_pickled(Path(folder))
+    return _files(folder, _MODEL, ("config.json", checkpoints.PICKLED if pickled else "model.safetensors"))
 
 
 def vocabulary_files(folder: str | Path) -> list[str]:
@@ -51,28 +55,45 @@ def _matching(folder: Path, patterns: Sequence[str]) -> list[Path]:
     ]
 
 
-def fetch_encoder(hub: str, revision: str, vocabulary: str | Path, folder: str | Path, lock: str | Path) -> None:
-    """Fetch an encoder's config and safetensors from the Hub at the locked commit; add its vocabulary and encoder.json.
+def fetch_encoder(
+    hub: str,
+    revision: str,
+    vocabulary: str | Path,
+    folder: str | Path,
+    lock: str | Path,
+    modules: Mapping[str, str] | None = None,
+) -> None:
+    """Fetch an encoder's config and weights from the Hub at the locked commit; add its vocabulary and encoder.json.
+
+    Weights that are there in PyTorch's own format only are converted.
+
+    Args:
+        modules: as for `copy_encoder`.
 
     Raises:
-        ValueError: the Hub cannot be reached, does not know it, or has no weights as safetensors; or `copy_encoder`.
+        ValueError: the Hub cannot be reached, does not know it, or has no weights; or `copy_encoder`.
     """
     downloaded, provenance = _fetched("encoder", hub, revision, _MODEL, lock)
-    _copy_encoder(downloaded, Path(vocabulary), folder, provenance)
+    if not list(downloaded.glob("model*.safetensors")):
+        downloaded, _ = _fetched("encoder", hub, revision, [*_MODEL, checkpoints.PICKLED], lock)
+    _copy_encoder(downloaded, Path(vocabulary), folder, provenance, modules or {})
 
 
-def copy_encoder(path: str | Path, vocabulary: str | Path, folder: str | Path) -> None:
-    """Copy an encoder's config and safetensors from a local folder; add its vocabulary and encoder.json.
+def copy_encoder(
+    path: str | Path, vocabulary: str | Path, folder: str | Path, modules: Mapping[str, str] | None = None
+) -> None:
+    """Copy an encoder's config and weights from a local folder; add its vocabulary and encoder.json.
 
     Args:
         vocabulary: the folder of the encoder's vocabulary.
+        modules: of an encoder with modules for languages: the code of a language -> the name of its module, which is renamed.
 
     Raises:
         FileNotFoundError: there is no such folder.
-        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary.
+        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary, or no such module.
     """
     _check_folder(Path(path), "encoder")
-    _copy_encoder(Path(path), Path(vocabulary), folder, {"source": "local", "path": str(path)})
+    _copy_encoder(Path(path), Path(vocabulary), folder, {"source": "local", "path": str(path)}, modules or {})
 
 
 def fetch_vocabulary(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
@@ -175,30 +196,52 @@ def token_ids(folder: str | Path) -> dict[str, int]:
     return ids
 
 
-def check_vocabulary(vocabulary: Path, encoder: Path) -> None:
-    """Check that an encoder has an embedding for every token of a vocabulary.
+def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None) -> None:
+    """Check that an encoder has an embedding for every token of a vocabulary, and the same id of padding.
+
+    Args:
+        origin: the folder from which the encoder is copied, for errors.
 
     Raises:
-        ValueError: the vocabulary is damaged, or has token ids without an embedding.
+        ValueError: the vocabulary is damaged, or has token ids without an embedding, or another padding.
     """
     from safetensors import safe_open
 
-    token, number = max(token_ids(vocabulary).items(), key=lambda entry: entry[1], default=("", -1))
+    ids = token_ids(vocabulary)
+    token, number = max(ids.items(), key=lambda entry: entry[1], default=("", -1))
+    padding = json.loads((encoder / "config.json").read_text(encoding="utf-8")).get("pad_token_id")
+    own = next((ids[name] for name in PADDING if name in ids), None)
+    if None not in (padding, own) and padding != own:
+        raise ValueError(
+            f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}: its padding has the id {own}, and that of the "
+            f"encoder {padding}; take tokenizer.json from where model.safetensors is from, or name that vocabulary"
+        )
     with safe_open(encoder / "model.safetensors", framework="numpy") as weights:
         sizes = [weights.get_slice(name).get_shape()[0] for name in weights.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
     if sizes and number >= sizes[0]:
         raise ValueError(
-            f"the vocabulary {vocabulary} does not fit the encoder {encoder}: the token {token!r} has the id {number:,}, but "
+            f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}: the token {token!r} has the id {number:,}, but "
             f"there are {sizes[0]:,} embeddings; take tokenizer.json from where model.safetensors is from"
         )
 
 
-def _copy_encoder(source: Path, vocabulary: Path, folder: str | Path, provenance: dict[str, Any]) -> None:
-    check_encoder(source)
-    check_vocabulary(vocabulary, source)
+def _copy_encoder(
+    source: Path, vocabulary: Path, folder: str | Path, provenance: dict[str, Any], modules: Mapping[str, str]
+) -> None:
+    pickled = checkpoints.is_pickled(source)
+    if not pickled:
+        check_encoder(source)
     with whole_folder(folder) as aside:
         for file in _matching(source, _MODEL):
             shutil.copy(file, aside / file.name)
+        if pickled:
+            checkpoints.convert(source / checkpoints.PICKLED, aside / checkpoints.WEIGHTS)
+            check_encoder(aside)
+        check_vocabulary(vocabulary, aside, source)
+        if modules:
+            checkpoints.rename_modules(aside, modules)
+            provenance = provenance | {"modules": dict(modules)}
+        checkpoints.check_modules(aside)
         copy_tokenizer(vocabulary, aside)
         write_json(aside / "encoder.json", provenance)
 

@@ -175,7 +175,7 @@ def last_layer(
     inputs.pop("labels")
     try:
         with torch.inference_mode():
-            extra = prediction.extras(method, tokens, chosen, device, training=False)
+            extra = prediction.extras(model, method, tokens, chosen, training=False)
             model(**inputs, **extra)
             return structured.weights(layer, seen[0], inputs["attention_mask"].bool(), extra.get("layout"))
     finally:

@@ -67,14 +67,15 @@ def evaluate(
             run,
         )
     model = trained.model_of(finished, encoder, data, text_run, parsed.step)
-    # Some methods draw masks of attention in evaluation too.
-    torch.manual_seed(recipe.seed)
-    results = _results(model, method, data, recipe.training)
     language, weights = None, []
     if text_run:
         source, step = trained.text_source(text_run), parsed.step
         language = source if step is None else f"{source}@{step}"
         weights = [str(text_run if step is None else deltas.snapshot_path(text_run, step))]
+    stack = trained.stack(model, method, data, recipe.task, language)
+    # Some methods draw masks of attention in evaluation too.
+    torch.manual_seed(recipe.seed)
+    results = _results(model, method, data, recipe.training)
     cell = {
         **finished.identity,
         **({"study": study} if study else {}),
@@ -82,7 +83,7 @@ def evaluate(
         "seed": recipe.seed,
         "run": str(run),
         "digest": finished.record["digest"],
-        "stack": list(method.stack(recipe.task, language)),
+        "stack": stack,
         "speaks": weights,
         **({"packages": {name: version(name) for name in used}} if (used := finished.record.get("packages")) else {}),
         "seconds": round(time.monotonic() - began, 3),
@@ -106,8 +107,11 @@ def evaluate_bare(identity: Mapping[str, Any], encoder: str | Path, tokens: str 
     """
     began = time.monotonic()
     data = _read(tokens, Target(identity["target"]))
-    results = _results(trained.bare_model(encoder, data), Method(), data, Training.model_validate({}))
-    cell = {**identity, "run": None, "weights": str(encoder), "seconds": round(time.monotonic() - began, 3)}
+    model, method = trained.bare_model(encoder, data), Method()
+    stack = trained.stack(model, method, data, identity["task"])
+    results = _results(model, method, data, Training.model_validate({}))
+    seconds = round(time.monotonic() - began, 3)
+    cell = {**identity, "run": None, "weights": str(encoder), "stack": stack, "seconds": seconds}
     _write(out, cell | results)
 
 

@@ -81,6 +81,22 @@ def model_of(
     return model
 
 
+def stack(
+    model: "PreTrainedModel", method: Method, tokens: Tokens, task: str, language: str | None = None
+) -> list[str]:
+    """What is active in a cell besides the encoder's shared weights, from the embeddings up, as `kind:name`.
+
+    Args:
+        language: the source of the target's run on text; None if there is none.
+
+    Raises:
+        ValueError: the encoder has no module of a language of the tokens.
+    """
+    from xlgrid.methods.xmod.modules import active
+
+    return [*method.stack(task, language), *active(model, tokens.languages)]
+
+
 def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
     """An encoder with the head that was pre-trained with it.
 

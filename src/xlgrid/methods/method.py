@@ -36,6 +36,8 @@ class Method:
 
     # Whether there are runs of the method. Only `as-is` has none, and evaluates encoders as they are.
     is_trained: ClassVar[bool] = True
+    # Whether the embeddings belong to a language: a cell has those of its target's run on text, or else those of the encoder.
+    exchanges_embeddings: ClassVar[bool] = False
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
     # The format in which runs of the method are read and exported; None if it has no adapters.
@@ -51,6 +53,11 @@ class Method:
     @property
     def trains_head(self) -> bool:
         """Whether a run trains the head of its task. A method that does not is for runs on text, and not for a grid."""
+        return True
+
+    @property
+    def copies_overlap(self) -> bool:
+        """Whether a run on text in a vocabulary of its own begins with the encoder's embeddings of tokens that both have."""
         return True
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data.encoders import EMBEDDINGS
+from xlgrid.languages.sources import Source
 from xlgrid.methods.method import is_head
+from xlgrid.methods.xmod.names import ADDED, is_pretrained_module, module_of
 from xlgrid.models.load import resize_embeddings
 
 if TYPE_CHECKING:
@@ -18,6 +20,18 @@ if TYPE_CHECKING:
     from xlgrid.methods import Method
 
 DELTA = "delta.safetensors"
+
+
+def named_parameters(model: "PreTrainedModel") -> dict[str, "torch.nn.Parameter"]:
+    """The parameters of a model by name. Those that a head shares with the encoder have their names in the encoder."""
+    in_encoder = {id(p): f"{model.base_model_prefix}.{name}" for name, p in model.base_model.named_parameters()}
+    return {in_encoder.get(id(p), name): p for name, p in model.named_parameters()}
+
+
+def trains(method: "Method", name: str) -> bool:
+    """Whether a run of `method` trains a parameter. The pre-trained modules of languages are not for a run to change, since
+    other runs and cells have them from the encoder (Pfeiffer et al. 2022, section 3)."""
+    return method.trains(name) and not is_pretrained_module(name)
 
 
 def kept(
@@ -31,13 +45,13 @@ def kept(
         embeddings: whether the word embeddings train, too, whatever the method.
     """
     if head.has_cells:
-        parameters = dict(model.named_parameters())
+        parameters = named_parameters(model)
     else:
         parameters = {f"{model.base_model_prefix}.{name}": p for name, p in model.base_model.named_parameters()}
     return {
         name: p
         for name, p in parameters.items()
-        if method.trains(name) or is_head(name) or (embeddings and name.endswith(EMBEDDINGS))
+        if trains(method, name) or is_head(name) or (embeddings and name.endswith(EMBEDDINGS))
     }
 
 
@@ -87,8 +101,8 @@ def load_text_run(
     """Put the weights that a run on text has trained into a model with `method` installed, after the weights of the run on
     text with which that run itself began.
 
-    The word embeddings of a run on text with a vocabulary of its own belong to that vocabulary: they are loaded in any case, and
-    the model's are resized.
+    The word embeddings of a run on text with a vocabulary of its own belong to that vocabulary. They are loaded in any case, or,
+    if the method counts embeddings among the parameters of a language, if they are wanted; the model's are resized.
 
     Args:
         folder: the folder of the run on text.
@@ -119,7 +133,8 @@ def load_text_run(
         return name.startswith(f"{model.base_model_prefix}.") and not method.leaves_out(name, layers)
 
     def is_loaded(name: str) -> bool:
-        return has_place(name) and (wanted(name) or (has_vocabulary and name.endswith(EMBEDDINGS)))
+        always = has_vocabulary and name.endswith(EMBEDDINGS) and not method.exchanges_embeddings
+        return has_place(name) and (wanted(name) or always)
 
     trained, shapes, digest = read_delta(path, is_loaded)
     if digest != record["digest"]:
@@ -128,12 +143,14 @@ def load_text_run(
             "again, which trains it anew",
             folder,
         )
-    for name, shape in shapes.items() if has_vocabulary else ():
+    for name in trained if has_vocabulary else ():
         if name.endswith(EMBEDDINGS):
-            resize_embeddings(model, shape[0])
-    parameters = dict(model.named_parameters())
-    # All tensors are checked, wanted or not, so that a run of another encoder does not go unnoticed.
-    placed = {name: shape for name, shape in shapes.items() if has_place(name)}
+            resize_embeddings(model, shapes[name][0])
+    parameters = named_parameters(model)
+    # All tensors are checked, wanted or not, so that a run of another encoder does not go unnoticed; but the embeddings of
+    # another vocabulary fit only where they are loaded.
+    unfit = {name for name in shapes if has_vocabulary and name.endswith(EMBEDDINGS)} - trained.keys()
+    placed = {name: shape for name, shape in shapes.items() if has_place(name) and name not in unfit}
     wrong = [n for n, shape in placed.items() if n not in parameters or tuple(parameters[n].shape) != shape]
     if wrong or not placed:
         raise ValueError(
@@ -144,6 +161,10 @@ def load_text_run(
     with torch.no_grad():
         for name, tensor in trained.items():
             parameters[name].copy_(tensor)
+    if any(module_of(name) == ADDED for name in trained):
+        from xlgrid.methods.xmod.modules import assign
+
+        assign(model, Source(record["recipe"]["source"]).languages)
 
 
 def load_run(folder: Path, model: "PreTrainedModel", method: "Method", head: "Head") -> None:

@@ -13,19 +13,33 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import Head
 from xlgrid.heads.tokens import Tokens
+from xlgrid.methods.xmod.names import module_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
+# The model type of encoders with modules for languages, which wrap XLM-R.
+XMOD = "xmod"
 # Model types and the stem of their classes' names; others go through the slower Auto classes.
-FAMILIES = {"bert": "Bert", "xlm-roberta": "XLMRoberta", "roberta": "Roberta", "distilbert": "DistilBert"}
+FAMILIES = {
+    "bert": "Bert",
+    "xlm-roberta": "XLMRoberta",
+    "roberta": "Roberta",
+    "distilbert": "DistilBert",
+    XMOD: "XLMRoberta",
+}
 
 
 def model_class(model_type: str | None, head: Head) -> Any:
     """The class of transformers for an encoder of a model type with a head."""
     import transformers
 
-    return getattr(transformers, f"{FAMILIES.get(model_type or '', 'AutoModel')}For{head.model_suffix}")
+    known = getattr(transformers, f"{FAMILIES.get(model_type or '', 'AutoModel')}For{head.model_suffix}")
+    if model_type == XMOD:
+        from xlgrid.methods.xmod.modules import with_modules
+
+        return with_modules(known)
+    return known
 
 
 def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
@@ -70,7 +84,10 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
                 rate: dropout for rate in rates if rate in written or (model_type != "distilbert" and "_prob" in rate)
             }
             changes["classifier_dropout"] = dropout
-        return maker.from_pretrained(folder, local_files_only=True, **changes)
+        model, about = maker.from_pretrained(folder, local_files_only=True, output_loading_info=True, **changes)
+        if missing := [name for name in sorted(about["missing_keys"]) if module_of(name)]:
+            raise ValueError(f"it has no {missing[0]}, and config.json says that it has")
+        return model
     except (OSError, ValueError, RuntimeError) as error:
         raise Damaged(
             f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again", folder
@@ -121,13 +138,16 @@ def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
     model.resize_token_embeddings(rows, mean_resizing=False)
 
 
-def change_vocabulary(model: Any, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+def change_vocabulary(
+    model: Any, before: Mapping[str, int], after: Mapping[str, int], copies_overlap: bool = True
+) -> None:
     """Give a language model the embeddings, and the biases of its head, for another vocabulary.
 
     A token that both vocabularies have keeps its embedding. Torch's generator draws the others, as it draws a new model's.
 
     Args:
         before, after: token -> id.
+        copies_overlap: false: no token keeps its embedding.
 
     Raises:
         ValueError: the two vocabularies have other ids of padding.
@@ -144,7 +164,7 @@ def change_vocabulary(model: Any, before: Mapping[str, int], after: Mapping[str,
             "take a vocabulary of the kind of the encoder's"
         )
     resize_embeddings(model, max(after.values()) + 1)
-    shared = [token for token in after if before.get(token, len(old)) < len(old)]
+    shared = [token for token in after if copies_overlap and before.get(token, len(old)) < len(old)]
     old_rows, new_rows = ([ids[token] for token in shared] for ids in (before, after))
     with torch.no_grad():
         table, output = model.get_input_embeddings().weight, model.get_output_embeddings().bias

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xlgrid.heads import HEADS, Head
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
+from xlgrid.methods.xmod.names import module_of
 from xlgrid.models import deltas
 from xlgrid.models.load import shapes
 
@@ -18,6 +19,11 @@ _XLMR: dict[str, Any] = {
     "max_position_embeddings": 514,
     "type_vocab_size": 1,
 }
+# The ends of the names of the published X-MODs: how many languages and updates they have.
+_XMOD = [
+    "base",
+    *(f"base-{name}" for name in ("13-125k", "30-125k", "30-195k", "60-125k", "60-265k", "75-125k", "75-269k")),
+]
 # What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
 # transformers for its model type.
 HUB: dict[str, dict[str, Any]] = {
@@ -31,6 +37,8 @@ HUB: dict[str, dict[str, Any]] = {
     "FacebookAI/xlm-roberta-base": _XLMR,
     "FacebookAI/xlm-roberta-large": _XLMR
     | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    # How many modules there are changes neither what a token passes nor what a run stores.
+    **{f"facebook/xmod-{name}": _XLMR | {"model_type": "xmod"} for name in _XMOD},
 }
 
 
@@ -86,40 +94,55 @@ def count(
     base: str,
     options: Mapping[str, float | int | str | bool],
     embeddings: bool = False,
+    pretraining: bool = False,
 ) -> Count:
     """Count what a method trains, stores and computes with.
+
+    A token passes one of the modules for languages.
 
     Args:
         head: the task's head.
         labels: the number of the task's labels; text has none.
         base, options: of the method, see `xlgrid.methods.make`.
         embeddings: whether the word embeddings train, too, whatever the method.
+        pretraining: everything trains, and the whole encoder is stored.
 
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
     """
     method = make(base, options)
+
+    def trains(name: str) -> bool:
+        return pretraining or deltas.trains(method, name)
+
     for name, value in head.settings(labels).items():
         setattr(config, name, value)
     model = shapes(config, head)
     method.install(model)
-    parameters = dict(model.named_parameters())
+    parameters = deltas.named_parameters(model)
+    modules = {module: trains(name) for name in parameters if (module := module_of(name))}
+    idle = sorted(modules, key=lambda module: not modules[module])[1:]
     passed = {
         name: float(p.numel())
         for name, p in parameters.items()
-        if name.startswith(model.base_model_prefix) and "embeddings" not in name and not is_head(name)
+        if name.startswith(model.base_model_prefix)
+        and "embeddings" not in name
+        and not is_head(name)
+        and module_of(name) not in idle
     }
     if head.output_share:
         # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
         passed |= {name: head.output_share * p.numel() for name, p in parameters.items() if p is out}
     table = model.get_input_embeddings().weight
+    encoder = {id(p): p for p in model.base_model.parameters()}
+    stored = encoder if pretraining else deltas.kept(model, method, head, embeddings)
     return Count(
-        trained=sum(p.numel() for name, p in parameters.items() if method.trains(name) or (embeddings and p is table)),
-        stored=sum(p.numel() for p in deltas.kept(model, method, head, embeddings).values()),
+        trained=sum(p.numel() for name, p in parameters.items() if trains(name) or (embeddings and p is table)),
+        stored=sum(p.numel() for p in stored.values()),
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
-        passed_trained=sum(number for name, number in passed.items() if method.trains(name)),
+        passed_trained=sum(number for name, number in passed.items() if trains(name)),
     )
 
 

@@ -59,7 +59,7 @@ def outcomes_on(
             try:
                 batch = head.evaluation_batch(tokens, rows, token_types, device)
                 with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
-                    batch |= extras(method, tokens, rows, device, training=False)
+                    batch |= extras(model, method, tokens, rows, training=False)
                     predicted = head.predict(model, batch, tokens, rows)
             except torch.OutOfMemoryError as error:
                 problem = str(error)
@@ -80,9 +80,12 @@ def outcomes_on(
     return head.outcomes(tokens, predictions)
 
 
-def extras(method: "Method", tokens: Tokens, rows: Ints, device: "torch.device", training: bool) -> dict[str, Any]:
-    """The arguments that a method adds to the model's forward for a batch of rows."""
-    return method.arrange(tokens.segments(rows), device, training)
+def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Ints, training: bool) -> dict[str, Any]:
+    """The arguments of the model's forward, besides a batch of rows, that the method or the encoder asks for."""
+    from xlgrid.methods.xmod.modules import routes_of
+
+    segments = tokens.segments(rows)
+    return method.arrange(segments, model.device, training) | routes_of(model, segments, model.device)
 
 
 def halved(limit: int, lengths: Ints, parts: Sequence[Ints], problem: str) -> int:

@@ -5,6 +5,7 @@ from itertools import product
 from os.path import normpath
 from typing import TYPE_CHECKING
 
+from xlgrid.base.names import unknown
 from xlgrid.plan.grid import text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.results.identity import Encoder
@@ -52,6 +53,10 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
     if not any(entry.vocabulary for entry in study.tasks.values()):
         return
     for run in plan.runs:
+        vocabulary = study.tasks[run.task].vocabulary_in(run.source)
+        if vocabulary and vocabulary not in study.all_vocabularies:
+            yield f"tasks.{run.task}.vocabulary: {run.folder} has {unknown('vocabulary', vocabulary, study.all_vocabularies)}"
+            return
         chain = [*text_runs(study, run), run] if not study.tasks[run.task].task.target else []
         other = [each.task for each in chain if new_vocabulary(plan, each)]
         if other and study.methods[run.method].imported:

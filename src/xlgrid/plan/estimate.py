@@ -216,7 +216,7 @@ class Estimate:
         vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(encoder)]
         origin, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
         config = configuration(origin, folder, vocabulary.size if vocabulary.languages else None)
-        counted = count(config, entry.task.head, len(entry.task.labels), recipe.base, {})
+        counted = count(config, entry.task.head, len(entry.task.labels), recipe.base, {}, pretraining=True)
         attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
         work = (counted.training + attention) * examples * length
         hours = _hours(work, self.assumed.training, updates, self.assumed.step_ms)

@@ -150,17 +150,26 @@ def flat(files: Inputs) -> list[str]:
 
 def vocabulary_of(plan: Planned, user: Run | Cell) -> str:
     """The vocabulary whose tokens a run trains on, or a cell is evaluated on: that of its task or, where the task names none, of
-    the last run on text that it loads whose task names one; otherwise that of the encoder."""
+    the last run on text that it loads whose task names one; otherwise that of the encoder.
+
+    A method may count embeddings among the parameters of a language. Then a cell has the vocabulary of its target's run on text,
+    or that of the encoder if there is no such run.
+    """
     study = plan.study
-    # The last run on text of a cell is that of its target.
-    tasks = [user.task, *(run.task for run in reversed(text_runs(study, user)))]
-    named = (study.tasks[task].vocabulary for task in tasks)
+    method = study.methods[user.method]
+    if isinstance(user, Cell) and ALL_METHODS.find(method.base).exchanges_embeddings:
+        texts = [each for run in started_from(method.start, user) for each in (*text_runs(study, run), run)]
+    else:
+        # The last run on text of a cell is that of its target.
+        texts = text_runs(study, user)
+    users = [user, *reversed(texts)]
+    named = (study.tasks[each.task].vocabulary_in(each.source) for each in users)
     return next(filter(None, named), None) or study.vocabulary_of(user.encoder)
 
 
 def new_vocabulary(plan: Planned, run: Run) -> list[Vocabulary]:
     """The vocabulary, other than the encoder's, for which a run on text trains embeddings: none or one."""
-    vocabulary = plan.study.tasks[run.task].vocabulary
+    vocabulary = plan.study.tasks[run.task].vocabulary_in(run.source)
     is_new = vocabulary and vocabulary != plan.study.vocabulary_of(run.encoder)
     return [Vocabulary(run.study, vocabulary)] if vocabulary and is_new else []
 

@@ -64,7 +64,8 @@ def settings(study: "Study", product: Product) -> Settings | None:
                 return {"step": encoder.step or 0}
             if encoder.scratch:
                 return {"recipe": study.pretraining(product.encoder).identity()}
-            return _of_origin(encoder)
+            modules = json.dumps(encoder.modules, separators=(",", ":"), sort_keys=True)
+            return _of_origin(encoder) | {"modules": [f"--modules={modules}"] if encoder.modules else []}
         case Run():
             return _of_run(study, product)
         case Cell() | Contrast():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xlgrid.heads import HEADS
 from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.study import check_data, check_exhibits, check_starts
+from xlgrid.study import check_data, check_exhibits, check_modules, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.tasks import mlm
 
@@ -32,6 +32,7 @@ def problems(study: "Study") -> list[str]:
         _held_out,
         check_starts.first_tasks,
         check_starts.grids,
+        check_modules.grids,
         check_data.available,
         check_data.training,
         check_data.sizes,
@@ -73,6 +74,7 @@ def _languages(study: "Study") -> Iterator[str]:
     for name, grid in study.grids.items():
         yield from among(f"grids.{name}.languages", LANGUAGE, grid.languages, study.languages)
     for name, encoder in study.encoders.items():
+        yield from among(f"encoders.{name}.modules", LANGUAGE, encoder.modules, study.languages)
         if scratch := encoder.scratch:
             place = f"encoders.{name}.scratch"
             yield from among(f"{place}.languages", LANGUAGE, scratch.languages, study.languages)
@@ -105,7 +107,9 @@ def _vocabularies(study: "Study") -> Iterator[str]:
                 f"`vocabulary: {name}` to the encoder"
             )
     for name, task in study.tasks.items():
-        yield from among(f"tasks.{name}", "vocabulary", filter(None, [task.vocabulary]), study.all_vocabularies)
+        # The check of the plan knows the languages of a vocabulary for each language.
+        if task.vocabulary and "{language}" not in task.vocabulary:
+            yield from among(f"tasks.{name}", "vocabulary", [task.vocabulary], study.all_vocabularies)
     for name, encoder in study.encoders.items():
         if encoder.vocabulary is None:
             continue

@@ -94,7 +94,7 @@ class TaskEntry(Columns):
     vocabulary: str | None = Field(
         None,
         description="of a task of kind `mlm`: the vocabulary of its runs and of those that begin with them, where it is not the "
-        "encoder's; the runs train embeddings of its tokens",
+        "encoder's; the runs train embeddings of its tokens. {language} stands for the language of the run",
     )
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
@@ -104,6 +104,10 @@ class TaskEntry(Columns):
         "tokenizer",
         description="separators between two segments: those of the tokenizer, or one (Foroutan et al. 2023's code)",
     )
+
+    def vocabulary_in(self, language: str) -> str | None:
+        """The name of the vocabulary of a run in a language, where it is not the encoder's."""
+        return self.vocabulary and self.vocabulary.replace("{language}", language)
 
     @cached_property
     def task(self) -> Task:

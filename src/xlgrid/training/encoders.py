@@ -37,6 +37,11 @@ class EncoderEntry(Strict):
         None,
         description="vocabulary of the study, or an encoder with whose vocabulary this one shares tokens; absent: its own",
     )
+    modules: dict[str, str] = Field(
+        {},
+        description="of an X-MOD from `hub` or `path`: language of the study: name of its module there, where they differ "
+        "({en: en_XX}); languages that are not here are not used",
+    )
     facts: dict[str, Fact] = Field(
         {},
         description="names and values of your own, which exhibits use as axes: {variant: xmod, languages: 60, updates: "
@@ -53,6 +58,16 @@ class EncoderEntry(Strict):
             )
         if self.training and not self.scratch:
             raise ValueError("only an encoder from `scratch` is trained: leave out `training`")
+        if self.modules and not (self.hub or self.path):
+            raise ValueError(
+                "only the modules of an encoder from `hub` or `path` have other names: leave out `modules`"
+            )
+        names = [*self.modules.values()]
+        if doubles := sorted({name for name in names if names.count(name) > 1}):
+            codes = [code for code, name in self.modules.items() if name == doubles[0]]
+            raise ValueError(
+                f"modules: {' and '.join(codes)} have the same module {doubles[0]}: name one for each language"
+            )
         if (self.of is None) != (self.step is None) or (self.of and self.vocabulary):
             raise ValueError("a snapshot of another encoder has `of` and `step`, and the vocabulary of that encoder")
         if self.vocabulary and self.scratch and "vocab" in self.scratch.model_fields_set:

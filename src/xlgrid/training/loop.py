@@ -112,16 +112,11 @@ class Loop:
     ) -> None:
         import torch
 
+        from xlgrid.methods.xmod import modules
+
         self.began = time.monotonic()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
-        text = recipe.start.of_run(recipe.source) if recipe.start else None
-        for option, name, run in (("start", text, start), ("first", recipe.first, first)):
-            if (name is None) != (run is None):
-                raise ValueError(
-                    f"the recipe's `{option}` is the run of {name}, but the call names no folder of a run: add --{option}"
-                    if name
-                    else f"the recipe has no `{option}`, but the call names the run in {run}: leave out --{option}"
-                )
+        recipe.check_runs(start, first)
         self.begun_with = {
             "encoder": str(encoder),
             "start": None if start is None else str(start),
@@ -157,18 +152,21 @@ class Loop:
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, encoder)
         if vocabulary:
-            load.change_vocabulary(self.model, token_ids(encoder), token_ids(vocabulary))
+            ids = token_ids(encoder), token_ids(vocabulary)
+            load.change_vocabulary(self.model, *ids, self.method.copies_overlap)
         self.method.install(self.model)
         if start:
             deltas.load_text_run(start, self.model, self.method)
         if first:
             deltas.load_run(first, self.model, self.method, self.head)
         self.model.to(self.device)  # type: ignore[arg-type]
-        for name, parameter in self.model.named_parameters():
-            parameter.requires_grad_(self.method.trains(name))
+        parameters = deltas.named_parameters(self.model)
+        for name, parameter in parameters.items():
+            parameter.requires_grad_(self.trains(name))
         if vocabulary:
             self.model.get_input_embeddings().requires_grad_()
-        self.weights = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
+        self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
+        modules.prepare(self.model, self.weights, recipe.source.languages)
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
@@ -195,6 +193,10 @@ class Loop:
     def load_model(self) -> "PreTrainedModel":
         """The encoder with a head, before the method is installed."""
         return load.load_model(self.encoder, self.head, len(self.train.label_names), self.settings.dropout)
+
+    def trains(self, name: str) -> bool:
+        """Whether the run trains the parameter of a name."""
+        return deltas.trains(self.method, name)
 
     def go(self, stop: list[signal.Signals]) -> None:
         """Train to the end; `stop` receives signals.
@@ -317,7 +319,7 @@ class Loop:
             for name, count in self.objective.terms_of_losses(batch).items():
                 terms[name] += count
             computed[number] = batch | prediction.extras(
-                self.method, self.train, parts[number], self.device, training=True
+                self.model, self.method, self.train, parts[number], training=True
             )
         # The means are over the whole batch, so that micro-batches change nothing but the order of sums.
         totals = self.processes.sums(terms)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.base.arrays import Ints
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole, write_text
 from xlgrid.data.encoders import copy_tokenizer, token_ids, write_json
@@ -70,6 +71,19 @@ class Pretraining(loop.Loop):
             self.objective = NextSentenceHead(int(self.train.sizes[asked].max()))
             self.objective.attach(model)
         return model
+
+    def trains(self, name: str) -> bool:
+        return True
+
+    def differentiate(self, chosen: Ints) -> dict[str, float]:
+        import torch
+
+        losses = super().differentiate(chosen)
+        if self.scratch.absent == "zero":
+            for parameter in self.weights.values():
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+        return losses
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """The weights of the encoder with its language-modelling head, without those that only the objective uses."""

@@ -5,6 +5,7 @@ With the files of its encoder and tokens, which it names only, it decides everyt
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
@@ -207,6 +208,21 @@ class Recipe(Strict):
         """The recipe of what `identity` and `pace` return."""
         fields = json.loads(identity)
         return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+
+    def check_runs(self, start: Path | None, first: Path | None) -> None:
+        """Check that a call names the folders of the runs with which this one begins, and no others.
+
+        Raises:
+            ValueError: it does not.
+        """
+        text = self.start.of_run(self.source) if self.start else None
+        for option, name, run in (("start", text, start), ("first", self.first, first)):
+            if (name is None) != (run is None):
+                raise ValueError(
+                    f"the recipe's `{option}` is the run of {name}, but the call names no folder of a run: add --{option}"
+                    if name
+                    else f"the recipe has no `{option}`, but the call names the run in {run}: leave out --{option}"
+                )
 
     def identity(self) -> str:
         """The recipe as JSON, without the defaults and without the settings that cannot change a result."""

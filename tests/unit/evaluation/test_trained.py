@@ -24,8 +24,10 @@ SPECIFIC: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "qcross": ({}, {"tune": "query", "p_mask": 1}),
     "qcross with its bias": ({"swap": "weight+bias"}, {"tune": "query", "p_mask": 1}),
     "madx": ({}, {"tune": "language"}),
+    "xmod": ({}, {"tune": "language"}),
     "madx by the equations": ({"wiring": "paper"}, {"tune": "language"}),
     "madx without the invertible": ({"invertible": False}, {"tune": "language", "invertible": False}),
+    "madx of the encoder": ({"tune": "encoder", "invertible": False}, {"tune": "language", "invertible": False}),
     "madx without the last layer": ({"leave_out_last": True}, {"tune": "language"}),
 }
 RUN, TEXT = "run", "text/%s"
@@ -64,7 +66,7 @@ def scores_of(method: Method, target: str) -> torch.Tensor:
     chosen = np.arange(len(data))
     head = HEADS[data.head]
     batch = head.collate(data, chosen, True, model.device)
-    batch |= prediction.extras(method, data, chosen, model.device, training=False)
+    batch |= prediction.extras(model, method, data, chosen, training=False)
     with torch.no_grad():
         return head.scores(model, batch)[0]
 

@@ -22,6 +22,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "madx without the invertible": {"invertible": False},
     "madx without language": {"language": False, "invertible": False},
     "madx without the last layer": {"leave_out_last": True, "activation": "gelu_new", "task_reduction": 8},
+    "madx of the encoder": {"tune": "encoder"},
+    "xmod on text": {"tune": "language"},
+    "xmod on text with a norm": {"tune": "language", "embedding_norm": "trained"},
     "madx on text without the last layer": {"tune": "language", "leave_out_last": True, "language_reduction": 4},
 }
 
@@ -117,8 +120,11 @@ def counts(kind: str) -> dict[str, int]:
     def adapter(size: int, inner: int) -> int:
         return 2 * size * inner + size + inner
 
+    everything = biases + head_weights + embeddings + h + layers * (4 * h * h + 2 * h * m + 2 * h)
+    # Without the embeddings and their LayerNorm.
+    shared = everything - embeddings - 2 * h
     return {
-        "full-ft": biases + head_weights + embeddings + h + layers * (4 * h * h + 2 * h * m + 2 * h),
+        "full-ft": everything,
         "bitfit": biases + head_weights,
         "structured-dropout": biases + head_weights,
         "qcross": biases + layers * h + head_weights,
@@ -127,6 +133,10 @@ def counts(kind: str) -> dict[str, int]:
         "madx by the equations": layers * adapter(h, h // 4) + head,
         "madx without the invertible": layers * adapter(h, 1) + head,
         "madx without language": layers * adapter(h, 1) + head,
+        "madx of the encoder": shared,
+        "xmod": shared,
+        "xmod on text": (SIZE["vocab_size"] + 32) * h,
+        "xmod on text with a norm": (SIZE["vocab_size"] + 34) * h,
         "madx without the last layer": (layers - 1) * adapter(h, h // 8) + head,
         "madx on text without the last layer": (layers - 1) * adapter(h, h // 4) + 2 * adapter(h // 2, h // 4),
     }

@@ -114,6 +114,9 @@ def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     for name in ("vocab.txt", "notes.md", "pytorch_model.bin"):
         Path("encoder").mkdir(exist_ok=True)
         Path("encoder", name).touch()
+    pickled = ["encoder/config.json", "encoder/pytorch_model.bin"]
+    assert needs.inputs(plan, Encoder("tiny", "mine")) == weights | {"files": pickled}, "there are no others"
+    Path("encoder", "model.safetensors").touch()
     assert needs.inputs(plan, Encoder("tiny", "mine")) == weights
     assert needs.inputs(plan, vocabulary) == {"files": ["encoder/tokenizer.json", "encoder/vocab.txt"]}
 
@@ -220,3 +223,42 @@ def test_runs_on_text_that_begin_with_others_have_the_vocabulary_of_the_encoder(
     [problem] = plan_problems(plan)
     assert problem.startswith("tasks.mlm.vocabulary: results/begun/runs/mlm/mini/mlm/")
     assert "have the vocabulary of the encoder: leave out `vocabulary`, or the `start` of one method" in problem
+
+
+def added_languages() -> Plan:
+    """Fine-tuning from a pre-trained source and from an added one, with pre-trained and added targets."""
+    scratch = {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"]}
+    axes = {"task": ["ner"], "encoder": ["mini"], "method": ["xmod"], "seed": [1]}
+    start = {"task": "text", "method": "add", "pairs": ["de", "ru"], "missing": "none"}
+    study = Study(
+        name="s",
+        title="s",
+        languages=["en", "fr", "de", "ru"],
+        vocabularies={f"own-{code}": {"kind": "xlmr", "languages": [code]} for code in ("de", "ru")},
+        encoders={"mini": {"scratch": scratch}},
+        tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "vocabulary": "own-{language}"}},
+        methods={"xmod": {"start": start}, "add": {"base": "xmod", "options": {"tune": "language"}}},
+        grids={"g": axes | {"source": ["en", "de"], "target": ["fr", "de", "ru"]}},
+    )
+    return Plan(study)
+
+
+def test_a_cell_has_the_vocabulary_of_its_target_where_embeddings_belong_to_a_language() -> None:
+    plan = added_languages()
+    vocabularies = {(cell.source, cell.target): needs.vocabulary_of(plan, cell) for cell in plan.cells}
+    assert vocabularies == {
+        (source, target): vocabulary
+        for source in ("en", "de")
+        for target, vocabulary in (("fr", "mini"), ("de", "own-de"), ("ru", "own-ru"))
+    }
+    on_text = {run.source: needs.new_vocabulary(plan, run)[0].vocabulary for run in plan.runs if run.task == "text"}
+    assert on_text == {"de": "own-de", "ru": "own-ru"}
+    of_runs = {run.source: needs.vocabulary_of(plan, run) for run in plan.runs if run.task == "ner"}
+    assert of_runs == {"en": "mini", "de": "own-de"}
+
+
+def test_a_vocabulary_that_a_language_lacks_is_named() -> None:
+    study = added_languages().study
+    lacking = study.model_copy(update={"vocabularies": {"own-de": study.vocabularies["own-de"]}})
+    [problem] = plan_problems(Plan(lacking))
+    assert "tasks.text.vocabulary: results/s/runs/text/mini/add/ru/seed1 has unknown vocabulary 'own-ru'" in problem

@@ -3,7 +3,9 @@
 import pytest
 import torch
 from pydantic import ValidationError
+from transformers import AutoConfig
 
+from xlgrid.models.parameters import HUB
 from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.scratch import Scratch, new_model, scratch_configuration
 
@@ -20,6 +22,31 @@ def test_the_configuration_has_the_sizes_of_the_study_and_room_for_the_longest_i
     assert model(input_ids=ids).logits.shape == (1, 40, 77)
     with pytest.raises((IndexError, RuntimeError)):
         model(input_ids=torch.full((1, 41), 7))
+
+
+def test_a_shape_has_the_sizes_of_xlm_r_but_for_those_that_are_written() -> None:
+    fields = {
+        "kind": "xlmr",
+        "architecture": "xmod",
+        "languages": ("en", "fr"),
+        "shape": "base",
+        "layers": 2,
+        "max_length": 512,
+    }
+    scratch = Scratch.model_validate(fields)
+    config = scratch_configuration(scratch, 250_002)
+    published = AutoConfig.for_model(**HUB["facebook/xmod-base"])
+    for name in (
+        "hidden_size",
+        "num_attention_heads",
+        "intermediate_size",
+        "hidden_dropout_prob",
+        "max_position_embeddings",
+    ):
+        assert getattr(config, name) == getattr(published, name), name
+    assert (config.num_hidden_layers, config.languages, config.adapter_reduction_factor) == (2, ["en", "fr"], 2)
+    assert Scratch.model_validate_json(scratch.model_dump_json()) == scratch
+    assert Scratch.model_validate_json(scratch.model_dump_json(exclude_defaults=True)) == scratch
 
 
 def test_the_source_has_all_languages_and_pairs() -> None:

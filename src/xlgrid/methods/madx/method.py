@@ -18,7 +18,8 @@ class MadX(Method):
 
     Attributes:
         tune: the parameters that train: the task adapters and the head; or, in runs on text, the language and invertible
-            adapters. Models of runs on text have no task adapters.
+            adapters; or all weights of the encoder but its embeddings, above frozen language adapters, and the head (Pfeiffer
+            et al. 2022, footnote 7). Only models with `tune: task` have task adapters.
         language: whether there are language adapters (section 4.1).
         invertible: whether there is an invertible adapter (section 4.3).
         language_reduction: the encoder's hidden size divided by that of the language adapters (section 5.2: 2).
@@ -36,7 +37,7 @@ class MadX(Method):
         init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
     """
 
-    tune: Literal["task", "language"] = "task"
+    tune: Literal["task", "language", "encoder"] = "task"
     language: bool = True
     invertible: bool = True
     language_reduction: int = 2
@@ -50,7 +51,7 @@ class MadX(Method):
     init: Literal["bert", "identity"] = "bert"
 
     def __post_init__(self) -> None:
-        check_choice(self, "tune", ("task", "language"))
+        check_choice(self, "tune", ("task", "language", "encoder"))
         check_choice(self, "activation", ("relu", "gelu", "gelu_new"))
         check_choice(self, "wiring", ("library", "paper"))
         check_choice(self, "lm_head", ("trained", "frozen"))
@@ -86,16 +87,18 @@ class MadX(Method):
         )
 
     def trains(self, name: str) -> bool:
-        """The adapters that `tune` names, and the head of the task or of the language model."""
+        """The adapters that `tune` names, or the weights of the encoder; and the head of the task or of the language model."""
         if self.tune == "task":
             return adapter_kind(name) == "task" or is_head(name)
+        if self.tune == "encoder":
+            return adapter_kind(name) is None and "embeddings" not in name.split(".")
         at = name.split(".")
         in_head = at[0] in _LM_HEAD and "decoder" not in at
         return adapter_kind(name) == "language" or (self.lm_head == "trained" and in_head)
 
     @property
     def trains_head(self) -> bool:
-        return self.tune == "task"
+        return self.tune != "language"
 
     def is_language_specific(self, name: str) -> bool:
         """The language and invertible adapters (sections 4.1 and 4.3)."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from models_fixture import IDS, write_run
+from models_fixture import IDS, model_of, write_run
 from safetensors.torch import load_file
 from test_modules import LANGUAGE, adapted, each_model
 from tokens_fixture import write
@@ -93,7 +93,7 @@ def test_language_adapters_of_all_layers_can_be_used_without_the_last(text: dict
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tune": "both"}, "option tune must be one of task, language, got 'both'"),
+        ({"tune": "both"}, "option tune must be one of task, language, encoder, got 'both'"),
         ({"activation": "tanh"}, "option activation must be one of relu, gelu, gelu_new"),
         ({"wiring": "code"}, "option wiring must be one of library, paper"),
         ({"lm_head": True}, "option lm_head must be one of trained, frozen"),
@@ -291,3 +291,19 @@ def test_a_run_keeps_a_few_tensors_only_and_counts_them(made: Path) -> None:
         kept = load_file(folder / "delta.safetensors")
         counts = json.loads((folder / "run.json").read_text())["parameters"]
         assert counts["trained"] - thrown_away == sum(tensor.numel() for tensor in kept.values()) < counts["total"] / 2
+
+
+def test_the_encoder_trains_below_frozen_adapters_of_a_language() -> None:
+    """Pfeiffer et al. 2022, footnote 7 and figure 6."""
+    method = make("madx", {"tune": "encoder", "invertible": False})
+    assert method.needs_start and method.trains_head
+    method.check_start(make("madx", {"tune": "language", "invertible": False}))
+    assert method.stack("xnli", "sw") == ("language:sw",)
+    model = model_of("xlmr-sequence")
+    method.install(model)
+    frozen = {
+        name.split(".")[1] if "language" not in name else "language"
+        for name, _ in model.named_parameters()
+        if not method.trains(name)
+    }
+    assert frozen == {"embeddings", "language"} and not any("task" in name for name, _ in model.named_parameters())

@@ -1,0 +1,122 @@
+"""Checkpoints as others publish them become ordinary ones: weights as safetensors, and modules under the codes of a study."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from xlgrid.base.errors import Damaged
+from xlgrid.base.files import whole
+from xlgrid.base.names import unknown
+
+WEIGHTS = "model.safetensors"
+# The weights in PyTorch's own format, which are read where there are no safetensors.
+PICKLED = "pytorch_model.bin"
+# The model type of encoders with modules for languages, and the place of a module in the name of a tensor.
+_XMOD, _MODULES = "xmod", "adapter_modules"
+
+
+def is_pickled(folder: Path) -> bool:
+    """Whether the weights in a folder are in PyTorch's own format only."""
+    return not list(folder.glob("model*.safetensors")) and (folder / PICKLED).is_file()
+
+
+def convert(source: Path, target: Path) -> None:
+    """Write the weights in a file in PyTorch's own format as safetensors, those that share memory once. No code in it is run.
+
+    Raises:
+        ValueError: the file is damaged, or has other things than tensors.
+    """
+    import torch
+    from safetensors.torch import save_file
+
+    try:
+        weights = torch.load(source, map_location="cpu", weights_only=True, mmap=True)
+        tensors = {name: tensor for name, tensor in weights.items() if tensor.is_floating_point()}
+    except Exception as error:  # Unpickling raises errors of many types.
+        raise Damaged(
+            f"{source} is damaged, or has other things than tensors ({type(error).__name__}): take a checkpoint with safetensors"
+        ) from error
+    # A weight that the encoder shares with a head keeps its name in the encoder.
+    distinct: dict[tuple[int, Any], str] = {}
+    for name in sorted(tensors, key=lambda name: name.startswith(("lm_head.", "cls."))):
+        distinct.setdefault((tensors[name].data_ptr(), tensors[name].shape), name)
+    save_file({name: tensors[name].contiguous() for name in distinct.values()}, target, {"format": "pt"})
+
+
+def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
+    """Give modules for languages in an encoder's folder other names, in place.
+
+    Args:
+        names: the code of a language in the study -> the name of its module.
+
+    Raises:
+        ValueError: the encoder has no such module, or no modules, or a module already has one of the codes.
+    """
+    from safetensors.torch import load_file, save_file
+
+    config = _config(folder)
+    if config.get("model_type") != _XMOD:
+        raise ValueError(
+            f"`modules` names modules of an X-MOD, but the encoder is of type {config.get('model_type')}: leave it out"
+        )
+    for code, name in names.items():
+        if name not in config["languages"]:
+            raise ValueError(f"modules.{code}: {unknown('module of the encoder', name, config['languages'])}")
+    code_of = {name: code for code, name in names.items()}
+    languages = [code_of.get(name, name) for name in config["languages"]]
+    if doubles := sorted({code for code in languages if languages.count(code) > 1}):
+        raise ValueError(f"`modules` gives {doubles[0]} to a module, but another module has this name: leave it out")
+
+    def renamed(name: str) -> str:
+        parts = name.split(".")
+        if _MODULES in parts:
+            at = parts.index(_MODULES) + 1
+            parts[at] = code_of.get(parts[at], parts[at])
+        return ".".join(parts)
+
+    tensors = {renamed(name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
+    # The tensors are mapped from the file, which must not be written while they are read.
+    with whole(folder / WEIGHTS) as aside:
+        save_file(tensors, aside, {"format": "pt"})
+    text = json.dumps(config | {"languages": languages}, indent=2, ensure_ascii=False)
+    (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+
+
+def check_modules(folder: Path) -> None:
+    """Check that an X-MOD has a module of the right size for each of its languages in each layer; others have none.
+
+    Raises:
+        ValueError: a module is missing or of another size.
+    """
+    from safetensors import safe_open
+
+    config = _config(folder)
+    if config.get("model_type") != _XMOD:
+        return
+    hidden = config["hidden_size"]
+    inner = hidden // config["adapter_reduction_factor"]
+    sizes = {
+        "dense1.weight": [inner, hidden],
+        "dense2.weight": [hidden, inner],
+        "dense1.bias": [inner],
+        "dense2.bias": [hidden],
+    }
+    with safe_open(folder / WEIGHTS, framework="numpy") as weights:
+        stored = {name.removeprefix("roberta."): name for name in weights.keys()}  # noqa: SIM118
+        for layer in range(config["num_hidden_layers"]):
+            for language in config["languages"]:
+                for part, size in sizes.items():
+                    name = f"encoder.layer.{layer}.output.{_MODULES}.{language}.{part}"
+                    got = weights.get_slice(stored[name]).get_shape() if name in stored else None
+                    if got != size:
+                        raise ValueError(
+                            f"the module of {language} does not fit the encoder: {name} "
+                            f"{f'has shape {got}' if got else 'is missing'}, but config.json asks for {size}: correct `languages` "
+                            "or `adapter_reduction_factor` there, or take another checkpoint"
+                        )
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return config

@@ -1,0 +1,51 @@
+"""Mistakes in the languages of encoders with modules: a language without a module, or with two."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xlgrid import methods as registry
+from xlgrid.languages.sources import NONE, Source
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Grid, Study
+
+
+def grids(study: "Study") -> Iterator[str]:
+    """Every language of a grid has one module in an encoder with modules: pre-trained, or from a run on text that adds it."""
+    for name, grid in study.grids.items():
+        for encoder in grid.encoder:
+            if (modules := modules_of(study, encoder)) is not None:
+                for key in grid.method:
+                    yield from _languages(study, name, grid, encoder, modules, key)
+
+
+def modules_of(study: "Study", encoder: str) -> list[str] | None:
+    """The languages of an encoder's modules; None if it has none for languages, or if its files alone say which."""
+    entry = study.encoders[study.encoders[encoder].of or encoder]
+    if entry.scratch:
+        return [*entry.scratch.languages] if entry.scratch.architecture == "xmod" else None
+    return [*entry.modules] or None
+
+
+def _languages(study: "Study", name: str, grid: "Grid", encoder: str, modules: list[str], key: str) -> Iterator[str]:
+    entry = study.methods[key]
+    adds = isinstance(registry.make(entry.base, entry.options), registry.XMod)
+    start = entry.start if adds else None
+    sources = [source for source in study.sources(grid) if source != NONE]
+    parts = {part: start.of_source(Source(part)) if start else None for source in sources for part in source.parts}
+    for target in study.targets(grid):
+        parts[target] = start.of_target(target, sources[0] if sources else Source(NONE)) if start else None
+    place = f"grids.{name}: encoder {encoder} has modules of {', '.join(modules)}"
+    for part, text in parts.items():
+        if part.is_pair:
+            yield f"{place}, each for inputs in one language: leave out {part}"
+        elif part in modules and text:
+            yield (
+                f"{place}; method {key} would add {part} to it once more: take an encoder without it, or give the method a "
+                "`start` whose `pairs` leave it out"
+            )
+        elif part not in modules and text != part:
+            yield (
+                f"{place}, but none of {part}: leave {part} out, or name it in `pairs` of the `start` of method {key}, whose runs on "
+                "text have `base: xmod` and `options: {tune: language}`"
+            )

@@ -1,0 +1,175 @@
+"""Published checkpoints of X-MOD, tiny and random: pickled or not, with module names of their own."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from scratch_fixture import TINY, encoder_of
+from tokenizers import Tokenizer
+from transformers import XmodConfig, XmodForMaskedLM
+from xmod_fixture import batch, moved, save, segments
+
+from xlgrid.base.errors import Damaged
+from xlgrid.data import checkpoints
+from xlgrid.data.encoders import copy_encoder, encoder_files, fetch_encoder
+from xlgrid.data.vocabulary import specials
+from xlgrid.heads import HEADS
+from xlgrid.methods.xmod import modules
+from xlgrid.models import load
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+RELEASED = ["en_XX", "fr_XX", "sw_KE"]
+MAPPING = {"en": "en_XX", "sw": "sw_KE"}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return encoder_of(tmp_path_factory.mktemp("vocabulary"), "xlmr")
+
+
+@pytest.fixture
+def published(vocabulary: Path) -> Any:
+    """A model of transformers with an embedding for each token of the vocabulary."""
+    entries = Tokenizer.from_file(str(vocabulary / "tokenizer.json")).get_vocab_size()
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    torch.manual_seed(2)
+    config = XmodConfig(**sizes, vocab_size=entries, max_position_embeddings=66, type_vocab_size=1, languages=RELEASED)
+    return moved(XmodForMaskedLM(config))
+
+
+def logits(folder: Path, language: str) -> torch.Tensor:
+    model = load.load_model(folder, HEADS["mlm"], 0).eval()
+    with torch.no_grad():
+        answered: torch.Tensor = model(
+            **batch(3), **modules.routes_of(model, segments([0] * 3, (language,)), "cpu")
+        ).logits
+    return answered
+
+
+@pytest.mark.parametrize("pickled", [False, True])
+def test_a_published_checkpoint_gives_the_logits_of_transformers(
+    published: Any, vocabulary: Path, tmp_path: Path, pickled: bool
+) -> None:
+    source = save(published, tmp_path / "published", pickled)
+    assert {Path(file).name for file in encoder_files(source)} == {
+        "config.json", "pytorch_model.bin" if pickled else "model.safetensors"
+    }  # fmt: skip
+    copy_encoder(source, vocabulary, tmp_path / "taken", MAPPING)
+    config = json.loads((tmp_path / "taken" / "config.json").read_text())
+    assert config["languages"] == ["en", "fr_XX", "sw"], "languages that are not in the mapping keep their names"
+    assert not list((tmp_path / "taken").glob("*.bin"))
+    names = load_file(tmp_path / "taken" / "model.safetensors").keys()
+    assert len([name for name in names if "embeddings.word" in name or "decoder.weight" in name]) == 1, (
+        "tied, so stored once"
+    )
+    for language, number in (("en", 0), ("sw", 2)):
+        with torch.no_grad():
+            expected = published(**batch(3), lang_ids=torch.full((3,), number)).logits
+        assert torch.equal(logits(tmp_path / "taken", language), expected)
+    read, about = XmodForMaskedLM.from_pretrained(tmp_path / "taken", output_loading_info=True)
+    assert not about["missing_keys"] and not about["unexpected_keys"]
+    with torch.no_grad():
+        assert torch.equal(read.eval()(**batch(3), lang_ids=torch.full((3,), 2)).logits, expected)
+
+
+def test_without_a_mapping_the_error_says_which_one_to_write(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+    copy_encoder(save(published, tmp_path / "published"), vocabulary, tmp_path / "taken")
+    with pytest.raises(ValueError, match=r"name it in `modules` of the encoder, as \{sw: sw_KE\}"):
+        logits(tmp_path / "taken", "sw")
+
+
+def test_a_module_that_the_checkpoint_lacks_is_named(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+    source = save(published, tmp_path / "published")
+    with pytest.raises(ValueError, match=r"modules\.sw: unknown module of the encoder 'sw_KA'.*sw_KE"):
+        copy_encoder(source, vocabulary, tmp_path / "taken", {"sw": "sw_KA"})
+    assert not (tmp_path / "taken").exists()
+    with pytest.raises(ValueError, match="`modules` names modules of an X-MOD, but the encoder is of type xlm-roberta"):
+        copy_encoder(vocabulary, vocabulary, tmp_path / "taken", MAPPING)
+
+
+def test_two_modules_cannot_have_one_name(published: Any, vocabulary: Path, tmp_path: Path) -> None:
+    source = save(published, tmp_path / "published")
+    with pytest.raises(ValueError, match="`modules` gives fr_XX to a module, but another module has this name"):
+        copy_encoder(source, vocabulary, tmp_path / "taken", {"fr_XX": "en_XX"})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"languages": [*RELEASED, "de_DE"]}, "the module of de_DE does not fit the encoder: .* is missing"),
+        ({"adapter_reduction_factor": 4}, r"has shape \[8, 16\], but config.json asks for \[4, 16\]"),
+    ],
+)
+def test_modules_that_do_not_fit_are_refused_when_the_encoder_is_taken_over(
+    published: Any, vocabulary: Path, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    source = save(published, tmp_path / "published")
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(ValueError, match=message):
+        copy_encoder(source, vocabulary, tmp_path / "taken")
+
+
+def test_a_vocabulary_with_another_padding_is_refused(published: Any, tmp_path: Path) -> None:
+    other = encoder_of(tmp_path, "bert")
+    assert specials("bert")["pad"] == "[PAD]" and TINY["vocab"] >= 300
+    with pytest.raises(ValueError, match="its padding has the id 0, and that of the encoder 1"):
+        copy_encoder(save(published, tmp_path / "published"), other, tmp_path / "taken")
+
+
+class Code:
+    def __reduce__(self) -> Any:
+        return Path.touch, (Path("ran"),)
+
+
+def test_no_code_in_a_checkpoint_is_run(
+    published: Any, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = save(published, tmp_path / "published", pickled=True)
+    torch.save({"w": Code()}, source / checkpoints.PICKLED)
+    with pytest.raises(Damaged, match="is damaged, or has other things than tensors"):
+        copy_encoder(source, vocabulary, tmp_path / "taken")
+    (source / checkpoints.PICKLED).write_bytes(pickle.dumps({"w": 1})[:-3])
+    with pytest.raises(Damaged, match="is damaged"):
+        copy_encoder(source, vocabulary, tmp_path / "taken")
+    assert not Path("ran").exists()
+
+
+def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_are_no_others(
+    published: Any, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import huggingface_hub
+
+    folders = {
+        "refs/pr/1": save(published, tmp_path / "converted"),
+        "main": save(published, tmp_path / "published", pickled=True),
+    }
+    commits = {"refs/pr/1": "a" * 40, "main": "b" * 40}
+    asked: list[tuple[str, list[str]]] = []
+
+    class Hub:
+        def repo_info(self, repo: str, revision: str, repo_type: str) -> Any:
+            if revision not in commits:
+                raise huggingface_hub.errors.OfflineModeIsEnabled(f"Revision Not Found: {revision}")
+            return type("Info", (), {"sha": commits[revision]})
+
+    def download(hub: str, revision: str, allow_patterns: list[str], ignore_patterns: list[str]) -> str:
+        asked.append((revision, allow_patterns))
+        return str(next(folders[ref] for ref, commit in commits.items() if commit == revision))
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    lock = tmp_path / "lock.yaml"
+    for revision in folders:
+        fetch_encoder("facebook/xmod", revision, vocabulary, tmp_path / revision, lock, MAPPING)
+        assert torch.equal(logits(tmp_path / revision, "en"), logits(tmp_path / "refs/pr/1", "en"))
+    pickled = [commit for commit, patterns in asked if checkpoints.PICKLED in patterns]
+    assert pickled == [commits["main"]]
+    assert f"model/facebook/xmod@refs/pr/1: {'a' * 40}" in lock.read_text()
+    with pytest.raises(ValueError, match=r"cannot get the commit of model facebook/xmod at refs/pr/9"):
+        fetch_encoder("facebook/xmod", "refs/pr/9", vocabulary, tmp_path / "other", lock, MAPPING)

@@ -1,0 +1,119 @@
+"""Languages of a study, and modules of its encoders."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from xlgrid.study import check_modules
+from xlgrid.study.checks import problems
+from xlgrid.study.schema import Study
+
+
+def study(method: dict[str, Any] | None = None, encoder: dict[str, Any] | None = None, **grid: Any) -> Study:
+    scratch = {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"]}
+    axes = {"task": ["ner"], "encoder": ["e"], "method": ["m"], "source": ["en"], "target": ["en", "fr"], "seed": [1]}
+    start = {"task": "text", "method": "add", "pairs": ["de"], "missing": "none"}
+    return Study(
+        name="s",
+        title="s",
+        languages=["en", "fr", "de"],
+        vocabularies={"added-de": {"kind": "xlmr", "languages": ["de"]}},
+        encoders={"e": encoder or {"scratch": scratch}},
+        tasks={"ner": {"kind": "ruletaker"}, "text": {"kind": "mlm", "vocabulary": "added-{language}"}},
+        methods={
+            "m": method or {"base": "xmod", "start": start},
+            "add": {"base": "xmod", "options": {"tune": "language"}},
+        },
+        grids={"g": axes | grid},
+    )
+
+
+def test_languages_with_a_module_and_added_ones_are_no_problem() -> None:
+    assert problems(study(target=["en", "fr", "de"])) == []
+    assert problems(study(source=["de"], target=["en", "de"])) == []
+
+
+@pytest.mark.parametrize("method", [{"base": "xmod"}, {"base": "full-ft"}])
+@pytest.mark.parametrize("axis", ["source", "target"])
+def test_a_language_without_a_module_is_named(method: dict[str, Any], axis: str) -> None:
+    [problem] = problems(study(method, **{axis: ["de"]}))
+    assert problem.startswith(
+        "grids.g: encoder e has modules of en, fr, but none of de: leave de out, or name it in `pairs`"
+    )
+
+
+def test_a_pretrained_language_is_not_added_once_more() -> None:
+    start = {"task": "text", "method": "add", "pairs": ["fr"], "missing": "none"}
+    [problem] = problems(study({"base": "xmod", "start": start}))
+    assert "method m would add fr to it once more" in problem
+
+
+def test_pairs_are_refused() -> None:
+    [problem] = problems(study(target=["en-fr"]))
+    assert "each for inputs in one language: leave out en-fr" in problem
+
+
+def test_shared_and_a_checkpoint_without_a_mapping_have_no_languages_that_could_lack() -> None:
+    shared = {"scratch": {"kind": "xlmr", "architecture": "shared", "languages": ["en"]}}
+    for encoder in (shared, {"hub": "facebook/xmod-base"}):
+        described = study({"base": "xmod"}, encoder, target=["de"])
+        assert check_modules.modules_of(described, "e") is None
+        assert [*check_modules.grids(described)] == []
+
+
+def test_a_mapping_says_which_modules_are_used() -> None:
+    published = {"hub": "facebook/xmod-base", "vocabulary": "added-de", "modules": {"en": "en_XX"}}
+    assert check_modules.modules_of(study(encoder=published), "e") == ["en"]
+    [problem] = problems(study(encoder=published))
+    assert "has modules of en, but none of fr" in problem
+    [problem] = problems(study(encoder=published | {"modules": {"xx": "xx_XX"}}))
+    assert problem.startswith("encoders.e.modules: unknown language")
+
+
+@pytest.mark.parametrize(
+    ("encoder", "message"),
+    [
+        ({"hub": "a/b", "modules": {"en": "en_XX", "fr": "en_XX"}}, "en and fr have the same module en_XX"),
+        ({"scratch": {"languages": ["en"]}, "modules": {"en": "en_XX"}}, "leave out `modules`"),
+        ({"scratch": {"kind": "bert", "architecture": "xmod", "languages": ["en"]}}, "set `kind: xlmr`"),
+        (
+            {"scratch": {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "en"]}},
+            "each language and each pair once",
+        ),
+        (
+            {"scratch": {"kind": "xlmr", "absent": "zero", "languages": ["en"]}},
+            "absent: an encoder of architecture plain has no",
+        ),
+        (
+            {"scratch": {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"], "bitext": [["en", "fr"]]}},
+            "leave out `bitext`",
+        ),
+        (
+            {"scratch": {"kind": "xlmr", "architecture": "xmod", "languages": ["en"], "reduction": 200}},
+            "smaller than reduction",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_an_error_of_the_schema(encoder: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        study(encoder=encoder)
+
+
+def test_the_study_of_the_page_about_pretraining_is_valid() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "pretraining.md").read_text()
+    _, _, section = page.partition("## Modules for languages")
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)]
+    keys: dict[str, Any] = {"name": "s", "title": "s"}
+    keys["tasks"] = {"xnli": {"kind": "xnli", "data": {"local": "x"}}, "pretraining": {"kind": "mlm"}}
+    for block in blocks:
+        for section, entries in block.items():
+            keys[section] = keys.get(section, {}) | entries
+    codes = {code for entry in keys["encoders"].values() for code in entry.get("scratch", {}).get("languages", ())}
+    keys["languages"] = sorted(codes | {"bg", "de"})
+    keys["text"] = {"files": {code: f"{code}.txt" for code in keys["languages"]}}
+    described = Study.model_validate(keys)
+    assert problems(described) == []
+    assert set(keys["grids"]["nli"]["method"]) < set(described.methods)
