@@ -174,8 +174,9 @@ def methods(folder: Path, sizes: Sizes) -> Iterator[str]:
 
 def seconds_of_batch(loop: Any, batch: int, number: int) -> float:
     """Seconds that evaluating one batch takes, beside batches that do not count."""
-    budget = batch * int(loop.dev.lengths.max())
-    rows = loop.dev.take(np.arange(min(len(loop.dev), batch * number)))
+    [dev] = loop.dev_sets
+    budget = batch * int(dev.lengths.max())
+    rows = dev.take(np.arange(min(len(dev), batch * number)))
     for _ in range(2):
         with loops.measuring(loop.device) as result:
             prediction.outcomes_on(loop.model, loop.method, rows, budget, loop.bf16)

@@ -1,7 +1,8 @@
 """Data of the tasks, and text.
 
 REQUIRED INPUTS: none (generated), or the Hub, or the study's own files
-OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet
+OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet,
+    cc100/{code}.txt.xz (text of CC-100, for studies that name it)
 """
 
 
@@ -127,6 +128,23 @@ rule fetch_text:
         """
 
 
+rule download_cc100:
+    """CC-100 (Conneau et al. 2020) in a language, for studies that name the file as their text."""
+    output:
+        "cc100/{code}.txt.xz",
+    log:
+        "cc100/{code}.log",
+    wildcard_constraints:
+        code="[A-Za-z_-]+",
+    shell:
+        r"""
+        curl --fail --location --continue-at - --output {output:q}.part \
+            https://data.statmt.org/cc-100/{wildcards.code}.txt.xz 2>{log:q}
+        mv {output:q}.part {output:q}
+        """
+
+
 localrules:
+    download_cc100,
     fetch_data,
     fetch_text,

@@ -236,7 +236,7 @@ def train(
     recipe: Json,
     encoder: EncoderFolder,
     train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
-    dev: Annotated[list[Path], typer.Option(help="likewise, for selection")],
+    dev: Annotated[list[Path], typer.Option(help="likewise, or of one of the recipe's `dev_targets`, for selection")],
     output: Output,
     pace: Json = "{}",
     start: Annotated[Path | None, typer.Option(help="the run on text that the recipe's `start` names")] = None,

@@ -90,7 +90,7 @@ def dry_run(folder: Path, *arguments: str) -> tuple[dict[str, int], set[tuple[st
     files = [
         file.split("/") for line in re.findall(r"^    output: (.*)$", output, re.MULTILINE) for file in line.split(", ")
     ]
-    return jobs, {(study, kind) for _, study, kind, *_ in files}
+    return jobs, {(file[1], file[2]) for file in files if file[0] == "results"}
 
 
 def planned(folder: Path, *arguments: str) -> dict[str, int]:

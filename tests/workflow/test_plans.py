@@ -27,20 +27,40 @@ def row(study: str, exhibit: str) -> tuple[int, int]:
     return runs, cells
 
 
-@pytest.mark.parametrize(("study", "exhibit"), [("pfeiffer2020", "figure10"), ("foroutan2023", "table12")])
+@pytest.mark.parametrize(
+    ("study", "exhibit"),
+    [
+        ("pfeiffer2020", "figure10"),
+        ("foroutan2023", "table12"),
+        ("pfeiffer2022", "table03"),
+        ("pfeiffer2022-released", "figure10a"),
+    ],
+)
 def test_an_exhibit_of_a_paper_takes_what_its_documentation_says(folder: Path, study: str, exhibit: str) -> None:
     jobs = planned(folder, f"results/{study}/exhibits/{exhibit}.csv")
     assert (jobs["train"], jobs["evaluate"]) == row(study, exhibit)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", ["pfeiffer2020", "foroutan2023"])
+@pytest.mark.parametrize("study", ["pfeiffer2020", "foroutan2023", "pfeiffer2022", "pfeiffer2022-released"])
 def test_all_of_a_paper_is_planned_with_what_its_documentation_says(folder: Path, study: str) -> None:
     """The plan includes all exhibits."""
     jobs = planned(folder, f"results/{study}/report.html")
-    assert (jobs["train"], jobs["evaluate"] + jobs.get("attention", 0)) == row(study, "whole study")
+    trained = jobs["train"] + jobs.get("pretrain", 0)
+    assert (trained, jobs["evaluate"] + jobs.get("attention", 0)) == row(study, "whole study")
     drawn = sum(number for rule, number in jobs.items() if rule.startswith(("table", "figure")))
     assert drawn == len(load_study(folder / "studies" / f"{study}.yaml").exhibits)
+
+
+@pytest.mark.slow
+def test_every_exhibit_of_x_mod_is_planned(folder: Path) -> None:
+    """Their languages are downloaded, their encoders pre-trained; lists of languages need neither."""
+    study = load_study(folder / "studies" / "pfeiffer2022.yaml")
+    lists = [name for name, exhibit in study.exhibits.items() if exhibit.kind == "languages"]
+    assert planned(folder, *(f"results/pfeiffer2022/exhibits/{name}.csv" for name in lists)) == {"table": 3}
+    jobs = planned(folder, *(f"results/pfeiffer2022/exhibits/{name}.csv" for name in study.exhibits))
+    assert jobs["table"] + jobs["figure"] == len(study.exhibits)
+    assert (jobs["pretrain"], jobs["download_cc100"]) == (25, 85)
 
 
 def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) -> None:
@@ -51,7 +71,7 @@ def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) ->
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 3, 9 * 9 * 3)
 
 
-PAPERS = ("docs/foroutan2023.md", "docs/pfeiffer2020.md")
+PAPERS = ("docs/foroutan2023.md", "docs/pfeiffer2020.md", "docs/pfeiffer2022.md")
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from xlgrid.exhibits.attention import Attention
 from xlgrid.exhibits.best import Best
 from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.heatmap import Heatmap
+from xlgrid.exhibits.languages import Languages
 from xlgrid.exhibits.masks import Masks
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.exhibits.table import Table
 
 AnyExhibit = Annotated[
-    Table | Heatmap | Best | Curve | Parameters | Masks | Attention,
+    Table | Heatmap | Best | Curve | Parameters | Masks | Attention | Languages,
     Field(discriminator="kind"),
 ]
 
-__all__ = ["AnyExhibit", "Attention", "Best", "Curve", "Heatmap", "Masks", "Parameters", "Table"]
+__all__ = ["AnyExhibit", "Attention", "Best", "Curve", "Heatmap", "Languages", "Masks", "Parameters", "Table"]

@@ -1,19 +1,27 @@
 """Curves of scores over a numeric column of the cells, or over steps of training."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, StudyView
+from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, StudyView, wrong_groups
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
     from xlgrid.results.identity import Cell
+
+
+# Inches: the size of a panel that stands alone, and of one of several with the room between them.
+ONE_PANEL, PANEL_OF_SEVERAL, ROOM_BETWEEN = (3.8, 2.6), (2.7, 2.4), (0.5, 0.8)
+PANELS_ACROSS = 4
+FEWER = "fewer seeds than planned"
 
 
 class Curve(OfCells):
@@ -21,11 +29,16 @@ class Curve(OfCells):
 
     `x` is `step`, for learning curves on the dev set; `snapshot`, the step of the target's run on text whose weights evaluate
     (`Grid.snapshots`); or a fact of the encoders that is a number (`facts`). Lines may be told apart by a fact, too.
+
+    With `panels`, an axis, a fact or `group`, there is a panel for each of its values. A panel of a group averages over the
+    targets of the group.
     """
 
     kind: Literal["curve"] = "curve"
     x: str
     lines: str
+    panels: str | None = None
+    groups: tuple[str, ...] = ()
     is_table: ClassVar[bool] = False
 
     @model_validator(mode="after")
@@ -34,13 +47,21 @@ class Curve(OfCells):
             raise ValueError(
                 f"learning curves (`x: step`) belong to runs, which have no {' and no '.join(sorted(wrong))}"
             )
-        if self.lines == self.x:
-            raise ValueError(f"`x` and `lines` are both {self.x!r}")
+        if self.x == "step" and self.panels:
+            raise ValueError("learning curves (`x: step`) are in one panel: leave out `panels`")
+        axes = {"x": self.x, "lines": self.lines, "panels": self.panels}
+        for key, other in combinations(axes, 2):
+            if axes[key] == axes[other]:
+                raise ValueError(f"`{key}` and `{other}` are both {axes[key]!r}")
+        if (self.panels == "group") != bool(self.groups):
+            raise ValueError("`groups` goes with `panels: group`: give both, or neither")
+        if self.groups and self.lines == "target":
+            raise ValueError("`lines` are targets, but a group averages over its targets: give `lines` another axis")
         return self
 
     @property
     def names_metric(self) -> bool:
-        return "metric" in (*self.select, self.lines)
+        return "metric" in (*self.select, self.lines, self.panels)
 
     @property
     def shows_snapshots(self) -> bool:
@@ -48,7 +69,11 @@ class Curve(OfCells):
 
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
-        return super().named_axes | {"x": ([self.x], ("step", "snapshot")), "lines": ([self.lines], AXES)}
+        named = super().named_axes | {"x": ([self.x], ("step", "snapshot")), "lines": ([self.lines], AXES)}
+        return named | ({"panels": ([self.panels], (*AXES, "group"))} if self.panels else {})
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from wrong_groups(self.groups, study, axes)
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
         yield from super().problems_of_plan(planned, facts)
@@ -61,22 +86,30 @@ class Curve(OfCells):
         from xlgrid.results import records, stats, units
 
         chosen = stats.select(cells, self.select)
+        if self.groups:
+            chosen = stats.in_groups(chosen, self.groups, study.belongs)
         quantity, percent = units.quantity(chosen["metric"]), units.unit(chosen["metric"]) == "%"
         if self.x == "step":
-            curves = records.read_curves(runs)
+            learning = records.read_curves(runs)
             # A run has the facts of its encoder.
             known = cells[["encoder", *(fact for fact in self.facts if fact in cells)]].drop_duplicates()
-            curves = stats.select(curves.merge(known, on="encoder"), self.select, "learning curves")
-            chosen = stats.learning_curves(curves, chosen, self.lines)
+            learning = stats.select(learning.merge(known, on="encoder"), self.select, "learning curves")
+            chosen = stats.learning_curves(learning, chosen, self.lines)
             quantity, notes = f"dev {quantity}", []
         else:
             chosen = stats.with_x(chosen, self.x)
             notes = printing.about(chosen)
-        entries = stats.entries(chosen, [self.x], self.lines)
+        rows = [self.panels, self.x] if self.panels else [self.x]
+        entries = stats.entries(chosen, rows, self.lines)
         lines = stats.in_order(chosen, self.lines, self.select)
+        order = {self.x: sorted(set(chosen[self.x])), "column": lines}
+        if self.panels:
+            order[self.panels] = stats.in_order(chosen, self.panels, self.select)
         draw = partial(
-            curve,
+            curves,
             entries,
+            panels=self.panels,
+            panel_order=order.get(self.panels or "", ()),
             x=self.x,
             lines=self.lines,
             order=lines,
@@ -89,14 +122,14 @@ class Curve(OfCells):
             title=self.title,
             caption=self.caption,
             notes=notes,
-            rows=[self.x],
-            order={self.x: sorted(set(chosen[self.x])), "column": lines},
+            rows=rows,
+            order=order,
             digits=self.digits,
         )
         return Rendering(sheet, draw=draw)
 
 
-def curve(
+def curves(
     entries: "pd.DataFrame",
     *,
     x: str,
@@ -105,27 +138,78 @@ def curve(
     quantity: str = "score (%)",
     title: str = "",
     ends: tuple[float, float] = (0, 100),
+    panels: str | None = None,
+    panel_order: Sequence[Any] = (),
 ) -> "Axes":
     """Means against `x`, one line per value of `lines`, with a band of one standard deviation over seeds on either side.
 
     A point from fewer seeds than planned is hollow; a point without a complete seed leaves a gap in its line.
 
     Args:
-        entries: columns `x`, `column` (the line), `mean`, `sd`, `n_seeds`, `n_seeds_expected`.
+        entries: columns `panels`, if it is not None, `x`, `column` (the line), `mean`, `sd`, `n_seeds`, `n_seeds_expected`.
         order: the lines in the order of the legend.
         quantity: the label of the axis of scores.
         ends: the ends of that axis where there is no score to show.
+        panels: the column that names a panel; None: there is one panel.
+        panel_order: the panels from left to right and from top to bottom.
+
+    Returns:
+        The last panel, whose figure has them all.
     """
-    import pandas as pd
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+    from xlgrid.exhibits.drawing import plots
+    from xlgrid.exhibits.drawing.sheet import label
+
+    parts = (
+        [(str(label(name)), entries[entries[panels] == name]) for name in panel_order] if panels else [("", entries)]
+    )
+    across = min(len(parts), PANELS_ACROSS)
+    down = -(-len(parts) // across)
+    width, height = PANEL_OF_SEVERAL if panels else ONE_PANEL
+    figure = Figure(figsize=(across * width, down * height), dpi=plots.DPI)
+    handles: dict[str, Artist] = {}
+    axes = []
+    for number, (name, part) in enumerate(parts):
+        left, top = number % across * width, number // across * height
+        spare = (width - ROOM_BETWEEN[0], height - ROOM_BETWEEN[1]) if panels else (width, height)
+        ax = plots.axes_at(figure, left, top, *spare)
+        handles |= _draw(ax, part, x=x, order=order, ends=ends)
+        ax.set_title(name, loc="left", fontsize=9)
+        ax.set_xlabel("steps of training on text" if x == "snapshot" else x)
+        ax.set_ylabel(quantity if number % across == 0 else "")
+        axes.append(ax)
+    hollow = handles.pop(FEWER, None)
+    if hollow:
+        handles[FEWER] = Line2D([], [], linestyle="", marker="o", markerfacecolor="white", markeredgecolor=plots.INK)
+    axes[across - 1].legend(
+        [*handles.values()],
+        [*handles],
+        title=lines,
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1),
+        frameon=False,
+        alignment="left",
+    )
+    if title and panels:
+        plots.title_above(figure, title, 0.3)
+    elif title:
+        axes[0].set_title(title, loc="left", fontsize=10, fontweight="bold")
+    return axes[-1]
+
+
+def _draw(
+    ax: "Axes", entries: "pd.DataFrame", *, x: str, order: Sequence[Any], ends: tuple[float, float]
+) -> dict[str, "Artist"]:
+    """Draw the lines of one panel; return what the legend shows by name, with `FEWER` if a point is hollow."""
+    import pandas as pd
     from matplotlib.ticker import MaxNLocator
 
     from xlgrid.exhibits.drawing import plots
     from xlgrid.exhibits.drawing.sheet import label
 
-    ax = Figure(figsize=(3.8, 2.6), dpi=plots.DPI).add_axes((0, 0, 1, 1))
-    hollow = False
+    handles: dict[str, Artist] = {}
     for i, name in enumerate(order):
         line = entries[entries["column"] == name].sort_values(x)
         colour, marker = plots.COLOURS[i % len(plots.COLOURS)], plots.MARKERS[i % len(plots.MARKERS)]
@@ -135,10 +219,11 @@ def curve(
         ax.fill_between(across, mean - sd, mean + sd, color=colour, alpha=0.18, linewidth=0, zorder=1)
         # Enough markers to tell the lines apart without colour, not so many that they hide a long curve.
         every = max(1, len(line) // 12)
-        ax.plot(across, mean, dash, color=colour, marker=marker, markersize=5, markevery=every, label=label(name))
+        [handles[label(name)]] = ax.plot(
+            across, mean, dash, color=colour, marker=marker, markersize=5, markevery=every, label=label(name)
+        )
         if short.any():
-            hollow = True
-            ax.plot(
+            [handles[FEWER]] = ax.plot(
                 across[short],
                 mean[short],
                 linestyle="",
@@ -154,20 +239,11 @@ def curve(
     # Without a result the axes still show what is planned.
     low, high = float(entries[x].min()), float(entries[x].max())
     spare = 0.04 * (high - low) or 0.5
-    ax.set(
-        xlabel="steps of training on text" if x == "snapshot" else x, ylabel=quantity, xlim=(low - spare, high + spare)
-    )
+    ax.set(xlim=(low - spare, high + spare))
     if entries["mean"].isna().all():
         ax.set(ylim=ends)
         ax.text(0.5, 0.5, "no complete seed", transform=ax.transAxes, ha="center", va="center")
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-    handles, names = ax.get_legend_handles_labels()
-    if hollow:
-        handles.append(Line2D([], [], linestyle="", marker="o", markerfacecolor="white", markeredgecolor=plots.INK))
-        names.append("fewer seeds than planned")
-    ax.legend(handles, names, title=lines, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, alignment="left")
-    if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    return ax
+    return handles

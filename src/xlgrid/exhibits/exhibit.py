@@ -359,3 +359,12 @@ def not_among(key: str, what: str, values: Iterable[object], known: Iterable[obj
     """A sentence for each value that is not among the known ones."""
     known = list(known)
     yield from (f"{key}: {unknown(what, value, known)}" for value in values if value not in known)
+
+
+def wrong_groups(groups: Iterable[str], study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+    """A sentence for each group that the study does not know."""
+    for group in groups:
+        try:
+            study.belongs(group, str(axes["source"][0]), str(axes["target"][0]))
+        except ValueError as error:
+            yield f"groups: {error}"

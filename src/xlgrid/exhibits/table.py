@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, StudyView
+from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, StudyView, wrong_groups
 from xlgrid.results.naming import as_tuple
 
 if TYPE_CHECKING:
@@ -79,11 +79,7 @@ class Table(Compared):
         return {"group": list(self.groups)}
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        for group in self.groups:
-            try:
-                study.belongs(group, str(axes["source"][0]), str(axes["target"][0]))
-            except ValueError as error:
-                yield f"groups: {error}"
+        yield from wrong_groups(self.groups, study, axes)
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd

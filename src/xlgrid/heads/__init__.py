@@ -12,10 +12,20 @@ from xlgrid.heads.mlm import MlmHead
 from xlgrid.heads.perplexity import PerplexityHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import SpanHead
+from xlgrid.heads.span_mlqa import MlqaSpanHead
 from xlgrid.heads.token import TokenHead
 
 HEADS: dict[str, Head] = {
-    head.name: head for head in (SequenceHead(), TokenHead(), SpanHead(), ChoiceHead(), MlmHead(), PerplexityHead())
+    head.name: head
+    for head in (
+        SequenceHead(),
+        TokenHead(),
+        SpanHead(),
+        MlqaSpanHead(),
+        ChoiceHead(),
+        MlmHead(),
+        PerplexityHead(),
+    )
 }
 
 ALL_HEADS = Extensible(

@@ -119,6 +119,16 @@ SQUAD_EM = Metric(
     "xlgrid.heads.span: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
     lambda outcome: (outcome[1], 1),
 )
+MLQA_F1 = Metric(
+    "mlqa-f1",
+    "xlgrid.heads.span_mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    lambda outcome: (outcome[0], 1),
+)
+MLQA_EM = Metric(
+    "mlqa-em",
+    "xlgrid.heads.span_mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    lambda outcome: (outcome[1], 1),
+)
 PERPLEXITY = Metric(
     "perplexity",
     "xlgrid.heads.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",

@@ -184,8 +184,19 @@ class SpanHead(Head):
         for row, example in enumerate(tokens.example_of.tolist()):
             if example not in chosen or predictions[row].score > predictions[chosen[example]].score:
                 chosen[example] = row
-        answers = tokens.columns["answers"]
-        return [answer_outcome(predictions[row].text, answers[row].as_py()) for _, row in sorted(chosen.items())]
+        rows = [row for _, row in sorted(chosen.items())]
+        return [self.answer_outcome(predictions[row].text, tokens, row) for row in rows]
+
+    def answer_outcome(self, predicted: str, tokens: Tokens, row: int) -> list[float]:
+        """The outcome of an answer to the question of a row."""
+        # The answers are in the language of the context, which is the second segment.
+        language = tokens.languages[tokens.language_of[row, 1]]
+        gold = tokens.columns["answers"][row].as_py()
+        return answer_outcome(*(self.normalised(text, language) for text in (predicted, *gold)))
+
+    def normalised(self, text: str, language: str) -> str:
+        """An answer in a form in which equal answers are equal texts of words between single spaces."""
+        return normalised(text)
 
 
 def wrong_answers(context: str, answers: Any) -> str | None:
@@ -261,11 +272,10 @@ def normalised(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def answer_outcome(predicted: str, gold: Sequence[str]) -> list[float]:
+def answer_outcome(predicted: str, *gold: str) -> list[float]:
     """F1 of the words of a predicted answer, and whether it matches, each for the gold answer for which it is highest
-    (Rajpurkar et al. 2016, section 6)."""
-    guess, answers = normalised(predicted), [normalised(answer) for answer in gold]
-    return [max(words_f1(guess.split(), answer.split()) for answer in answers), float(guess in answers)]
+    (Rajpurkar et al. 2016, section 6). All answers are normalised."""
+    return [max(words_f1(predicted.split(), answer.split()) for answer in gold), float(predicted in gold)]
 
 
 def words_f1(guess: Sequence[str], answer: Sequence[str]) -> float:

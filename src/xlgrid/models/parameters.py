@@ -19,11 +19,9 @@ _XLMR: dict[str, Any] = {
     "max_position_embeddings": 514,
     "type_vocab_size": 1,
 }
-# The ends of the names of the published X-MODs: how many languages and updates they have.
-_XMOD = [
-    "base",
-    *(f"base-{name}" for name in ("13-125k", "30-125k", "30-195k", "60-125k", "60-265k", "75-125k", "75-269k")),
-]
+# The ends of the names of the published X-MODs, and their numbers of languages.
+_XMOD = {"base": 81, "base-13-125k": 13, "base-30-125k": 30, "base-30-195k": 30, "base-60-125k": 60}
+_XMOD |= {"base-60-265k": 60, "base-75-125k": 75, "base-75-269k": 75}
 # What is known of encoders on the Hub that are not fetched yet: where their config.json differs from the defaults of
 # transformers for its model type.
 HUB: dict[str, dict[str, Any]] = {
@@ -37,8 +35,12 @@ HUB: dict[str, dict[str, Any]] = {
     "FacebookAI/xlm-roberta-base": _XLMR,
     "FacebookAI/xlm-roberta-large": _XLMR
     | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
-    # How many modules there are changes neither what a token passes nor what a run stores.
-    **{f"facebook/xmod-{name}": _XLMR | {"model_type": "xmod"} for name in _XMOD},
+    # Of the languages, only their number decides sizes.
+    **{
+        f"facebook/xmod-{name}": _XLMR
+        | {"model_type": "xmod", "languages": [f"language {number}" for number in range(languages)]}
+        for name, languages in _XMOD.items()
+    },
 }
 
 

@@ -6,13 +6,17 @@ from os.path import normpath
 from typing import TYPE_CHECKING
 
 from xlgrid.base.names import unknown
+from xlgrid.data.sources import no_data
 from xlgrid.plan.grid import text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.results.identity import Encoder
 from xlgrid.study.check_data import has_text
+from xlgrid.study.check_modules import modules_of
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan
+    from xlgrid.results.identity import Run
+    from xlgrid.study.schema import Study
 
 
 def plan_problems(plan: "Plan") -> list[str]:
@@ -80,7 +84,10 @@ def _steps(plan: "Plan") -> Iterator[str]:
     study = plan.study
     numbered = [*enumerate(study.training)]
     setting: dict[str, str] = {
-        key: f"training.{i}.set" for key in ("alpha", "snapshots") for i, entry in numbered if key in entry.set
+        key: f"training.{i}.set"
+        for key in ("alpha", "snapshots", "dev_targets")
+        for i, entry in numbered
+        if key in entry.set
     }
     # Settings are the same for every seed, and for every target that a source has a run for.
     alike = {run._replace(source=run.source.data, seed=0): run for run in (plan.runs if setting else ())}
@@ -89,6 +96,30 @@ def _steps(plan: "Plan") -> Iterator[str]:
             key, text = conflict
             yield f"{setting[key]}: in {run.folder}, {text}, or say `when` it is meant"
             return
+        if problem := next(_dev_problems(study, run), None):
+            yield f"{setting['dev_targets']}.dev_targets: {problem}; leave it out, or say `when` it is meant"
+            return
+
+
+def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
+    """The reasons why a run cannot be evaluated on its `dev_targets` while it trains."""
+    name, entry = study.entry(run.task, "dev")
+    start = study.methods[run.method].start
+    for target in study.recipe(*run[1:]).training.dev_targets:
+        if not entry.task.target:
+            yield f"{run.folder} is a run on text, which is evaluated on the text that it trains on"
+        elif entry.data and not (origin := entry.data.of("dev", target)).has(target):
+            yield no_data(name, origin, "dev", target)
+        elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
+            yield f"task {name} cannot be generated in {target}"
+        elif (known := modules_of(study, run.encoder)) and not {*target.languages} <= {*known}:
+            yield f"{run.folder} cannot be evaluated on {target}: encoder {run.encoder} has no module of it"
+        elif start and start.at == "both" and start.of_target(target, run.source.data) != start.of_run(run.source):
+            # The weights of that run would have to take the place of others at each evaluation.
+            yield (
+                f"{run.folder} cannot be evaluated on {target} while it trains, because cells of {target} have weights of "
+                "another run on text"
+            )
 
 
 def _snapshots(plan: "Plan") -> Iterator[str]:

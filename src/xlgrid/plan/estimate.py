@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from xlgrid.data.sources import SPLITS
 from xlgrid.evaluation.attention import SAMPLES
@@ -25,8 +25,12 @@ from xlgrid.plan.pretraining import Pretraining, attention_work
 from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
-from xlgrid.training.encoders import configuration
+from xlgrid.tasks import Task
+from xlgrid.training.encoders import configuration, vocabulary_size
 from xlgrid.training.recipe import Training
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 # A quarter of what an A100 can do in bf16, 312 TFLOP/s.
 TFLOPS = 78.0
@@ -102,7 +106,7 @@ class Estimate:
     def __post_init__(self) -> None:
         check_names(self.study, "tokens", self.assumed.tokens)
         needed_sizes = dict.fromkeys(
-            (name, code) for run in self._left(self.plan.runs) for name, code in self._data(run)
+            place for run in self._left(self.plan.runs) for place in (*self._data(run), *self._dev_data(run))
         )
         needed_sizes |= dict.fromkeys((cell.task, cell.target.data) for cell in self._left(self.plan.cells))
         asked = []
@@ -171,6 +175,13 @@ class Estimate:
         # Other mixes have as many examples as one of their parts.
         return [(name, part) for part in run.source.parts[: None if entry.task.head.mixes_all_rows else 1]]
 
+    def _dev_data(self, run: Run) -> list[tuple[str, Target]]:
+        """The tasks and languages of the data with which a run chooses its checkpoint."""
+        if not (data := self._data(run)):
+            return []
+        targets = self.study.recipe(*run[1:]).training.dev_targets
+        return [(name, target) for name, _ in data[:1] for target in targets] or data
+
     def run(self, run: Run) -> Cost:
         """The cost of a training, with its evaluations on the dev set."""
         counted = self.count(run)
@@ -183,7 +194,8 @@ class Estimate:
         stored *= 1 + len(settings.snapshots)
         sizes = [self.sizes.of(*each) for each in data]
         name = data[0][0]
-        train, dev = (sum(self._inputs(name, each[at] or 0) for each in sizes) for at in (0, 1))
+        train = sum(self._inputs(name, each.train or 0) for each in sizes)
+        dev = sum(self._inputs(name, self.sizes.of(*each).dev or 0) for each in self._dev_data(run))
         steps, examples = training_length(settings, train, self.tokens(name), self._options(name))
         scored = min(settings.evaluations, steps) * dev
         work = counted.training * examples * self.tokens(name)
@@ -215,8 +227,8 @@ class Estimate:
         scored = min(settings.evaluations, updates) * dev
         vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(encoder)]
         origin, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
-        config = configuration(origin, folder, vocabulary.size if vocabulary.languages else None)
-        counted = count(config, entry.task.head, len(entry.task.labels), recipe.base, {}, pretraining=True)
+        config = configuration(origin, folder, vocabulary_size(vocabulary))
+        counted = self._count(config, entry.task, recipe.base, {}, pretraining=True)
         attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
         work = (counted.training + attention) * examples * length
         hours = _hours(work, self.assumed.training, updates, self.assumed.step_ms)
@@ -297,8 +309,7 @@ class Estimate:
         place = run.encoder, vocabulary, kind.head.name, len(kind.labels), run.method
         if place not in self._counts:
             method = study.methods[run.method]
-            # A vocabulary that is not trained here has a size that only its files show.
-            sizes = {name: entry.size for name, entry in study.all_vocabularies.items() if entry.languages}
+            sizes = {name: size for name, entry in study.all_vocabularies.items() if (size := vocabulary_size(entry))}
             folder = self.plan.owned(Encoder(run.study, run.encoder)).folder
             # A snapshot has the shape of the encoder whose snapshot it is.
             origin = study.encoders[study.encoders[run.encoder].of or run.encoder]
@@ -306,8 +317,30 @@ class Estimate:
             if vocabulary != own:
                 config.vocab_size = sizes.get(vocabulary, config.vocab_size)
             is_new = bool(new_vocabulary(self.plan, run))
-            self._counts[place] = count(config, kind.head, len(kind.labels), method.base, method.options, is_new)
+            self._counts[place] = self._count(config, kind, method.base, method.options, embeddings=is_new)
         return self._counts[place]
+
+    def _count(
+        self,
+        config: "PreTrainedConfig",
+        kind: Task,
+        base: str,
+        options: Mapping[str, float | int | str | bool],
+        embeddings: bool = False,
+        pretraining: bool = False,
+    ) -> Count:
+        """`count`, once for all encoders and vocabularies of the same sizes."""
+        settings = json.dumps([config.to_dict(), base, options, embeddings, pretraining], sort_keys=True)
+        shape = settings, kind.head.name, len(kind.labels)
+        if shape not in self._counts_of_shapes:
+            self._counts_of_shapes[shape] = count(
+                config, kind.head, len(kind.labels), base, options, embeddings, pretraining
+            )
+        return self._counts_of_shapes[shape]
+
+    @cached_property
+    def _counts_of_shapes(self) -> dict[tuple[str, str, int], Count]:
+        return {}
 
     @cached_property
     def _counts(self) -> dict[tuple[str, str, str, int, str], Count]:

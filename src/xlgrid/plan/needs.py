@@ -180,10 +180,12 @@ def test_tokens(plan: Planned, cell: Cell) -> Tokens:
 
 
 def source_tokens(plan: Planned, run: Run, split: str) -> list[Tokens]:
-    """The tokens on which a run trains (`train`) or chooses its checkpoint (`dev`), for each part of its source."""
+    """The tokens on which a run trains (`train`), for each part of its source, or chooses its checkpoint (`dev`), for each part
+    or for each of its `dev_targets`."""
     task, _ = plan.study.entry(run.task, split)
     vocabulary = vocabulary_of(plan, run)
-    return [Tokens(run.study, task, vocabulary, part, split) for part in Source(run.source).parts]
+    parts = plan.study.recipe(*run[1:]).dev_parts if split == "dev" else Source(run.source).parts
+    return [Tokens(run.study, task, vocabulary, part, split) for part in parts]
 
 
 def _of_run(plan: Planned, run: Run) -> Inputs:

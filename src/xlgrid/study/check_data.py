@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
+from xlgrid.study.groups import in_settings
 from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
 from xlgrid.tasks.mlm import Options
@@ -99,7 +100,12 @@ def training(study: "Study") -> Iterator[str]:
                 else:
                     yield f"{place}: no run is for a source of {value!r}, which has {', '.join(members) or 'no members'}: leave it out"
         try:
-            Training(**entry.set)
+            settings = in_settings(entry.set, study.expand)
+        except ValueError as error:
+            yield f"training.{i}.set.dev_targets: {error}"
+            continue
+        try:
+            Training(**settings)
         except ValidationError as error:
             yield f"training.{i}.set: {plainly(error)}"
 

@@ -57,6 +57,8 @@ def _declared(study: "Study") -> Iterator[str]:
 
 def _codes(study: "Study") -> Iterator[str]:
     for i, code in enumerate(study.languages):
+        if code in study.languages[:i]:
+            yield f"languages.{i}: {code} stands in the list twice: leave it out here"
         try:
             study.language(code)
         except ValueError as error:
@@ -69,6 +71,9 @@ def _languages(study: "Study") -> Iterator[str]:
             yield f"groups.{name}: a language of this study has this name: choose another"
         if name == NONE:
             yield f"groups.{name}: this is the source of methods without training: choose another name"
+        for i, member in enumerate(members):
+            if member in members[:i]:
+                yield f"groups.{name}.{i}: {member} stands in the group twice: leave it out here"
         codes = [code for member in members for code in Source(member).languages]
         yield from among(f"groups.{name}", LANGUAGE, codes, study.languages)
     for name, grid in study.grids.items():

@@ -1,6 +1,7 @@
 """Groups of sources and targets: the members that a grid's group stands for, and the targets that an exhibit's group has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from xlgrid.base.names import unknown
 from xlgrid.languages import Language
@@ -41,6 +42,19 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
             pairs = [*(f"{each}-X" for each in codes), *(f"X-{each}" for each in codes)]
             raise ValueError(unknown("language or group", code, [*codes, "mono", *pairs, *groups]))
     return (value,)
+
+
+def in_settings(settings: Mapping[str, Any], expand: Callable[[str], Sequence[str]]) -> dict[str, Any]:
+    """Settings of a training with the groups among `dev_targets` replaced by their members.
+
+    Raises:
+        ValueError: there is no such language or group.
+    """
+    if "dev_targets" not in settings:
+        return dict(settings)
+    named = settings["dev_targets"]
+    names = [named] if isinstance(named, str) else named
+    return {**settings, "dev_targets": [member for value in names for member in expand(str(value))]}
 
 
 def belongs(

@@ -76,8 +76,7 @@ class TaskEntry(Columns):
     """
 
     kind: str = Field(
-        description="name in xlgrid.tasks.ALL_TASKS, or a head: sequence, token, span, choice, mlm or perplexity, or one in "
-        "xlgrid.heads.ALL_HEADS"
+        description="name in xlgrid.tasks.ALL_TASKS, or of a head in xlgrid.heads.ALL_HEADS: sequence, token, span, ..."
     )
     options: dict[str, Any] = {}
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
@@ -99,7 +98,9 @@ class TaskEntry(Columns):
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
     )
-    stride: NonNegativeInt = Field(128, description="tokens that two windows of a long context share (head `span`)")
+    stride: NonNegativeInt = Field(
+        128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
+    )
     separators: Literal["tokenizer", "one"] = Field(
         "tokenizer",
         description="separators between two segments: those of the tokenizer, or one (Foroutan et al. 2023's code)",
@@ -428,7 +429,7 @@ class Study(Strict):
         settings: dict[str, Any] = {}
         for rule in self.training:
             if all(matched[axis] in self.meant(axis, values) for axis, values in rule.when.items()):
-                settings |= rule.set
+                settings |= groups.in_settings(rule.set, self.expand)
         return Recipe(
             study=self.name,
             task=task,

@@ -32,6 +32,8 @@ TASKS: dict[str, Task] = {
     "wikiann": _generated("wikiann", wikiann, "token", ("tokens",), "ner_tags", 30),
     "udpos": _generated("udpos", udpos, "token", ("tokens",), "pos_tags", 30),
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),
+    # MLQA (Lewis et al. 2020) has the columns of XQuAD, and compares answers in another way.
+    "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),
     **{name: Task(name, ("text",), "", (), (), HEADS[name], mlm.Options, tokens=60) for name in ("mlm", "perplexity")},

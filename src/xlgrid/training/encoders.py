@@ -82,6 +82,10 @@ class EncoderEntry(Strict):
             conflict = self.pretraining.conflict
         except ValidationError as error:
             raise ValueError(f"training: {plainly(error)}") from None
+        if "dev_targets" in self.training:
+            raise ValueError(
+                "training: pre-training is evaluated on the text of its languages: leave out `dev_targets`"
+            )
         if conflict:
             raise ValueError(f"training: {conflict[1]}")
         return self
@@ -124,6 +128,15 @@ def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
         return None
     # It does not depend on the encoders: one more in a study would change the tokens of all.
     return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": 512}
+
+
+def vocabulary_size(vocabulary: VocabularyEntry) -> int | None:
+    """The most entries of a vocabulary that is trained here or that is of an encoder in `HUB`; None for others, whose files
+    alone show it."""
+    if vocabulary.languages:
+        return vocabulary.size
+    size: int | None = HUB.get(vocabulary.hub or "", {}).get("vocab_size")
+    return size
 
 
 def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = None) -> "PreTrainedConfig":

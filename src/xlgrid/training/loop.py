@@ -61,7 +61,8 @@ def train(
 
     Args:
         encoder: the folder of the pretrained encoder.
-        train, dev: the tokens files of the source, one for each part of a mix, in the same order.
+        train: the tokens files of the source, one for each part of a mix, in the same order.
+        dev: likewise, or the tokens files of the recipe's `dev_targets`.
         folder: the run's folder. An interrupted run of the same recipe goes on from `state.pt` in it.
         start: the folder of the run on text that the recipe's `start` names.
         first: the folder of the run of the task that the recipe's `first` names.
@@ -127,17 +128,16 @@ class Loop:
         begun = [run / deltas.DELTA for run in (start, first) if run]
         begun += [vocabulary / "tokenizer.json"] if vocabulary else []
         self.inputs = fingerprint([self.beginning(), *train, *dev, *begun])
-        codes = recipe.source.parts
-        self.train, self.dev = (
-            batches.mix(
-                [batches.read(path, code) for path, code in zip(paths, codes, strict=True)], self.settings.mix_seed
-            )
-            for paths in (train, dev)
+        train_parts, dev_parts = (
+            [batches.read(path, code) for path, code in zip(paths, codes, strict=True)]
+            for paths, codes in ((train, recipe.source.parts), (dev, recipe.dev_parts))
         )
-        if not len(self.dev):
+        self.train = batches.mix(train_parts, self.settings.mix_seed)
+        self.dev_sets = dev_parts if self.settings.dev_targets else [batches.mix(dev_parts, self.settings.mix_seed)]
+        if not all(map(len, self.dev_sets)):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.head = self.objective = ALL_HEADS.find(self.train.head)
-        self.metric, *_ = self.head.metrics(self.dev.label_names)
+        self.metric, *_ = self.head.metrics(self.train.label_names)
         self.device = prediction.default_device()
         self.processes = processes.join(self.device)
         if self.device.type == "cuda":
@@ -148,7 +148,7 @@ class Loop:
         np.random.seed(recipe.seed % 2**32)
         torch.manual_seed(recipe.seed)
         self.model = self.load_model()
-        load.check_positions(self.model, self.train, self.dev)
+        load.check_positions(self.model, self.train, *self.dev_sets)
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, encoder)
         if vocabulary:
@@ -167,6 +167,7 @@ class Loop:
             self.model.get_input_embeddings().requires_grad_()
         self.weights = {name: p for name, p in parameters.items() if p.requires_grad}
         modules.prepare(self.model, self.weights, recipe.source.languages)
+        modules.active(self.model, {code for dev in self.dev_sets for code in dev.languages})
         self.optimiser = new_optimiser(self.weights, self.settings)
         self.plan = schedule.plan(self.train, self.settings, recipe.seed)
         self.steps = self.plan.steps
@@ -342,7 +343,7 @@ class Loop:
         return [int(seed) for seed in np.random.SeedSequence(numbers).generate_state(2, np.uint64)]
 
     def evaluate(self, check: Any) -> None:
-        """Score the dev set, add a line to the curve, keep the weights if they are the best so far, or the last count."""
+        """Score the dev sets, add a line to the curve, keep the weights if they are the best so far, or the last count."""
         import torch
 
         # For methods whose evaluation has something random: the same whether it follows a step or an interruption.
@@ -350,14 +351,14 @@ class Loop:
         budget = self.limit or self.settings.batch_tokens
         # Other processes would wait at another batch for one that begins again with smaller ones.
         halves = self.processes.count == 1
-        outcomes = prediction.outcomes_on(
-            self.model, self.method, self.dev, budget, self.bf16, self.settings.segments, check, halves
-        )
+        more = budget, self.bf16, self.settings.segments, check, halves
+        outcomes = [prediction.outcomes_on(self.model, self.method, dev, *more) for dev in self.dev_sets]
+        scores = [*map(self.metric.score, outcomes)]
         steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
         line = {
             "step": self.step,
             "loss": sum(self.losses.values()) / max(1, steps),
-            "score": self.metric.score(outcomes),
+            "score": sum(scores) / len(scores),
             "lr": learning_rate(self.settings, self.step - 1, self.steps),
             "seconds": round(self.elapsed(), 3),
         }
@@ -430,7 +431,7 @@ class Loop:
             # Less than the recipe asks for, where memory ran out.
             "micro_batch_tokens": self.limit,
             "n_train": self.train.examples,
-            "n_dev": self.dev.examples,
+            "n_dev": sum(dev.examples for dev in self.dev_sets),
             "parameters": {
                 "trained": sum(p.numel() for p in self.weights.values()),
                 "total": sum(p.numel() for p in self.model.parameters()),

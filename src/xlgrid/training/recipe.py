@@ -51,7 +51,12 @@ class Training(Strict):
     weight_decay: float = Field(0.0, ge=0)
     clip: PositiveFloat = Field(1.0, description="gradient norm")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
-    evaluations: PositiveInt = Field(10, description="evaluations on the source's dev set, evenly spaced")
+    evaluations: PositiveInt = Field(10, description="evaluations on the dev set, evenly spaced")
+    dev_targets: tuple[Target, ...] = Field(
+        (),
+        description="targets, or groups of them, on whose dev sets a run is evaluated; the mean of their scores counts (Pfeiffer et "
+        "al. 2022, section 4.3: the pre-trained languages); absent: the dev set of the source",
+    )
     keep: Literal["best", "last"] = Field(
         "best", description="which of the evaluated weights become the run's (Foroutan et al. 2023's code: last)"
     )
@@ -97,6 +102,8 @@ class Training(Strict):
         """
         if self.alpha is not None and (self.steps is None or self.curriculum):
             return "alpha", "`alpha` draws examples without end: set `steps` beside it, and leave out `curriculum`"
+        if len(set(self.dev_targets)) < len(self.dev_targets):
+            return "dev_targets", f"`dev_targets` has a target twice among {', '.join(self.dev_targets)}: leave one out"
         if self.steps and (last := max(self.snapshots, default=0)) > self.steps:
             return "snapshots", f"`snapshots` has step {last} of {self.steps} steps: leave it out, or raise `steps`"
         return None
@@ -208,6 +215,11 @@ class Recipe(Strict):
         """The recipe of what `identity` and `pace` return."""
         fields = json.loads(identity)
         return cls.model_validate(fields | {"training": fields["training"] | json.loads(pace)})
+
+    @property
+    def dev_parts(self) -> tuple[Target, ...]:
+        """The languages and pairs of the tokens files on which the run is evaluated while it trains."""
+        return self.training.dev_targets or self.source.parts
 
     def check_runs(self, start: Path | None, first: Path | None) -> None:
         """Check that a call names the folders of the runs with which this one begins, and no others.

@@ -11,7 +11,7 @@ import pytest
 from exhibit_fixture import draw
 from matplotlib.axes import Axes
 
-from xlgrid.exhibits.curve import curve
+from xlgrid.exhibits.curve import curves
 from xlgrid.exhibits.drawing import plots
 from xlgrid.results import stats
 
@@ -43,7 +43,7 @@ def key(ax: Axes) -> list[str]:
 def lines_of(cells: pd.DataFrame) -> Axes:
     found = stats.entries(cells, ["distance"], "method")
     with plots.style():
-        return curve(found, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
+        return curves(found, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
 
 
 def test_a_curve_has_means_bands_and_hollow_points() -> None:
@@ -103,3 +103,62 @@ def test_a_learning_curve_is_of_the_dev_set_in_the_metric_of_its_task(tmp_path: 
         (20, "full-ft"): 53.0,
         (20, "madx"): 53.0,
     }
+
+
+PANELS = CURVE | {"panels": "target"}
+
+
+def test_panels_have_the_lines_of_their_cells_and_one_legend() -> None:
+    cells = grid(["en"], ["fr", "en", "ru"], methods=("full-ft", "madx")).assign(distance=[1, 1, 1, 2, 2, 2] * 2)
+    found = stats.entries(cells, ["target", "distance"], "method")
+    with plots.style():
+        last = curves(
+            found,
+            x="distance",
+            lines="method",
+            order=["full-ft", "madx"],
+            panels="target",
+            panel_order=["fr", "en", "ru"],
+        )
+    panels = plots.figure_of(last).axes
+    assert [ax.get_title(loc="left") for ax in panels] == ["fr", "en", "ru"] and panels[-1] is last
+    assert [key(ax) for ax in panels] == [[], [], ["full-ft", "madx"]]
+    for ax, target in zip(panels, ["fr", "en", "ru"], strict=True):
+        for line, method in zip(ax.lines, ["full-ft", "madx"], strict=True):
+            here = cells[(cells["target"] == target) & (cells["method"] == method)]
+            expected = here.groupby("distance")["score"].mean()
+            np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_panels_of_groups_average_over_their_targets(tmp_path: Path) -> None:
+    members = {"near": ["fr"], "all": ["fr", "ru"]}
+    cells = grid(["en"], ["fr", "ru"], seeds=1).assign(distance=1, score=[80.0, 60.0])
+    spec = CURVE | {"panels": "group", "groups": ["all", "near"]}
+    files = draw(spec, cells, tmp_path, belongs=lambda group, source, target: target in members[group])
+    table = pd.read_csv(tmp_path / "x.csv")
+    assert table.set_index(["group", "distance", "column"])["mean"].to_dict() == {
+        ("all", 1, "madx"): 70.0,
+        ("near", 1, "madx"): 80.0,
+    }
+    assert ">near</text>" in files[".svg"].decode()
+
+
+def test_panels_are_drawn_alike_twice(tmp_path: Path) -> None:
+    cells = grid(["en"], ["en", "fr", "ru", "uk", "de"], methods=("full-ft", "madx"), seeds=3, holes=0.1)
+    assert draw(PANELS, cells, tmp_path / "a") == draw(PANELS, cells, tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"panels": "distance"}, "`x` and `panels` are both 'distance'"),
+        ({"panels": "method"}, "`lines` and `panels` are both 'method'"),
+        ({"panels": "group"}, "`groups` goes with `panels: group`"),
+        ({"panels": None, "groups": ["a"]}, "`groups` goes with `panels: group`"),
+        ({"panels": "group", "groups": ["a"], "lines": "target"}, "a group averages over its targets"),
+        ({"x": "step"}, "in one panel: leave out `panels`"),
+    ],
+)
+def test_panels_that_say_nothing_are_refused(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=said):
+        draw(PANELS | change, grid(["en"], ["fr"]), tmp_path)

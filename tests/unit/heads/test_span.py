@@ -26,6 +26,11 @@ def logits(**at: float) -> np.ndarray:
     return found
 
 
+def outcome(predicted: str, gold: list[str]) -> list[float]:
+    """The outcome of an answer as it stands in the data."""
+    return span.answer_outcome(*map(span.normalised, [predicted, *gold]))
+
+
 def words(count: int) -> list[tuple[int, int]]:
     """Characters of words of three letters and a space."""
     return [(4 * at, 4 * at + 3) for at in range(count)]
@@ -143,14 +148,14 @@ def test_the_best_window_answers_its_question() -> None:
     ],
 )
 def test_answers_are_scored_as_in_squad(predicted: str, gold: list[str], f1: float, em: float) -> None:
-    assert span.answer_outcome(predicted, gold) == pytest.approx([f1, em])
+    assert outcome(predicted, gold) == pytest.approx([f1, em])
 
 
 def test_answers_drawn_by_chance_are_scored_as_in_transformers() -> None:
     """`squad_fixture.py` made the answers and scores."""
     cases = json.loads((Path(__file__).parent / "squad.json").read_text(encoding="utf-8"))
     for predicted, gold, f1, em in cases:
-        assert span.answer_outcome(predicted, gold) == pytest.approx([f1, em]), (predicted, gold)
+        assert outcome(predicted, gold) == pytest.approx([f1, em]), (predicted, gold)
 
 
 WORDS = st.lists(st.sampled_from(["cat", "Dog", "the", "a", "x-y", "U.S.", "кот", "3,5"]), max_size=6).map(" ".join)
@@ -158,8 +163,8 @@ WORDS = st.lists(st.sampled_from(["cat", "Dog", "the", "a", "x-y", "U.S.", "ко
 
 @given(WORDS, WORDS)
 def test_f1_is_symmetric_and_an_exact_match_of_words_is_a_full_one(one: str, other: str) -> None:
-    f1, em = span.answer_outcome(one, [other])
-    assert f1 == span.answer_outcome(other, [one])[0]
+    f1, em = outcome(one, [other])
+    assert f1 == outcome(other, [one])[0]
     assert 0 <= f1 <= 1
     if span.normalised(one):
         assert not em or f1 == 1
@@ -167,8 +172,8 @@ def test_f1_is_symmetric_and_an_exact_match_of_words_is_a_full_one(one: str, oth
 
 @given(WORDS, st.lists(WORDS, min_size=1, max_size=4))
 def test_the_best_of_several_gold_answers_counts(predicted: str, gold: list[str]) -> None:
-    each = [span.answer_outcome(predicted, [one]) for one in gold]
-    assert span.answer_outcome(predicted, gold) == [max(column) for column in zip(*each, strict=True)]
+    each = [outcome(predicted, [one]) for one in gold]
+    assert outcome(predicted, gold) == [max(column) for column in zip(*each, strict=True)]
 
 
 @given(st.text())

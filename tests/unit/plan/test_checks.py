@@ -69,3 +69,49 @@ def test_runs_that_draw_parts_without_end_have_steps(tmp_path: Path) -> None:
     load_study(write(tmp_path, drawn))
     with pytest.raises(ValueError, match=r"s\.yaml:15: .*in results.*mlm.*, `alpha` draws .* set `steps`"):
         load_study(write(tmp_path, drawn.replace("set: {steps: 100}", "set: {epochs: 3}")))
+
+
+@pytest.mark.parametrize(
+    ("when", "targets", "said"),
+    [
+        ("task: rt", "[en, gr]", r"s\.yaml:\d+: .*dev_targets: .*'gr'"),
+        ("task: rt", "[en, fr, romance]", r"`dev_targets` has a target twice among en, fr, fr"),
+        ("task: rt", "[en-fr, qa1]", "language or group"),
+        ("task: mlm", "[en]", "is a run on text, which is evaluated on the text that it trains on"),
+        ("task: ner", "[en, fr]", "ner has no dev data in fr"),
+        ("task: rt, method: own", "romance", "cells of fr have weights of another run on text"),
+    ],
+)
+def test_dev_targets_of_a_run_have_data_and_the_weights_of_the_run(
+    tmp_path: Path, when: str, targets: str, said: str
+) -> None:
+    text = SPOKEN.replace(
+        "ner: {kind: wikiann, data: {local: x}}", "ner: {kind: wikiann, data: {local: x, languages: [en]}}"
+    )
+    text += "  full: {task: [rt, ner], encoder: [mini], method: [full-ft], source: [en], target: [en], seed: [1]}\n"
+    text = text.replace("methods:\n", "methods:\n  full-ft: {}\n") + "groups: {romance: [fr]}\n"
+    entry = f"  - {{when: {{{when}}}, set: {{dev_targets: {targets}}}}}\ngrids:\n"
+    load_study(write(tmp_path, text))
+    load_study(
+        write(
+            tmp_path,
+            text.replace(
+                "grids:\n", entry.replace(when, "method: full-ft, task: rt").replace(targets, "[en, romance]")
+            ),
+        )
+    )
+    with pytest.raises(ValueError, match=said):
+        load_study(write(tmp_path, text.replace("grids:\n", entry)))
+
+
+def test_dev_targets_have_a_module(tmp_path: Path) -> None:
+    text = SPOKEN.replace("kind: bert, languages: [en]", "kind: xlmr, architecture: xmod, languages: [en]")
+    text = text[: text.index("  main: ")].replace("methods:\n", "methods:\n  xmod: {}\n")
+    text += "  main: {task: [rt], encoder: [mini], method: [xmod], source: [en], target: [en], seed: [1]}\n"
+    text = text.replace("  - {when: {task: mlm, source: fr}, set: {snapshots: [50, 100]}}\n", "")
+    text = text.replace(
+        "  - {when: {task: mlm, source: en}, set: {snapshots: [50, 100]}}\n", "  - {set: {dev_targets: [en]}}\n"
+    )
+    load_study(write(tmp_path, text))
+    with pytest.raises(ValueError, match="cannot be evaluated on fr: encoder mini has no module of it"):
+        load_study(write(tmp_path, text.replace("dev_targets: [en]", "dev_targets: [en, fr]")))

@@ -282,3 +282,13 @@ grids:
     cost = made.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
     # 700 training examples, two epochs of batches of 32; four dev sets of 100.
     assert (cost.steps, cost.evaluated) == (44, 400)
+
+
+def test_the_dev_sets_of_all_dev_targets_are_evaluated(study: Plan) -> None:
+    Path("studies/tiny.yaml").write_text(
+        STUDY.replace("- set: {", "- set: {dev_targets: [en, fr, de], ", 1).replace(
+            "{when: {task: mlm}, set: {", "{when: {task: mlm}, set: {dev_targets: [], "
+        )
+    )
+    costs = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())
+    assert costs["full"].evaluated == 4 * 4 * 3 * DEV + 12 * TEST

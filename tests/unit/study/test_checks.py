@@ -167,3 +167,15 @@ def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: di
     keys["encoders"]["other"] = entry
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("languages: [en, fr]\n", "languages: [en, fr, en]\n", r"s\.yaml:2: languages\.2: en stands in the list twice"),
+        ("romance: [fr]", "romance: [fr, en-fr, fr]", r"groups\.romance\.2: fr stands in the group twice"),
+    ],
+)
+def test_a_language_stands_in_a_list_once(tmp_path: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        load_study(write(tmp_path, TEXT.replace(old, new, 1)))

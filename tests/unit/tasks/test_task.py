@@ -39,6 +39,7 @@ STUDY = {
     ),
 }
 STUDY["perplexity"] = STUDY["mlm"]
+STUDY["span-mlqa"] = STUDY["span"]
 # A target that no task of a head has, and how an error shows it.
 WRONG = {
     "sequence": ("maybe", "'maybe'"),
@@ -46,6 +47,7 @@ WRONG = {
     "span": ({"text": ["nowhere"], "answer_start": [0]}, "'nowhere'"),
     "choice": ("9", "'9'"),
 }
+WRONG["span-mlqa"] = WRONG["span"]
 CONTRACT = [*GENERATED, *HEADS]
 
 

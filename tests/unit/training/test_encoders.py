@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 from transformers import BertConfig
 
-from xlgrid.training.encoders import EncoderEntry, configuration
+from xlgrid.data.vocabulary import VocabularyEntry
+from xlgrid.heads import HEADS
+from xlgrid.models.parameters import count
+from xlgrid.training.encoders import EncoderEntry, configuration, vocabulary_size
 
 MINI = EncoderEntry(scratch={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
@@ -29,3 +32,21 @@ def test_an_encoder_of_the_hub_is_known_or_has_to_be_fetched(tmp_path: Path) -> 
     BertConfig(vocab_size=77).save_pretrained(tmp_path)
     assert configuration(EncoderEntry(hub="a/b"), tmp_path).vocab_size == 77
     assert configuration(known, tmp_path).vocab_size == 250002, "a table would depend on what has been fetched"
+
+
+def test_the_size_of_a_vocabulary_is_known_where_it_is_trained_here_or_of_a_known_encoder() -> None:
+    trained = VocabularyEntry(kind="xlmr", languages=("en",), size=300)
+    hub = VocabularyEntry(hub="FacebookAI/xlm-roberta-base")
+    assert [*map(vocabulary_size, (trained, hub, VocabularyEntry(hub="a/b")))] == [300, 250002, None]
+    scratch = EncoderEntry.model_validate({"vocabulary": "xlmr", "scratch": {"kind": "xlmr", "languages": ["en"]}})
+    assert configuration(scratch, "nowhere", vocabulary_size(hub)).vocab_size == 250002
+
+
+def test_published_encoders_with_modules_have_the_parameters_of_their_languages() -> None:
+    """7.09 million for each language, beside the 278.3 million that all share (Pfeiffer et al. 2022, section 4.2)."""
+    sizes = {}
+    for name in ("13-125k", "60-265k"):
+        config = configuration(EncoderEntry(hub=f"facebook/xmod-base-{name}"), "nowhere")
+        sizes[name] = count(config, HEADS["mlm"], 0, "full-ft", {}).total
+    assert (sizes["60-265k"] - sizes["13-125k"]) / 47 == 12 * (2 * 768 * 384 + 768 + 384)
+    assert round((sizes["13-125k"] - 13 * 12 * (2 * 768 * 384 + 768 + 384)) / 1e6, 1) == 278.3

@@ -1,0 +1,95 @@
+"""A list of languages and the groups of the study that they belong to, from the table of languages; it needs no results."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FACTS = ("code", "name", "family", "script")
+
+
+class Languages(Exhibit):
+    """A row for each language, with its name, family and script, and a mark for each group that it belongs to.
+
+    A column may have several groups, each with a mark of its own: `columns: {"60": {pre-train: langs60, add: added}}`. The rows
+    are the languages of the groups, or those of `only`, in the order of the study. Families and scripts are those of the table
+    of languages, or as the study declares them.
+    """
+
+    kind: Literal["languages"] = "languages"
+    columns: dict[str, dict[str, str]] = Field(min_length=1, description="column -> mark -> group of the study")
+    only: tuple[str, ...] = Field(
+        (), description="groups whose languages are the rows; absent: all groups of the columns"
+    )
+
+    @property
+    def _groups(self) -> list[str]:
+        """Every group that a column names, and those of `only`."""
+        of_columns = [group for marks in self.columns.values() for group in marks.values()]
+        return list(dict.fromkeys([*of_columns, *self.only]))
+
+    def settings(self, study: StudyView) -> list[str]:
+        members = {group: study.groups[group] for group in self._groups}
+        return [*super().settings(study), json.dumps(members), json.dumps(self._facts_of_rows(study))]
+
+    def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
+        yield from not_among("only", "group", self.only, study.groups)
+        for name, marks in self.columns.items():
+            if name in FACTS:
+                yield f"columns.{name}: this is the name of another column: choose another"
+            yield from not_among(f"columns.{name}", "group", marks.values(), study.groups)
+        known = study.languages_used
+        for group in self._groups:
+            for member in study.groups.get(group, ()):
+                if member not in known:
+                    yield f"columns: group {group} has {member}, which is no language: name a group of languages"
+        for name, marks in self.columns.items():
+            marked: dict[str, str] = {}
+            for group in marks.values():
+                for code in study.groups.get(group, ()):
+                    if (other := marked.setdefault(code, group)) != group:
+                        yield f"columns.{name}: {code} is in both {other} and {group}, and has one mark: leave it out of one"
+
+    def rendering(self, plan: PlanView) -> Rendering:
+        import pandas as pd
+
+        from xlgrid.exhibits.drawing.sheet import PRINTED, Sheet
+
+        table = self.table(plan.study)
+        columns = [*FACTS[1:], *self.columns]
+        lines = [
+            {"language": row["code"], "column": column} | dict.fromkeys(PRINTED, "") | {"text": row[column]}
+            for row in table.to_dict("records")
+            for column in columns
+        ]
+        entries = pd.DataFrame(lines).assign(state="complete")
+        counts = ", ".join(f"{name} {sum(map(bool, table[name]))}" for name in self.columns)
+        notes = (
+            f"Names, families and scripts (ISO 15924) are those of xlgrid's table of languages. Languages: {counts}."
+        )
+        sheet = Sheet(self.title, self.caption, notes, ("language",), [(name,) for name in columns], entries)
+        return Rendering(sheet, table)
+
+    def table(self, study: StudyView) -> "pd.DataFrame":
+        """A row per language: `code`, `name`, `family`, `script`, then each of `columns` with a mark or ""."""
+        import pandas as pd
+
+        rows = []
+        for facts in self._facts_of_rows(study):
+            marks = {
+                column: next((mark for mark, group in marks.items() if facts["code"] in study.groups[group]), "")
+                for column, marks in self.columns.items()
+            }
+            rows.append(facts | marks)
+        return pd.DataFrame(rows, columns=[*FACTS, *self.columns])
+
+    def _facts_of_rows(self, study: StudyView) -> list[dict[str, str]]:
+        shown = {code for group in self.only or self._groups for code in study.groups[group]}
+        languages = [language for code, language in study.languages_used.items() if code in shown]
+        return [{fact: getattr(language, fact) for fact in FACTS} for language in languages]

@@ -1,0 +1,55 @@
+"""The head `span-mlqa`: the head `span`, with answers compared as MLQA's evaluation compares them (Lewis et al. 2020, section 2.4).
+
+The normalisation is that of `mlqa_evaluation_v1.py` in github.com/facebookresearch/MLQA.
+"""
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable
+
+from xlgrid.heads.metrics import MLQA_EM, MLQA_F1
+from xlgrid.heads.span import SpanHead
+
+
+def _without(*articles: str) -> Callable[[str], str]:
+    """A function that replaces each of these words by a space."""
+    pattern = re.compile(rf"\b({'|'.join(articles)})\b")
+    return lambda text: pattern.sub(" ", text)
+
+
+# Language -> what happens to its articles. Hindi and Chinese have none.
+_ARTICLES: dict[str, Callable[[str], str]] = {
+    "en": _without("a", "an", "the"),
+    "es": _without("un", "una", "unos", "unas", "el", "la", "los", "las"),
+    "vi": _without("của", "là", "cái", "chiếc", "những"),
+    "de": _without(
+        *("ein", "eine", "einen", "einem", "eines", "einer", "der", "die", "das", "den", "dem", "des"),
+    ),
+    # MLQA's script replaces these two letters inside of words, too.
+    "ar": lambda text: text.replace("ال", " "),
+}
+# The languages in which each Chinese character is a word.
+_MIXED_SEGMENTATION = {"zh"}
+_CHINESE = re.compile(r"([\u4e00-\u9fa5])")
+
+
+class MlqaSpanHead(SpanHead):
+    """The answer to a question as a span of its context, scored with the normalisation of the context's language.
+
+    An answer loses punctuation of all scripts, and the articles of its language if MLQA lists them. Its words stand between
+    spaces; in Chinese, each Chinese character is a word, too. Languages that are not in MLQA have no articles.
+    """
+
+    name = "span-mlqa"
+    all_metrics = (MLQA_F1, MLQA_EM)
+
+    def normalised(self, text: str, language: str) -> str:
+        text = "".join(character for character in text.lower() if not _is_punctuation(character))
+        text = _ARTICLES[language](text) if language in _ARTICLES else text
+        text = _CHINESE.sub(r" \1 ", text) if language in _MIXED_SEGMENTATION else text
+        return " ".join(text.split())
+
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character).startswith("P") or character in string.punctuation
