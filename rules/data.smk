@@ -136,6 +136,8 @@ rule download_cc100:
         "cc100/{code}.log",
     wildcard_constraints:
         code="[A-Za-z_-]+",
+    conda:
+        "../envs/xlgrid.yaml"
     shell:
         r"""
         curl --fail --location --continue-at - --output {output:q}.part \
