@@ -47,7 +47,7 @@ def test_the_loop_is_measured_beside_the_trainer() -> None:
 def test_modules_for_languages_are_measured_beside_transformers() -> None:
     printed = measured(
         "benchmarks/modular.py",
-        *["--languages", "2", "4", "--hidden", "64", "--layers", "1", "--vocabulary", "500"],
+        *["--languages", "2", "4", "--hidden", "256", "--layers", "1", "--vocabulary", "500"],
         *["--length", "16", "--batch", "2", "--steps", "1"],
     )
     rows = {line[:26].strip(): line.split() for line in printed.splitlines()[1:]}
