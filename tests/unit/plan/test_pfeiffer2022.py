@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from xlgrid.data.text import TextSettings
+from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import Languages, Table
 from xlgrid.methods import XMod
 from xlgrid.methods.madx import MadX
@@ -292,6 +293,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "start": {*Start.model_fields},
         "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
         "text": {*TextSettings.model_fields},
+        "vocabularies": {*VocabularyEntry.model_fields},
         "exhibits": {*Table.model_fields},
     }
     page = (ROOT / "docs" / "pfeiffer2022.md").read_text()
