@@ -79,16 +79,31 @@ def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: 
     assert plan.study.exhibits.keys() == {"over-languages", "of-each"}
 
 
-@pytest.mark.parametrize("profile", ["slurm", "laptop"])
-def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
+def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist() -> None:
+    block = text("docs/pfeiffer2022.md").partition("## On a cluster\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    lines = yaml.safe_load(block)
+    profile = yaml.safe_load(text("slurm/profile.v9+.yaml"))
+    assert profile["set-resources"].keys() - {"attention"} <= lines["set-resources"].keys() <= rules()
+    readme = text("packages/snakemake-executor-plugin-submitit/README.md")
+    asked = {name for resources in lines["set-resources"].values() for name in resources}
+    settings = {name.removeprefix("submitit-") for name in lines.keys() - {"set-resources"}}
+    assert asked and {name for name in asked | settings if f"`{name}`" not in readme} == set()
+
+
+def rules() -> set[str]:
+    """The names of this project's rules."""
     files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
-    rules = {
+    return {
         name
         for file in files
         for name in re.findall(r"^(?:use rule \w+ as|rule) (\w+)", file.read_text(), re.MULTILINE)
     }
+
+
+@pytest.mark.parametrize("profile", ["slurm", "laptop"])
+def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
     entries = yaml.safe_load(text(f"{profile}/profile.v9+.yaml")).get("set-resources", {})
-    assert {*entries} <= rules
+    assert {*entries} <= rules()
     if profile == "slurm":
         of_a_gpu = {name for name, resources in entries.items() if resources.get("gpus")}
         assert of_a_gpu == {"pretrain", "train", "evaluate", "attention"}

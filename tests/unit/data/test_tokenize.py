@@ -383,7 +383,7 @@ def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, d
         assert separators == sorted(ends - {0, *borders})
 
 
-def test_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world):
+def test_check_5_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world):
     lines = read_table(world / "en.parquet")["text"].to_pylist() * 25
     train, _ = splits(world, [numbered(world / "lines.parquet", lines)], documents="pack", max_length=64)
     assert train.sizes.sum() >= 0.95 * len(train) * 64

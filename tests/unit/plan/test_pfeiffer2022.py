@@ -1,6 +1,7 @@
 """The studies of Pfeiffer et al. 2022 plan what the paper ran, and their claims say what the paper's numbers say."""
 
 import re
+import shutil
 from collections import Counter
 from dataclasses import fields
 from pathlib import Path
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from xlgrid.data.text import TextSettings
+from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import Languages, Table
 from xlgrid.methods import XMod
 from xlgrid.methods.madx import MadX
@@ -291,6 +293,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "start": {*Start.model_fields},
         "tasks": {*TaskEntry.model_fields, *(f"options.{name}" for name in MlmOptions.model_fields)},
         "text": {*TextSettings.model_fields},
+        "vocabularies": {*VocabularyEntry.model_fields},
         "exhibits": {*Table.model_fields},
     }
     page = (ROOT / "docs" / "pfeiffer2022.md").read_text()
@@ -330,3 +333,23 @@ def test_what_is_released_needs_no_training_on_text(released: Study, study: Stud
     paper = {cell[1:] for cell in cells(study)}
     assert {cell[1:] for cell in cells(released)} <= paper
     assert not {cell.target for cell in cells(released)} & {*ADDED}
+
+
+def test_the_studies_of_the_page_complete_tables_and_leave_other_exhibits_as_they_are(
+    study: Study, released: Study, tmp_path: Path
+) -> None:
+    def of(name: str, study: Study) -> set[tuple[object, ...]]:
+        return {cell[1:] for cell in study.exhibit(name).cells(cells(study), study.facts)}
+
+    for name in ("pfeiffer2022", "pfeiffer2022-released"):
+        shutil.copy(ROOT / "studies" / f"{name}.yaml", tmp_path)
+    page = (ROOT / "docs" / "pfeiffer2022.md").read_text()
+    shown = re.findall(r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for name, content in shown:
+        (tmp_path / f"{name}.yaml").write_text(content)
+    assert [name for name, _ in shown] == ["completed", "rates"]
+    completed, rates = (load_study(tmp_path / f"{name}.yaml") for name, _ in shown)
+    for name in ("table02", "table05", "table06", "table08"):
+        assert of(name, completed) == of(name, study)
+    for name in released.exhibits:
+        assert of(name, rates) == of(name, released)
