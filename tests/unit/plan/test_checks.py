@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from study_fixture import SPOKEN, write
+from study_fixture import SPOKEN, TEXT, write
 
 from xlgrid.plan.load import load_study
 
@@ -77,6 +77,8 @@ def test_runs_that_draw_parts_without_end_have_steps(tmp_path: Path) -> None:
         ("task: rt", "[en, gr]", r"s\.yaml:\d+: .*dev_targets: .*'gr'"),
         ("task: rt", "[en, fr, romance]", r"`dev_targets` has a target twice among en, fr, fr"),
         ("task: rt", "[en-fr, qa1]", "language or group"),
+        ("task: rt", "5", r"s\.yaml:\d+: training.3.set: dev_targets: .*, got 5"),
+        ("task: rt", "{en: fr}", r"training.3.set: dev_targets: .*, got {'en': 'fr'}"),
         ("task: mlm", "[en]", "is a run on text, which is evaluated on the text that it trains on"),
         ("task: ner", "[en, fr]", "ner has no dev data in fr"),
         ("task: rt, method: own", "romance", "cells of fr have weights of another run on text"),
@@ -102,6 +104,12 @@ def test_dev_targets_of_a_run_have_data_and_the_weights_of_the_run(
     )
     with pytest.raises(ValueError, match=said):
         load_study(write(tmp_path, text.replace("grids:\n", entry)))
+
+
+def test_no_dev_targets_replace_those_of_an_earlier_entry(tmp_path: Path) -> None:
+    entries = "  - {set: {dev_targets: [en]}}\n  - {when: {task: rt}, set: {dev_targets: null}}\ngrids:\n"
+    study = load_study(write(tmp_path, TEXT.replace("grids:\n", entries)))
+    assert study.recipe("rt", "mini", "full-ft", "en", 1).training.dev_targets == ()
 
 
 def test_dev_targets_have_a_module(tmp_path: Path) -> None:
