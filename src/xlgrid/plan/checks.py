@@ -105,6 +105,9 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
     """The reasons why a run cannot be evaluated on its `dev_targets` while it trains."""
     name, entry = study.entry(run.task, "dev")
     start = study.methods[run.method].start
+    known, text = modules_of(study, run.encoder), start.of_run(run.source) if start else None
+    # The run begins with the module that its run on text has added.
+    added = text.languages if text else ()
     for target in study.recipe(*run[1:]).training.dev_targets:
         if not entry.task.target:
             yield f"{run.folder} is a run on text, which is evaluated on the text that it trains on"
@@ -112,7 +115,7 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
             yield no_data(name, origin, "dev", target)
         elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
             yield f"task {name} cannot be generated in {target}"
-        elif (known := modules_of(study, run.encoder)) and not {*target.languages} <= {*known}:
+        elif known and not {*target.languages} <= {*known, *added}:
             yield f"{run.folder} cannot be evaluated on {target}: encoder {run.encoder} has no module of it"
         elif start and start.at == "both" and start.of_target(target, run.source.data) != start.of_run(run.source):
             # The weights of that run would have to take the place of others at each evaluation.

@@ -123,3 +123,15 @@ def test_dev_targets_have_a_module(tmp_path: Path) -> None:
     load_study(write(tmp_path, text))
     with pytest.raises(ValueError, match="cannot be evaluated on fr: encoder mini has no module of it"):
         load_study(write(tmp_path, text.replace("dev_targets: [en]", "dev_targets: [en, fr]")))
+    added = text.replace("  xmod: {}\n", "  xmod: {start: {task: mlm, method: add, pairs: [fr]}}\n  add: *add\n")
+    added = added.replace("*add", "{base: xmod, options: {tune: language}}")
+    added = added.replace("source: [en], target: [en]", "source: [fr], target: [fr]")
+    added = added.replace("{set: {dev_targets: [en]}}", "{when: {method: xmod}, set: {dev_targets: [fr]}}")
+    load_study(write(tmp_path, added))
+    with pytest.raises(ValueError, match="cannot be evaluated on de: encoder mini has no module of it"):
+        load_study(
+            write(
+                tmp_path,
+                added.replace("dev_targets: [fr]", "dev_targets: [fr, de]").replace("[en, fr]", "[en, fr, de]"),
+            )
+        )
