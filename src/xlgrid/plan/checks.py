@@ -5,6 +5,7 @@ from itertools import product
 from os.path import normpath
 from typing import TYPE_CHECKING
 
+from xlgrid import methods as registry
 from xlgrid.base.names import unknown
 from xlgrid.data.sources import no_data
 from xlgrid.plan.grid import text_runs
@@ -25,7 +26,15 @@ def plan_problems(plan: "Plan") -> list[str]:
     Raises:
         ValueError: two grids have the same cell.
     """
-    return [*_paths(plan), *_texts(plan), *_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+    return [
+        *_paths(plan),
+        *_texts(plan),
+        *_steps(plan),
+        *_snapshots(plan),
+        *_vocabularies(plan),
+        *_overlaps(plan),
+        *_exhibits(plan),
+    ]
 
 
 def _paths(plan: "Plan") -> Iterator[str]:
@@ -76,6 +85,18 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
     for contrast in contrasts:
         if len({vocabulary_of(plan, cell) for cell in contrast.cells}) > 1:
             yield f"exhibits: {contrast.path} compares targets in two vocabularies: leave one of the two out"
+            return
+
+
+def _overlaps(plan: "Plan") -> Iterator[str]:
+    """Runs on text whose method draws the embeddings of tokens in both vocabularies at random have a vocabulary of their own."""
+    methods = {name: registry.make(entry.base, entry.options) for name, entry in plan.study.methods.items()}
+    for run in plan.runs:
+        if not methods[run.method].copies_overlap and not new_vocabulary(plan, run):
+            yield (
+                f"methods.{run.method}.options: {run.folder} has the vocabulary and the embeddings of the encoder, so that "
+                f"`overlap: random` does nothing: leave it out, or name another `vocabulary` in task {run.task}"
+            )
             return
 
 

@@ -135,3 +135,20 @@ def test_dev_targets_have_a_module(tmp_path: Path) -> None:
                 added.replace("dev_targets: [fr]", "dev_targets: [fr, de]").replace("[en, fr]", "[en, fr, de]"),
             )
         )
+
+
+def test_embeddings_are_drawn_at_random_in_a_vocabulary_of_the_text_only(tmp_path: Path) -> None:
+    text = SPOKEN[: SPOKEN.index("training:")].replace("mini: ", "base: ").replace("kind: bert,", "kind: xlmr,")
+    text = text.replace(
+        "{base: qcross, options: {tune: query}}", "{base: xmod, options: {tune: language, overlap: random}}"
+    )
+    text = text.replace("{base: qcross, start: {", "{base: xmod, start: {")
+    text += "vocabularies: {new: {kind: xlmr, languages: [fr]}, base: {kind: xlmr, languages: [en]}}\ngrids:\n"
+    text = text.replace("languages: [en]}}\ntasks", "languages: [en]}, vocabulary: base}\ntasks").replace(
+        "  base: {s", "  e: {s"
+    )
+    text += "  main: {task: [rt], encoder: [e], method: [own], source: [fr], target: [fr], seed: [1]}\n"
+    load_study(write(tmp_path, text.replace("{kind: mlm}", "{kind: mlm, vocabulary: new}")))
+    for task in ("{kind: mlm}", "{kind: mlm, vocabulary: base}"):
+        with pytest.raises(ValueError, match="methods.query.options: .*`overlap: random` does nothing: leave it out"):
+            load_study(write(tmp_path, text.replace("{kind: mlm}", task)))
