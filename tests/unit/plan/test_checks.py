@@ -150,5 +150,5 @@ def test_embeddings_are_drawn_at_random_in_a_vocabulary_of_the_text_only(tmp_pat
     text += "  main: {task: [rt], encoder: [e], method: [own], source: [fr], target: [fr], seed: [1]}\n"
     load_study(write(tmp_path, text.replace("{kind: mlm}", "{kind: mlm, vocabulary: new}")))
     for task in ("{kind: mlm}", "{kind: mlm, vocabulary: base}"):
-        with pytest.raises(ValueError, match="methods.query.options: .*`overlap: random` does nothing: leave it out"):
+        with pytest.raises(ValueError, match=r"methods.query.options: .*`overlap: random` does nothing: leave it out"):
             load_study(write(tmp_path, text.replace("{kind: mlm}", task)))
