@@ -15,7 +15,7 @@ from xlgrid.data.formats import COLUMN, rows, tables
 from xlgrid.data.streams import Progress
 from xlgrid.heads.encoding import Encoding
 from xlgrid.tasks import Columns, task
-from xlgrid.tasks.mlm import DEV_ROWS, split_of
+from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, split_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,6 +125,9 @@ def tokenize(
                 rows_written += len(example)
                 if progress.due():
                     progress.say(f"{where}: {rows_read:,} rows read, {rows_written:,} written")
+            # All further rows of a text are for training.
+            if split in ("dev", "test") and len(data) == 1 and rows_read >= HELD_OUT_EVERY * dev_rows:
+                break
         if (rest := head.remainder(encoding)).get("input_ids"):
             file.write(rest)
             rows_written += len(rest["input_ids"])

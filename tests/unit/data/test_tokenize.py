@@ -334,6 +334,23 @@ def test_every_50th_row_is_for_dev_those_between_for_test_and_rows_beyond_are_tr
         assert rows == [reader(lines[i])["input_ids"] for i in numbers]
 
 
+def test_no_row_is_read_after_the_last_one_that_is_held_out(world, monkeypatch):
+    path = numbered(world / "lines.parquet", [f"Bob is kind {i} ." for i in range(200)])
+    rows_read, tables = [], module.tables
+
+    def counted(*arguments):
+        for table in tables(*arguments):
+            rows_read.append(table.num_rows)
+            yield table
+
+    monkeypatch.setattr(module, "BATCH", 30)
+    monkeypatch.setattr(module, "tables", counted)
+    for split, count in (("train", 200), ("dev", 120), ("test", 120)):
+        rows_read.clear()
+        tokenize([path], world / "encoder", "mlm", 512, world / "text.arrow", split=split, dev_rows=2)
+        assert sum(rows_read) == count, split
+
+
 @pytest.mark.parametrize("length", [2, 513])
 def test_a_length_that_no_input_of_text_can_have_is_an_error(world, length):
     with pytest.raises(ValueError, match=rf"max_length {length} does not fit: .* 3 to 512 tokens"):
