@@ -78,6 +78,9 @@ class Processes:
 
         try:
             torch.distributed.all_reduce(tensor)
+        except torch.OutOfMemoryError:
+            # It is an error of this process, and a RuntimeError, too.
+            raise
         except RuntimeError as error:
             # The process that has ended says why. Its message should not be lost behind this one.
             time.sleep(PATIENCE)
