@@ -58,7 +58,8 @@ class Scratch(Strict):
     )
     vocab: PositiveInt = Field(2000, description="most entries of a vocabulary of its own")
     shape: Literal["base", "large"] | None = Field(
-        None, description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written"
+        None,
+        description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written",
     )
     hidden: PositiveInt = 128
     layers: PositiveInt = 4
