@@ -204,7 +204,7 @@ time.sleep(60)
 
 
 def test_each_process_takes_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = {"WORLD_SIZE": "4", "RANK": "2", "LOCAL_RANK": "2", processes.MEETING: "unused"}
+    environment = {"WORLD_SIZE": "4", "RANK": "2", "LOCAL_RANK": "2", processes.MEETING_FILE: "unused"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
