@@ -15,7 +15,7 @@ from xlgrid.data.formats import COLUMN, rows, tables
 from xlgrid.data.streams import Progress
 from xlgrid.heads.encoding import Encoding
 from xlgrid.tasks import Columns, task
-from xlgrid.tasks.mlm import DEV_ROWS, split_of
+from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, split_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,8 +67,9 @@ def tokenize(
 
     Raises:
         FileNotFoundError: the data are missing.
-        ValueError: the data or the vocabulary is damaged, the data do not fit the task, no row is for the split, two texts
-            have too few ids in common, or `max_length` leaves no room or is more than the tokenizer's `model_max_length`.
+        ValueError: the data or the vocabulary is damaged, the data do not fit the task, no row is for the split, packed
+            rows for `train` fill no input, two texts have too few ids in common, or `max_length` leaves no room or is more than
+            the tokenizer's `model_max_length`.
     """
     import pyarrow as pa
 
@@ -125,7 +126,15 @@ def tokenize(
                 rows_written += len(example)
                 if progress.due():
                     progress.say(f"{where}: {rows_read:,} rows read, {rows_written:,} written")
+            # All further rows of a text are for training.
+            if split in ("dev", "test") and len(data) == 1 and rows_read >= HELD_OUT_EVERY * dev_rows:
+                break
         if (rest := head.remainder(encoding)).get("input_ids"):
+            if split == "train" and not rows_written:
+                raise ValueError(
+                    f"{where} has {rows_read} rows, whose {len(rest['input_ids'][0])} tokens for train are fewer than one input of "
+                    f"max_length {max_length}, which `documents: pack` fills: lower max_length, get more text, or set `documents: cut`"
+                )
             file.write(rest)
             rows_written += len(rest["input_ids"])
         if not rows_written:

@@ -5,6 +5,7 @@ from itertools import product
 from os.path import normpath
 from typing import TYPE_CHECKING
 
+from xlgrid import methods as registry
 from xlgrid.base.names import unknown
 from xlgrid.data.sources import no_data
 from xlgrid.plan.grid import text_runs
@@ -25,7 +26,15 @@ def plan_problems(plan: "Plan") -> list[str]:
     Raises:
         ValueError: two grids have the same cell.
     """
-    return [*_paths(plan), *_texts(plan), *_steps(plan), *_snapshots(plan), *_vocabularies(plan), *_exhibits(plan)]
+    return [
+        *_paths(plan),
+        *_texts(plan),
+        *_steps(plan),
+        *_snapshots(plan),
+        *_vocabularies(plan),
+        *_overlaps(plan),
+        *_exhibits(plan),
+    ]
 
 
 def _paths(plan: "Plan") -> Iterator[str]:
@@ -79,6 +88,18 @@ def _vocabularies(plan: "Plan") -> Iterator[str]:
             return
 
 
+def _overlaps(plan: "Plan") -> Iterator[str]:
+    """Runs on text whose method draws the embeddings of tokens in both vocabularies at random have a vocabulary of their own."""
+    methods = {name: registry.make(entry.base, entry.options) for name, entry in plan.study.methods.items()}
+    for run in plan.runs:
+        if not methods[run.method].copies_overlap and not new_vocabulary(plan, run):
+            yield (
+                f"methods.{run.method}.options: {run.folder} has the vocabulary and the embeddings of the encoder, so that "
+                f"`overlap: random` does nothing: leave it out, or name another `vocabulary` in task {run.task}"
+            )
+            return
+
+
 def _steps(plan: "Plan") -> Iterator[str]:
     """The settings of each run go together: trainings reach the steps of their snapshots, say."""
     study = plan.study
@@ -105,6 +126,9 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
     """The reasons why a run cannot be evaluated on its `dev_targets` while it trains."""
     name, entry = study.entry(run.task, "dev")
     start = study.methods[run.method].start
+    known, text = modules_of(study, run.encoder), start.of_run(run.source) if start else None
+    # The run begins with the module that its run on text has added.
+    added = text.languages if text else ()
     for target in study.recipe(*run[1:]).training.dev_targets:
         if not entry.task.target:
             yield f"{run.folder} is a run on text, which is evaluated on the text that it trains on"
@@ -112,7 +136,7 @@ def _dev_problems(study: "Study", run: "Run") -> Iterator[str]:
             yield no_data(name, origin, "dev", target)
         elif not entry.data and not all(entry.task.speaks(code) for code in target.languages):
             yield f"task {name} cannot be generated in {target}"
-        elif (known := modules_of(study, run.encoder)) and not {*target.languages} <= {*known}:
+        elif known and not {*target.languages} <= {*known, *added}:
             yield f"{run.folder} cannot be evaluated on {target}: encoder {run.encoder} has no module of it"
         elif start and start.at == "both" and start.of_target(target, run.source.data) != start.of_run(run.source):
             # The weights of that run would have to take the place of others at each evaluation.

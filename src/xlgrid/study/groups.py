@@ -45,7 +45,9 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
 
 
 def in_settings(settings: Mapping[str, Any], expand: Callable[[str], Sequence[str]]) -> dict[str, Any]:
-    """Settings of a training with the groups among `dev_targets` replaced by their members.
+    """Settings of a training with the groups among `dev_targets` replaced by their members; null means no targets.
+
+    `Training` refuses what is neither a name nor a list of names.
 
     Raises:
         ValueError: there is no such language or group.
@@ -53,7 +55,9 @@ def in_settings(settings: Mapping[str, Any], expand: Callable[[str], Sequence[st
     if "dev_targets" not in settings:
         return dict(settings)
     named = settings["dev_targets"]
-    names = [named] if isinstance(named, str) else named
+    names = [named] if isinstance(named, str) else [] if named is None else named
+    if not isinstance(names, (list, tuple)):
+        return dict(settings)
     return {**settings, "dev_targets": [member for value in names for member in expand(str(value))]}
 
 

@@ -441,7 +441,7 @@ class Study(Strict):
             source=Source(source),
             seed=seed,
             training=Training(**settings),
-            start=entry.start,
+            start=entry.start.for_run(Source(source)) if entry.start else None,
             first=self.tasks[task].start,
         )
 

@@ -351,8 +351,8 @@ class Loop:
         budget = self.limit or self.settings.batch_tokens
         # Other processes would wait at another batch for one that begins again with smaller ones.
         halves = self.processes.count == 1
-        more = budget, self.bf16, self.settings.segments, check, halves
-        outcomes = [prediction.outcomes_on(self.model, self.method, dev, *more) for dev in self.dev_sets]
+        settings = budget, self.bf16, self.settings.segments, check, halves
+        outcomes = [prediction.outcomes_on(self.model, self.method, dev, *settings) for dev in self.dev_sets]
         scores = [*map(self.metric.score, outcomes)]
         steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
         line = {

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import torch
 
 # The variable with the file by which the processes that `launch` starts find each other. `torchrun` sets another one.
-MEETING, TORCHRUN = "XLGRID_MEETING", "TORCHELASTIC_RUN_ID"
+MEETING_FILE, TORCHRUN = "XLGRID_MEETING", "TORCHELASTIC_RUN_ID"
 # Seconds between two looks at the processes.
-LOOK = 0.1
+POLL_SECONDS = 0.1
 # Seconds in which `launch` ends a process whose partner has ended.
 PATIENCE = 10.0
 
@@ -78,6 +78,9 @@ class Processes:
 
         try:
             torch.distributed.all_reduce(tensor)
+        except torch.OutOfMemoryError:
+            # It is an error of this process, and a RuntimeError, too.
+            raise
         except RuntimeError as error:
             # The process that has ended says why. Its message should not be lost behind this one.
             time.sleep(PATIENCE)
@@ -107,7 +110,7 @@ def join(device: "torch.device") -> Processes:
             torch.cuda.set_device(local)
         else:
             torch.set_num_threads(max(1, torch.get_num_threads() // count))
-        meeting = os.environ.get(MEETING)
+        meeting = os.environ.get(MEETING_FILE)
         if meeting and sys.platform == "linux":
             # PR_SET_PDEATHSIG: a process does not train on where the command that has started it is killed.
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -119,7 +122,7 @@ def join(device: "torch.device") -> Processes:
 
 def is_shared() -> bool:
     """Whether this process is one of several that share a training."""
-    return MEETING in os.environ or TORCHRUN in os.environ
+    return MEETING_FILE in os.environ or TORCHRUN in os.environ
 
 
 def launch(command: Sequence[str], count: int) -> int:
@@ -157,7 +160,7 @@ def launch(command: Sequence[str], count: int) -> int:
 
 
 def _start(command: Sequence[str], rank: int, count: int, folder: Path) -> "subprocess.Popen[bytes]":
-    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, MEETING: folder / "meeting"}
+    numbers = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, MEETING_FILE: folder / "meeting"}
     environment = os.environ | {name: str(value) for name, value in numbers.items()}
     if rank == 0:
         return subprocess.Popen(command, env=environment)
@@ -175,5 +178,5 @@ def _wait(workers: Sequence["subprocess.Popen[bytes]"], received: list[signal.Si
             number = received.pop()
             for worker in workers:
                 worker.send_signal(number)
-        time.sleep(LOOK)
+        time.sleep(POLL_SECONDS)
     return next((rank for rank, worker in enumerate(workers) if worker.returncode not in (0, os.EX_TEMPFAIL)), None)

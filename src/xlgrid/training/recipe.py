@@ -164,6 +164,18 @@ class Start(Strict):
             return Source(source.for_target) if source.for_target else None
         return self.of_source(source.data)
 
+    def for_run(self, source: Source) -> "Start | None":
+        """What the recipe of a run on `source` says of its start: its own run on text, without those of other languages.
+
+        Raises:
+            ValueError: there are several.
+        """
+        if not self.pairs:
+            return self
+        text = self.of_run(source)
+        kept = {"task": self.task, "method": self.method, "source": text, "seed": self.seed}
+        return Start.model_validate(kept) if text else None
+
     def of_source(self, source: Source) -> Source | None:
         """The source of the run on text with which runs on `source` begin; None if `source` has no such pair.
 

@@ -58,7 +58,8 @@ class Scratch(Strict):
     )
     vocab: PositiveInt = Field(2000, description="most entries of a vocabulary of its own")
     shape: Literal["base", "large"] | None = Field(
-        None, description="hidden, layers, heads, intermediate and dropout of BERT or XLM-R, where they are not written"
+        None,
+        description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written",
     )
     hidden: PositiveInt = 128
     layers: PositiveInt = 4
@@ -81,8 +82,11 @@ class Scratch(Strict):
     @model_validator(mode="before")
     @classmethod
     def _sizes_of_the_shape(cls, fields: Any) -> Any:
+        """The sizes of `shape` in its place: in a recipe without defaults, a shape would hide a written size that is a default."""
         shape = fields.get("shape") if isinstance(fields, dict) else None
-        return SHAPES[shape] | fields if isinstance(shape, str) and shape in SHAPES else fields
+        if not isinstance(shape, str) or shape not in SHAPES:
+            return fields
+        return SHAPES[shape] | {name: value for name, value in fields.items() if name != "shape"}
 
     @model_validator(mode="after")
     def _heads_divide_the_hidden_size(self) -> Self:

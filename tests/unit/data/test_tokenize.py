@@ -334,6 +334,23 @@ def test_every_50th_row_is_for_dev_those_between_for_test_and_rows_beyond_are_tr
         assert rows == [reader(lines[i])["input_ids"] for i in numbers]
 
 
+def test_no_row_is_read_after_the_last_one_that_is_held_out(world, monkeypatch):
+    path = numbered(world / "lines.parquet", [f"Bob is kind {i} ." for i in range(200)])
+    rows_read, tables = [], module.tables
+
+    def counted(*arguments):
+        for table in tables(*arguments):
+            rows_read.append(table.num_rows)
+            yield table
+
+    monkeypatch.setattr(module, "BATCH", 30)
+    monkeypatch.setattr(module, "tables", counted)
+    for split, count in (("train", 200), ("dev", 120), ("test", 120)):
+        rows_read.clear()
+        tokenize([path], world / "encoder", "mlm", 512, world / "text.arrow", split=split, dev_rows=2)
+        assert sum(rows_read) == count, split
+
+
 @pytest.mark.parametrize("length", [2, 513])
 def test_a_length_that_no_input_of_text_can_have_is_an_error(world, length):
     with pytest.raises(ValueError, match=rf"max_length {length} does not fit: .* 3 to 512 tokens"):
@@ -361,7 +378,10 @@ def chained(rows, ids):
 def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, documents, max_length, batch):
     reader = tokenizer(world)
     ids = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in documents]
-    assume(ids[0] and any(ids[1:25]))
+    # The tokens for training fill an input, separators included.
+    trained = [ids[row] for row in range(len(ids)) if row not in (0, 25)]
+    room = max_length - reader.num_special_tokens_to_add()
+    assume(ids[0] and sum(len(tokens) + 1 for tokens in trained if tokens) >= room)
     with pytest.MonkeyPatch.context() as patch:
         # The rows of a batch do not fill an input.
         patch.setattr(module, "BATCH", batch)
@@ -381,6 +401,18 @@ def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, d
             borders.append(at)
             assert len(row) == max_length or (len(row) == max_length - 1 and at in ends) or row is rows[-1]
         assert separators == sorted(ends - {0, *borders})
+
+
+def test_a_text_that_fills_no_input_is_refused_where_texts_are_packed(world):
+    lines = ["Bob is kind ."] * 4
+    size = 2 + sum(len(ids) + 1 for ids in tokenizer(world)(lines[1:], add_special_tokens=False)["input_ids"])
+    train, dev = of_text(world, lines, documents="pack", max_length=size)
+    assert len(train) == 1 and len(dev) == 1 and len(dev[0]) < len(train[0])
+    message = f"4 rows, whose {size - 1} tokens for train are fewer than one input of max_length {size + 1}, .*: lower max_length"
+    with pytest.raises(ValueError, match=message):
+        of_text(world, lines, documents="pack", max_length=size + 1)
+    with pytest.raises(ValueError, match="none with text for train"):
+        of_text(world, ["a"], documents="pack")
 
 
 def test_check_5_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from study_fixture import SPOKEN, write
+from study_fixture import SPOKEN, TEXT, write
 
 from xlgrid.plan.load import load_study
 
@@ -77,6 +77,8 @@ def test_runs_that_draw_parts_without_end_have_steps(tmp_path: Path) -> None:
         ("task: rt", "[en, gr]", r"s\.yaml:\d+: .*dev_targets: .*'gr'"),
         ("task: rt", "[en, fr, romance]", r"`dev_targets` has a target twice among en, fr, fr"),
         ("task: rt", "[en-fr, qa1]", "language or group"),
+        ("task: rt", "5", r"s\.yaml:\d+: training.3.set: dev_targets: .*, got 5"),
+        ("task: rt", "{en: fr}", r"training.3.set: dev_targets: .*, got {'en': 'fr'}"),
         ("task: mlm", "[en]", "is a run on text, which is evaluated on the text that it trains on"),
         ("task: ner", "[en, fr]", "ner has no dev data in fr"),
         ("task: rt, method: own", "romance", "cells of fr have weights of another run on text"),
@@ -104,6 +106,12 @@ def test_dev_targets_of_a_run_have_data_and_the_weights_of_the_run(
         load_study(write(tmp_path, text.replace("grids:\n", entry)))
 
 
+def test_no_dev_targets_replace_those_of_an_earlier_entry(tmp_path: Path) -> None:
+    entries = "  - {set: {dev_targets: [en]}}\n  - {when: {task: rt}, set: {dev_targets: null}}\ngrids:\n"
+    study = load_study(write(tmp_path, TEXT.replace("grids:\n", entries)))
+    assert study.recipe("rt", "mini", "full-ft", "en", 1).training.dev_targets == ()
+
+
 def test_dev_targets_have_a_module(tmp_path: Path) -> None:
     text = SPOKEN.replace("kind: bert, languages: [en]", "kind: xlmr, architecture: xmod, languages: [en]")
     text = text[: text.index("  main: ")].replace("methods:\n", "methods:\n  xmod: {}\n")
@@ -115,3 +123,32 @@ def test_dev_targets_have_a_module(tmp_path: Path) -> None:
     load_study(write(tmp_path, text))
     with pytest.raises(ValueError, match="cannot be evaluated on fr: encoder mini has no module of it"):
         load_study(write(tmp_path, text.replace("dev_targets: [en]", "dev_targets: [en, fr]")))
+    added = text.replace("  xmod: {}\n", "  xmod: {start: {task: mlm, method: add, pairs: [fr]}}\n  add: *add\n")
+    added = added.replace("*add", "{base: xmod, options: {tune: language}}")
+    added = added.replace("source: [en], target: [en]", "source: [fr], target: [fr]")
+    added = added.replace("{set: {dev_targets: [en]}}", "{when: {method: xmod}, set: {dev_targets: [fr]}}")
+    load_study(write(tmp_path, added))
+    with pytest.raises(ValueError, match="cannot be evaluated on de: encoder mini has no module of it"):
+        load_study(
+            write(
+                tmp_path,
+                added.replace("dev_targets: [fr]", "dev_targets: [fr, de]").replace("[en, fr]", "[en, fr, de]"),
+            )
+        )
+
+
+def test_embeddings_are_drawn_at_random_in_a_vocabulary_of_the_text_only(tmp_path: Path) -> None:
+    text = SPOKEN[: SPOKEN.index("training:")].replace("mini: ", "base: ").replace("kind: bert,", "kind: xlmr,")
+    text = text.replace(
+        "{base: qcross, options: {tune: query}}", "{base: xmod, options: {tune: language, overlap: random}}"
+    )
+    text = text.replace("{base: qcross, start: {", "{base: xmod, start: {")
+    text += "vocabularies: {new: {kind: xlmr, languages: [fr]}, base: {kind: xlmr, languages: [en]}}\ngrids:\n"
+    text = text.replace("languages: [en]}}\ntasks", "languages: [en]}, vocabulary: base}\ntasks").replace(
+        "  base: {s", "  e: {s"
+    )
+    text += "  main: {task: [rt], encoder: [e], method: [own], source: [fr], target: [fr], seed: [1]}\n"
+    load_study(write(tmp_path, text.replace("{kind: mlm}", "{kind: mlm, vocabulary: new}")))
+    for task in ("{kind: mlm}", "{kind: mlm, vocabulary: base}"):
+        with pytest.raises(ValueError, match=r"methods.query.options: .*`overlap: random` does nothing: leave it out"):
+            load_study(write(tmp_path, text.replace("{kind: mlm}", task)))

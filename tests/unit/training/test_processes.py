@@ -64,6 +64,24 @@ def test_gradients_are_added_and_a_weight_without_any_has_none(monkeypatch: pyte
     assert weights[1].grad.tolist() == [10.0, 10.0] and weights[2].grad is None
 
 
+@pytest.mark.parametrize(
+    ("error", "expected", "waits"),
+    [(torch.OutOfMemoryError, torch.OutOfMemoryError, []), (RuntimeError, ChildProcessError, [10.0])],
+)
+def test_memory_that_runs_out_in_an_exchange_is_no_end_of_another_process(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception], expected: type[Exception], waits: list[float]
+) -> None:
+    def all_reduce(tensor: torch.Tensor) -> None:
+        raise error("as torch says")
+
+    slept: list[float] = []
+    monkeypatch.setattr(torch.distributed, "all_reduce", all_reduce)
+    monkeypatch.setattr(processes.time, "sleep", slept.append)
+    with pytest.raises(expected, match="as torch says"):
+        Processes(2, 0, CPU).sums({"a": 1})
+    assert slept == waits
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
     folder = tmp_path_factory.mktemp("inputs")
@@ -186,7 +204,7 @@ time.sleep(60)
 
 
 def test_each_process_takes_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = {"WORLD_SIZE": "4", "RANK": "2", "LOCAL_RANK": "2", processes.MEETING: "unused"}
+    environment = {"WORLD_SIZE": "4", "RANK": "2", "LOCAL_RANK": "2", processes.MEETING_FILE: "unused"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)

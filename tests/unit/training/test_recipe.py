@@ -81,3 +81,18 @@ def test_at_says_whose_text_a_run_and_a_cell_have(at: str, source: str, run: str
     assert started_from(start, cell_of_task) == [Run("s", "mlm", "e", "mlm", cell, 1)]
     early = cell_of_task._replace(target=Target("qu@1000"))
     assert started_from(start, early) == started_from(start, cell_of_task), "a snapshot is of the same run"
+
+
+@pytest.mark.parametrize("at", ["both", "source"])
+@pytest.mark.parametrize("source", ["en", "en-fr", "en+en-de"])
+def test_the_start_of_a_run_is_that_of_its_source_and_knows_no_other_pairs(source: str, at: str) -> None:
+    whole, run = pairs(at=at), Source(source)
+    start, more = whole.for_run(run), whole.model_copy(update={"pairs": (*whole.pairs, Source("en-it"))}).for_run(run)
+    assert start == more
+    place = Run("s", "t", "e", "m", source, 3)
+    assert started_from(start, place) == started_from(whole, place) and (start is None) is (source == "en")
+
+
+def test_a_start_that_every_language_has_is_in_the_recipe_as_it_is() -> None:
+    for start in (Start(task="mlm", method="q", at="target"), Start(task="mlm", method="q", source=Source("en-fr"))):
+        assert start.for_run(Source("en")) == start

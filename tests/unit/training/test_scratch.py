@@ -1,13 +1,17 @@
 """What a study says of an encoder from scratch, and the model before its first step."""
 
+from typing import Any
+
 import pytest
 import torch
 from pydantic import ValidationError
+from scratch_fixture import recipe
 from transformers import AutoConfig
 
 from xlgrid.models.parameters import HUB
 from xlgrid.training.encoders import EncoderEntry
-from xlgrid.training.scratch import Scratch, new_model, scratch_configuration
+from xlgrid.training.recipe import Recipe
+from xlgrid.training.scratch import SHAPES, Scratch, new_model, scratch_configuration
 
 
 @pytest.mark.parametrize("kind", ["bert", "xlmr"])
@@ -47,6 +51,14 @@ def test_a_shape_has_the_sizes_of_xlm_r_but_for_those_that_are_written() -> None
     assert (config.num_hidden_layers, config.languages, config.adapter_reduction_factor) == (2, ["en", "fr"], 2)
     assert Scratch.model_validate_json(scratch.model_dump_json()) == scratch
     assert Scratch.model_validate_json(scratch.model_dump_json(exclude_defaults=True)) == scratch
+
+
+@pytest.mark.parametrize("written", [{}, {"dropout": 0.0}, {"hidden": 128, "layers": 4, "heads": 4}])
+def test_a_recipe_keeps_the_sizes_of_a_shape_and_those_that_are_written(written: dict[str, Any]) -> None:
+    scratch = Scratch.model_validate({"languages": ("en",), "shape": "base", **written})
+    asked = recipe(scratch, steps=1)
+    assert Recipe.parse(asked.identity(), asked.pace()).scratch == scratch
+    assert {name: getattr(scratch, name) for name in SHAPES["base"]} == SHAPES["base"] | written
 
 
 def test_the_source_has_all_languages_and_pairs() -> None:

@@ -54,12 +54,12 @@ class Routes(NamedTuple):
     Attributes:
         names: the modules, each once.
         rows: the inputs of each module; empty if there is one module, for all inputs.
-        back: the places of the inputs, in their order, in `rows` one after another.
+        places: the places of the inputs, in their order, in `rows` one after another.
     """
 
     names: tuple[str, ...]
     rows: tuple[Tensor, ...] = ()
-    back: Tensor | None = None
+    places: Tensor | None = None
 
 
 class Router:
@@ -105,11 +105,11 @@ class Router:
         if not routes.rows:
             out: Tensor = modules[routes.names[0]](states)
             return out
-        assert routes.back is not None
+        assert routes.places is not None
         parts = [
             modules[name](states.index_select(0, rows)) for name, rows in zip(routes.names, routes.rows, strict=True)
         ]
-        return torch.cat(parts).index_select(0, routes.back)
+        return torch.cat(parts).index_select(0, routes.places)
 
 
 class ModularNorm(nn.Module):
@@ -252,8 +252,10 @@ def routes_of(model: "PreTrainedModel", segments: Segments, device: "torch.devic
     modules = numbers[languages]
     order = np.argsort(modules, kind="stable")
     rows = np.split(order, np.cumsum(np.bincount(modules))[:-1])
-    back = torch.from_numpy(np.argsort(order)).to(device, non_blocking=True)
-    return {"routes": Routes(names, tuple(torch.from_numpy(part).to(device, non_blocking=True) for part in rows), back)}
+    places = torch.from_numpy(np.argsort(order)).to(device, non_blocking=True)
+    return {
+        "routes": Routes(names, tuple(torch.from_numpy(part).to(device, non_blocking=True) for part in rows), places)
+    }
 
 
 def _take_routes(encoder: Any, inputs: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
