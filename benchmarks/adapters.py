@@ -12,11 +12,11 @@ weights included, and on a CPU without what it had before. A run's size is that 
 import argparse
 import multiprocessing
 import resource
-import time
 from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import save
+from steps import seconds
 from transformers import AutoConfig
 
 from xlgrid.heads import HEADS
@@ -79,16 +79,7 @@ def measure(name: str, arguments: argparse.Namespace) -> Measured:
         float(torch.nn.utils.clip_grad_norm_(weights, 1.0))
         optimiser.step()
 
-    clock = time.process_time if device.type == "cpu" and arguments.threads == 1 else time.perf_counter
-    best = float("inf")
-    for number in range(arguments.steps + 1):
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        start = clock()
-        step()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        best = min(best, clock() - start if number else best)
+    best = min([seconds(step, device) for _ in range(arguments.steps + 1)][1:])
     memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else resident() - before
     stored = save({key: p.detach().cpu().contiguous() for key, p in deltas.kept(model, method, HEADS[head]).items()})
     return Measured(best, memory, len(stored), encoder)

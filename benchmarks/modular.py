@@ -11,11 +11,11 @@ process of its own. Memory is that of the weights, and of what training adds to 
 
 import argparse
 import multiprocessing
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from steps import seconds
 from transformers import XmodForMaskedLM
 
 from xlgrid.base.arrays import Segments
@@ -90,16 +90,7 @@ def measure(architecture: str, number: int, arguments: argparse.Namespace) -> Me
         clip(weights, 1.0)
         optimiser.step()
 
-    clock = time.process_time if device.type == "cpu" and arguments.threads == 1 else time.perf_counter
-    best = float("inf")
-    for at in range(arguments.steps + 1):
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        start = clock()
-        step()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        best = min(best, clock() - start if at else best)
+    best = min([seconds(step, device) for _ in range(arguments.steps + 1)][1:])
     state = [tensor for entries in optimiser.state.values() for tensor in entries.values() if torch.is_tensor(tensor)]
     gradients = [p.grad for p in weights.values() if p.grad is not None]
     return Measured(

@@ -73,6 +73,7 @@ class Work:
 
 
 def seconds(work: Callable[[], object], device: torch.device) -> float:
+    """Seconds of some work: those that one thread of a CPU computes, or else those of a clock, until a GPU has ended."""
     clock = time.process_time if device.type == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
     if device.type == "cuda":
         torch.cuda.synchronize()

@@ -8,12 +8,11 @@ from typing import Any
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
+from xlgrid.methods.xmod.names import MODULES, XMOD
 
 WEIGHTS = "model.safetensors"
 # The weights in PyTorch's own format, which are read where there are no safetensors.
 PICKLED = "pytorch_model.bin"
-# The model type of encoders with modules for languages, and the place of a module in the name of a tensor.
-_XMOD, _MODULES = "xmod", "adapter_modules"
 
 
 def is_pickled(folder: Path) -> bool:
@@ -56,7 +55,7 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
     from safetensors.torch import load_file, save_file
 
     config = _config(folder)
-    if config.get("model_type") != _XMOD:
+    if config.get("model_type") != XMOD:
         raise ValueError(
             f"`modules` names modules of an X-MOD, but the encoder is of type {config.get('model_type')}: leave it out"
         )
@@ -70,8 +69,8 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
 
     def renamed(name: str) -> str:
         parts = name.split(".")
-        if _MODULES in parts:
-            at = parts.index(_MODULES) + 1
+        if MODULES in parts:
+            at = parts.index(MODULES) + 1
             parts[at] = code_of.get(parts[at], parts[at])
         return ".".join(parts)
 
@@ -92,7 +91,7 @@ def check_modules(folder: Path) -> None:
     from safetensors import safe_open
 
     config = _config(folder)
-    if config.get("model_type") != _XMOD:
+    if config.get("model_type") != XMOD:
         return
     hidden = config["hidden_size"]
     inner = hidden // config["adapter_reduction_factor"]
@@ -107,7 +106,7 @@ def check_modules(folder: Path) -> None:
         for layer in range(config["num_hidden_layers"]):
             for language in config["languages"]:
                 for part, size in sizes.items():
-                    name = f"encoder.layer.{layer}.output.{_MODULES}.{language}.{part}"
+                    name = f"encoder.layer.{layer}.output.{MODULES}.{language}.{part}"
                     got = weights.get_slice(stored[name]).get_shape() if name in stored else None
                     if got != size:
                         raise ValueError(

@@ -1,8 +1,8 @@
 """Metrics, which are computed from the outcome of each example, so that a cell's examples can be paired and resampled later.
 
 The head decides what an outcome is: 0 or 1 for a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
-`[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]` for the F1 of labelled spans, and `[F1, exact match]`, each from 0 to 1,
-for the answer to a question.
+`[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]`
+for the F1 of labelled spans, and `[F1, exact match]`, each from 0 to 1, for the answer to a question.
 """
 
 import math
@@ -94,6 +94,14 @@ def _accuracy(outcome: int | list[int]) -> Share:
     return (outcome, 1) if isinstance(outcome, int) else (outcome[0], outcome[1])
 
 
+def _answer_f1(outcome: list[float]) -> Share:
+    return outcome[0], 1
+
+
+def _answer_match(outcome: list[float]) -> Share:
+    return outcome[1], 1
+
+
 def _span_f1(outcome: list[int]) -> Share:
     true_positives, false_positives, false_negatives = outcome
     return 2 * true_positives, 2 * true_positives + false_positives + false_negatives
@@ -112,22 +120,22 @@ SPAN_F1 = Metric(
 SQUAD_F1 = Metric(
     "squad-f1",
     "xlgrid.heads.span: F1 of words, mean over questions, as the evaluation script of SQuAD v1.1 has it",
-    lambda outcome: (outcome[0], 1),
+    _answer_f1,
 )
 SQUAD_EM = Metric(
     "squad-em",
     "xlgrid.heads.span: exact match, mean over questions, as the evaluation script of SQuAD v1.1 has it",
-    lambda outcome: (outcome[1], 1),
+    _answer_match,
 )
 MLQA_F1 = Metric(
     "mlqa-f1",
     "xlgrid.heads.span_mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
-    lambda outcome: (outcome[0], 1),
+    _answer_f1,
 )
 MLQA_EM = Metric(
     "mlqa-em",
     "xlgrid.heads.span_mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
-    lambda outcome: (outcome[1], 1),
+    _answer_match,
 )
 PERPLEXITY = Metric(
     "perplexity",

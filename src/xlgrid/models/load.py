@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import Head
 from xlgrid.heads.tokens import Tokens
-from xlgrid.methods.xmod.names import module_of
+from xlgrid.methods.xmod.names import XMOD, module_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-# The model type of encoders with modules for languages, which wrap XLM-R.
-XMOD = "xmod"
 # Model types and the stem of their classes' names; others go through the slower Auto classes.
 FAMILIES = {
     "bert": "Bert",
     "xlm-roberta": "XLMRoberta",
     "roberta": "Roberta",
     "distilbert": "DistilBert",
+    # Modules for languages wrap XLM-R.
     XMOD: "XLMRoberta",
 }
 

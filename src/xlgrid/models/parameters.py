@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xlgrid.heads import HEADS, Head
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
-from xlgrid.methods.xmod.names import module_of
+from xlgrid.methods.xmod.names import XMOD, module_of
 from xlgrid.models import deltas
 from xlgrid.models.load import shapes
 
@@ -35,10 +35,10 @@ HUB: dict[str, dict[str, Any]] = {
     "FacebookAI/xlm-roberta-base": _XLMR,
     "FacebookAI/xlm-roberta-large": _XLMR
     | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
-    # Of the languages, only their number decides sizes.
+    # The sizes depend on the number of the languages, and not on their codes.
     **{
         f"facebook/xmod-{name}": _XLMR
-        | {"model_type": "xmod", "languages": [f"language {number}" for number in range(languages)]}
+        | {"model_type": XMOD, "languages": [f"language {number}" for number in range(languages)]}
         for name, languages in _XMOD.items()
     },
 }

@@ -1,6 +1,7 @@
-"""The names of the parameters of an encoder with modules for languages, which are those of transformers' Xmod classes."""
+"""The names in an encoder with modules for languages, which are those of transformers' Xmod classes."""
 
-MODULES = "adapter_modules"
+# The model type of these encoders in config.json, and the place of a module in the name of a parameter.
+XMOD, MODULES = "xmod", "adapter_modules"
 # The module that SHARED has for all languages.
 SHARED = "shared"
 # The module of a language that an encoder gets after its pre-training.
