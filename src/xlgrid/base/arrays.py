@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Of 64 bits, or of 32 where a text has one for each of its rows.
+# The integers have 64 bits. Arrays with an entry for each row of a text have 32, which halves their memory.
 Ints = NDArray[np.signedinteger[Any]]
 Flags = NDArray[np.bool_]
 

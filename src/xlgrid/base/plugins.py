@@ -63,7 +63,7 @@ class Extensible(Generic[T]):
         return list(dict.fromkeys([*self.builtin, *(point.name for point in self._entry_points())]))
 
     def known(self) -> Iterator[T]:
-        """Those of xlgrid, and those that have been imported from packages so far."""
+        """The methods, heads or tasks of xlgrid, and those that have been imported from packages so far."""
         yield from self.builtin.values()
         yield from self.imported.values()
 

@@ -174,7 +174,7 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> Iterat
 
 
 def _common(texts: Sequence[str | Path]) -> Iterator[tuple[list[int], list[str]]]:
-    """Of each id that all files have, the numbers of its rows and their texts."""
+    """For each id that all files have: the number of its row in each file, and its text in each file."""
     readers = [_ascending(path) for path in texts]
     currents = [next(reader, None) for reader in readers]
     while not any(current is None for current in currents):

@@ -84,7 +84,8 @@ def model_of(
 def stack(
     model: "PreTrainedModel", method: Method, tokens: Tokens, task: str, language: str | None = None
 ) -> list[str]:
-    """What is active in a cell besides the encoder's shared weights, from the embeddings up, as `kind:name`.
+    """The parts of a model that are active in a cell besides the encoder's shared weights, from the embeddings up, each as
+    `kind:name`.
 
     Args:
         language: the source of the target's run on text; None if there is none.

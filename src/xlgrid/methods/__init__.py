@@ -54,6 +54,6 @@ def make(base: str, options: Mapping[str, Option]) -> Method:
 
 
 def without_defaults(base: str, options: Mapping[str, Option]) -> dict[str, Option]:
-    """Those of the options of a method that differ from its defaults, in the order of its class."""
+    """The options of a method that differ from its defaults, in the order in which its class lists them."""
     defaults = {field.name: field.default for field in fields(ALL_METHODS.find(base))}
     return {name: options[name] for name, default in defaults.items() if name in options and options[name] != default}

@@ -23,7 +23,8 @@ DELTA = "delta.safetensors"
 
 
 def named_parameters(model: "PreTrainedModel") -> dict[str, "torch.nn.Parameter"]:
-    """The parameters of a model by name. Those that a head shares with the encoder have their names in the encoder."""
+    """The parameters of a model by name. A parameter that a head shares with the encoder has the name that it has
+    in the encoder."""
     in_encoder = {id(p): f"{model.base_model_prefix}.{name}" for name, p in model.base_model.named_parameters()}
     return {in_encoder.get(id(p), name): p for name, p in model.named_parameters()}
 

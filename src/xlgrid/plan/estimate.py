@@ -205,14 +205,14 @@ class Estimate:
 
     @cached_property
     def pretrainings(self) -> dict[str, Pretraining]:
-        """What each pre-training of the study takes, by encoder."""
+        """Encoder -> time, text and disk of its pre-training, for the encoders that the study pre-trains itself."""
         users = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
         named = {self.study.encoders[name].of or name for name in users}
         encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].scratch]
         return {each.encoder: self.pretraining(each.encoder) for each in encoders if self.plan.owned(each) == each}
 
     def pretraining(self, encoder: str) -> Pretraining:
-        """What pre-training an encoder from scratch takes, with its evaluations on text."""
+        """The time, text and disk of pre-training an encoder from scratch, evaluations on text included."""
         recipe = self.study.pretraining(encoder)
         settings, name = recipe.training, recipe.task
         entry, length = self.study.tasks[name], self.tokens(name)

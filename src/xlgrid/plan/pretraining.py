@@ -1,17 +1,17 @@
-"""What pre-training an encoder from scratch takes: time, text and disk."""
+"""The time, text and disk of pre-training an encoder from scratch."""
 
 from typing import NamedTuple
 
-# Of text a token, as counted for XLM-R on Wikipedia in many languages.
+# A token stands for so many bytes of text, as counted for XLM-R on Wikipedia in many languages.
 BYTES = 4.5
-# Bytes on disk: of a weight; of a token; of an input beside its tokens, where it begins and where its first segment ends.
+# Bytes on disk of a weight, of a token, and of an input beside its tokens: where it begins, and where its first segment ends.
 WEIGHT, TOKEN, INPUT = 4, 4, 8
 # The state has each weight, its two moments and the best weights so far. It is replaced by one written beside it.
 STATE = 2 * 4 * WEIGHT
 
 
 class Pretraining(NamedTuple):
-    """What a pre-training takes.
+    """The time, text and disk of one pre-training.
 
     Attributes:
         updates: optimiser steps.
@@ -53,7 +53,7 @@ class Pretraining(NamedTuple):
 
     @property
     def state_gigabytes(self) -> float:
-        """What it needs on disk beside its results until it is done."""
+        """The disk that the training needs beside its results until it is done."""
         return STATE * self.weights / 1e9
 
     @property
