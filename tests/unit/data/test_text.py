@@ -289,6 +289,12 @@ def test_a_file_of_ones_own_wins_over_the_data_of_the_others(tmp_path):
     assert texts(tmp_path, "fr", **settings)["text"].to_pylist() == ["A", "B"]
 
 
+def test_only_text_from_the_hub_is_downloaded():
+    hub = TextSettings(data={"hub": "a/b"}, column="text", files={"fr": "fr.parquet"})
+    assert [hub.is_from_hub(code) for code in ("en", "fr", "qa1")] == [True, False, False]
+    assert not TextSettings(data={"local": "{language}.txt"}).is_from_hub("en") and not TextSettings().is_from_hub("en")
+
+
 def test_text_depends_on_the_settings_of_its_language_alone():
     before = {
         "sentences": 10,
