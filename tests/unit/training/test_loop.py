@@ -33,6 +33,7 @@ from xlgrid.heads import HEADS
 from xlgrid.methods import Method
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import load_model
+from xlgrid.training import processes
 from xlgrid.training.loop import Loop, Stopped, learning_rate, train
 from xlgrid.training.recipe import Recipe, Training
 
@@ -195,6 +196,13 @@ def test_a_state_of_another_encoder_starts_over(
     train(recipe(), encoder, [tokens], [tokens], tmp_path / "run")
     assert "the encoder or the data have changed" in capfd.readouterr().err
     assert result(tmp_path / "run") == result(plain)
+
+
+def test_one_process_reads_the_inputs_for_all(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes.Processes, "from_first", lambda *_: "from the first")
+    assert Loop(recipe(), encoder, [tokens], [tokens], tmp_path).inputs == "from the first"
 
 
 STEPS = (5, 12, 30)
