@@ -10,8 +10,8 @@ import torch
 from plugin_fixture import guessing as guessing
 from safetensors import safe_open
 
-from xlgrid.training.recipe import Recipe
 from xlgrid.training import results
+from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
 
 NAMES = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
