@@ -20,7 +20,7 @@ PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 # Settings that the first recipes did not have. Their defaults are no part of a digest, so that the results of these recipes stay valid.
 LATER = ("betas", "epsilon")
 
-Share = Annotated[float, Field(ge=0, lt=1)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Phase(Strict):
@@ -53,7 +53,7 @@ class Training(Strict):
     lr: PositiveFloat = Field(2e-5, description="peak learning rate")
     warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps of linear warm-up; decays linearly to 0")
     weight_decay: float = Field(0.0, ge=0)
-    betas: tuple[Share, Share] = Field((0.9, 0.999), description="decay rates of both moments of AdamW")
+    betas: tuple[Rate, Rate] = Field((0.9, 0.999), description="decay rates of both moments of AdamW")
     epsilon: PositiveFloat = Field(1e-8, description="AdamW adds it to the root of the second moment")
     clip: PositiveFloat = Field(1.0, description="gradient norm")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Files that are hashed at the same time, and the bytes of one that are read at once.
 HASHED_AT_ONCE, BLOCK = 4, 2**24
 # Seconds between two lines about the inputs that are read.
-PROGRESS_SECONDS = 10.0
+PROGRESS_SECONDS = 30.0
 
 
 def write_record(folder: Path, recipe: Recipe, details: dict[str, Any], curve: list[dict[str, float]]) -> None:

@@ -129,9 +129,9 @@ def test_words_without_a_token_are_reported(world, tmp_path, capsys):
 
 
 def test_an_empty_second_segment_has_no_tokens(world):
-    made = {"n": 40, "probe": "context-only"}
-    make_meanings("lot", made, world / "lot.parquet")
-    make_data("lot", made, "en", world / "lot.parquet", world / "lot")
+    options = {"n": 40, "probe": "context-only"}
+    make_meanings("lot", options, world / "lot.parquet")
+    make_data("lot", options, "en", world / "lot.parquet", world / "lot")
     table, _ = tokens(world, "lot")
     for row, said in zip(table.to_pylist(), read_table(world / "lot" / "train.parquet").to_pylist(), strict=True):
         assert said["phrase"] == "" and row["context_length"] == len(row["input_ids"])

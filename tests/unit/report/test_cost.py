@@ -134,9 +134,11 @@ def printed(study: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released"])
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
-    told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
+    documented = set((DOCS / f"cost-{study}.md").read_text().splitlines())
     rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
-    assert [row for row in rows if row not in told] == [], f"run the command of cost-{study}.md and paste its tables"
+    assert [row for row in rows if row not in documented] == [], (
+        f"run the command of cost-{study}.md and paste its tables"
+    )
 
 
 def test_the_default_of_the_command_is_that_of_the_module() -> None:

@@ -412,8 +412,8 @@ def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
     wanted = recipe(steps=6, evaluations=2, micro_batch_tokens=asked)
     with monkeypatch.context() as patch:
         short_of_memory(patch, fails, backward)
-        train(wanted, encoder, [tokens], [tokens], tmp_path / "found")
-    record = json.loads((tmp_path / "found" / "run.json").read_text())
+        train(wanted, encoder, [tokens], [tokens], tmp_path / "halved")
+    record = json.loads((tmp_path / "halved" / "run.json").read_text())
     limit = record["micro_batch_tokens"]
     assert (
         f"out of memory at step 1 of 6: the same batch again, and all later ones, {limit} tokens"
@@ -421,10 +421,10 @@ def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
     )
     assert limit < (asked or 128)
     assert record["recipe"]["training"]["micro_batch_tokens"] == asked and record["digest"] == wanted.digest()
-    train(recipe(steps=6, evaluations=2, micro_batch_tokens=limit), encoder, [tokens], [tokens], tmp_path / "told")
-    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("found", "told")]
+    train(recipe(steps=6, evaluations=2, micro_batch_tokens=limit), encoder, [tokens], [tokens], tmp_path / "asked")
+    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("halved", "asked")]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
-    assert result(tmp_path / "found")[1] == result(tmp_path / "told")[1]
+    assert result(tmp_path / "halved")[1] == result(tmp_path / "asked")[1]
 
 
 def test_out_of_memory_leaves_the_batch_as_it_was(
