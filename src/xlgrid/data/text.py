@@ -15,6 +15,8 @@ from xlgrid.data.sources import Origin
 from xlgrid.languages import language as known_language
 from xlgrid.synthetic import natural, world
 from xlgrid.synthetic.artificial import Dials, is_artificial
+from xlgrid.synthetic.customs import MOST as MOST_CUSTOMS
+from xlgrid.synthetic.customs import customs
 from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
 # Characters of fetched text that are kept in memory until they are written as a row group.
@@ -41,6 +43,13 @@ class TextOptions(Strict):
         return self
 
 
+class Customs(Strict):
+    """Facts that hold in one artificial language alone, see `xlgrid.synthetic.customs`."""
+
+    facts: int = Field(default=0, ge=0, le=MOST_CUSTOMS, description="in each language; 0: none")
+    share: float = Field(default=0.5, gt=0, lt=1, description="of the rows that state one of them")
+
+
 class TextSettings(Strict):
     """Text in every language of a study: generated text has the same meanings in all languages of one kind.
 
@@ -63,6 +72,9 @@ class TextSettings(Strict):
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
     seed: Seed = 0
     dials: Dials = Field(default=Dials(), description="of artificial languages")
+    customs: Customs = Field(
+        default=Customs(), description="of artificial languages; texts that have some are not parallel"
+    )
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
     data: Origin | None = Field(
         default=None,
@@ -134,7 +146,7 @@ class TextSettings(Strict):
             source = self.data.concerning(language, *filter(None, [self.once])) if self.data else None
             settings["data"] = source and source.model_dump(mode="json", exclude_defaults=True)
         else:
-            names = ["sentences", "seed", "dials" if is_artificial(language) else "options"]
+            names = ["sentences", "seed", *(["dials", "customs"] if is_artificial(language) else ["options"])]
         return {name: value for name, value in settings.items() if name in names}
 
 
@@ -143,7 +155,7 @@ def make_text(
 ) -> None:
     """Write a parquet file with the columns `id` and `text`; a name in .txt gets the sentences of an artificial language.
 
-    A row in an artificial language is a sentence that states a fact of its world. A row in a natural language is a short
+    A row in an artificial language is a sentence that states a fact of the world, or a custom of the language. A row in a natural language is a short
     theory: facts, perhaps a rule, and on a line of their own statements that follow from the facts, some of them negated.
     Masked words of these statements can be looked up in the facts, which an encoder learns for reasoning over text. A
     share `taxonomy` of the rows state the classes of members and the attributes of classes instead, and at the end the
@@ -193,9 +205,19 @@ def make_text(
 def _generated(language: str, settings: TextSettings) -> list[str]:
     if is_artificial(language):
         speaker = settings.dials.language(language)
-        return [speaker.sentence(fact) for fact in world.facts(settings.sentences, settings.seed)]
+        return [speaker.sentence(fact) for fact in _facts(language, settings)]
     lexicon = natural.lexicon(language)
     return list(_theories(lexicon, settings.sentences, settings.seed, settings.options))
+
+
+def _facts(language: str, settings: TextSettings) -> list[world.Fact]:
+    """What the rows of a text in an artificial language state; with customs, some facts of the world give way to them."""
+    facts = world.facts(settings.sentences, settings.seed)
+    if not settings.customs.facts:
+        return facts
+    known = customs(language, settings.customs.facts)
+    rng = Random(f"customs {settings.seed} {language}")
+    return [rng.choice(known) if rng.random() < settings.customs.share else fact for fact in facts]
 
 
 def _fetched(

@@ -11,6 +11,7 @@ from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.study import check_data, check_exhibits, check_modules, check_starts
 from xlgrid.study.axes import LANGUAGE, among
+from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
@@ -85,6 +86,11 @@ def _languages(study: "Study") -> Iterator[str]:
             yield from among(f"{place}.languages", LANGUAGE, scratch.languages, study.languages)
             aligned = [code for pair in scratch.bitext for code in pair]
             yield from among(f"{place}.bitext", "language of this encoder", aligned, scratch.languages)
+            if scratch.bitext and study.text.customs.facts and any(map(is_artificial, aligned)):
+                yield (
+                    f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own: "
+                    "leave out `bitext`, or `text.customs`"
+                )
             texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
             yield from among(f"{place}.task", "task of kind `mlm`", [scratch.task], texts)
         if encoder.of:

@@ -1,4 +1,4 @@
-"""Questions about causes and effects in artificial languages: the data behind the miniatures of copa and siqa.
+"""Causes and effects in artificial languages: the data behind the miniatures of copa, siqa and causal-nli.
 
 Verbs form pairs of a cause and its effect: somebody who runs falls. The premise has one verb of a pair, and the question
 asks for the other with the same agent: the cause or the effect. The wrong choices are causes, or effects, of other pairs,
@@ -68,6 +68,12 @@ def for_training(premise: Fact) -> bool:
     """Whether the arguments of a premise are a combination that training has."""
     arguments = [phrase.head for phrase in world.phrases(premise)]
     return Random(json.dumps(arguments)).random() < _TRAIN_SHARE
+
+
+def episodes(rng: Random, *verbs: str) -> tuple[Fact, ...]:
+    """An episode of each verb with one agent, whom it shares with the others."""
+    agent = _phrase(rng, _AGENTS)
+    return tuple(_episode(rng, verb, agent) for verb in verbs)
 
 
 def _example(rng: Random, choices: int) -> Example:

@@ -11,7 +11,7 @@ from typing import Any
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads import ALL_HEADS, HEADS
-from xlgrid.tasks import copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
+from xlgrid.tasks import causal_nli, copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
 from xlgrid.tasks.task import Columns, Task
 
 __all__ = ["ALL_TASKS", "TASKS", "Columns", "Task", "task"]
@@ -29,6 +29,7 @@ TASKS: dict[str, Task] = {
     "ruletaker": _generated("ruletaker", ruletaker, "sequence", ("context", "question"), "label", 140),
     "lot": _generated("lot", lot, "sequence", ("context", "phrase"), "answer", 50),
     "xnli": _generated("xnli", xnli, "sequence", ("premise", "hypothesis"), "label", 60),
+    "causal-nli": _generated("causal-nli", causal_nli, "sequence", ("premise", "hypothesis"), "label", 30),
     "wikiann": _generated("wikiann", wikiann, "token", ("tokens",), "ner_tags", 30),
     "udpos": _generated("udpos", udpos, "token", ("tokens",), "pos_tags", 30),
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),

@@ -8,6 +8,7 @@ from xlgrid.base.errors import Damaged
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings, sizes
 from xlgrid.data.sources import SPLITS
+from xlgrid.tasks import task
 
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
 
@@ -66,10 +67,10 @@ def test_a_task_that_is_not_generated_is_refused(tmp_path):
         make_meanings("mlm", {}, tmp_path / "m.parquet")
 
 
-@pytest.mark.parametrize("kind", ["ruletaker", "lot", "xnli", "wikiann", "xquad", "copa"])
+@pytest.mark.parametrize("kind", ["ruletaker", "lot", "xnli", "wikiann", "xquad", "copa", "causal-nli"])
 @pytest.mark.parametrize("meaning", ["", "{}", "[]", "[1, 2]", '{"facts": [[]], "rules": [], "question": ["a", "b"]}'])
 def test_a_damaged_meaning_is_refused_and_its_file_named(kind, meaning, tmp_path):
     pq.write_table(pa.table({"split": [*SPLITS], "meaning": [meaning] * 3}), tmp_path / "m.parquet")
     with pytest.raises(Damaged, match=r"m\.parquet, train: a meaning is damaged .* make the file again") as refused:
-        make_data(kind, {}, "qa1" if kind in ("wikiann", "xquad", "copa") else "en", tmp_path / "m.parquet", tmp_path)
+        make_data(kind, {}, "qa1" if task(kind).speaks("qa1") else "en", tmp_path / "m.parquet", tmp_path)
     assert refused.value.paths == (tmp_path / "m.parquet",)

@@ -14,6 +14,8 @@ import pytest
 from xlgrid.data import streams
 from xlgrid.data.formats import read_table
 from xlgrid.data.text import TextSettings, make_text
+from xlgrid.synthetic.artificial import artificial
+from xlgrid.synthetic.customs import customs
 from xlgrid.synthetic.natural import taxonomy
 
 
@@ -105,6 +107,16 @@ def test_a_misspelt_option_is_an_error(tmp_path):
 def test_dials_reach_the_artificial_language(tmp_path):
     plain = texts(tmp_path, "qa1")["text"]
     assert plain != texts(tmp_path, "qa1", dials={"overlap": 0.1})["text"]
+
+
+def test_a_share_of_the_rows_states_customs_of_the_language(tmp_path):
+    plain = texts(tmp_path, "qa1", 400)["text"].to_pylist()
+    with_customs = texts(tmp_path, "qa1", 400, customs={"facts": 20, "share": 0.25})["text"].to_pylist()
+    stated = [artificial("qa1").sentence(fact) for fact in customs("qa1", 20)]
+    rows = [row for row, text in enumerate(with_customs) if text in stated]
+    assert 70 < len(rows) < 130
+    assert {with_customs[row] for row in rows} == set(stated), "400 rows state each of 20 customs"
+    assert all(with_customs[row] == plain[row] for row in range(400) if row not in rows), "other rows stay the same"
 
 
 def premises(path, language, texts):
@@ -320,8 +332,8 @@ def test_text_depends_on_the_settings_of_its_language_alone():
 
 
 def test_generated_text_depends_on_the_settings_of_its_kind_of_language():
-    settings = TextSettings(dials={"overlap": 0.5}, options={"rules": 0.5})
-    assert settings.concerning("qa1") == {"dials": {"overlap": 0.5}}
+    settings = TextSettings(dials={"overlap": 0.5}, options={"rules": 0.5}, customs={"facts": 9})
+    assert settings.concerning("qa1") == {"dials": {"overlap": 0.5}, "customs": {"facts": 9}}
     assert settings.concerning("en") == {"options": {"rules": 0.5}}
 
 

@@ -169,6 +169,17 @@ def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: di
         load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 
+def test_a_bitext_of_texts_with_customs_is_refused(tmp_path: Path) -> None:
+    keys = pretrained()
+    keys["grids"]["main"]["languages"] = list(keys["languages"])
+    keys["languages"] += ["qa1", "qb1"]
+    keys["encoders"]["other"] = {"scratch": {"languages": ["qa1", "qb1"], "bitext": [["qa1", "qb1"]]}}
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+    keys["text"] = {"customs": {"facts": 9}}
+    with pytest.raises(ValueError, match=r"other\.scratch\.bitext: texts with customs are not parallel"):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
