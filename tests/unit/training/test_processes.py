@@ -179,7 +179,7 @@ def compute():
     return f"from {os.getpid()}"
 print(shared.from_first(compute), flush=True)
 """
-    output, errors = launched(code).communicate(timeout=60)
+    output, errors = launched(code).communicate(timeout=120)
     computed, *texts = output.splitlines()
     assert computed == "computed by 0", errors
     assert len(texts) == 2 and len({*texts}) == 1 and texts[0].startswith("from ")
@@ -192,7 +192,7 @@ from xlgrid.training import processes
 processes.join(torch.device("cpu")).from_first(lambda: open("missing.arrow").read())
 """
     process = launched(code)
-    assert "missing.arrow" in process.communicate(timeout=60)[1] and process.returncode == 1
+    assert "missing.arrow" in process.communicate(timeout=120)[1] and process.returncode == 1
 
 
 def test_a_signal_that_comes_before_the_processes_listen_waits_for_them() -> None:
