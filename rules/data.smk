@@ -91,7 +91,9 @@ rule text:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
         study=plans.studies_with(
-            PLANS, "text", lambda plan: [code for code in plan.study.languages if not plan.study.text.fetches(code)]
+            PLANS,
+            "text",
+            lambda plan: [code for code in plan.study.languages if not plan.study.text.is_from_hub(code)],
         ),
     conda:
         "../envs/xlgrid.yaml"
@@ -112,7 +114,7 @@ rule fetch_text:
         "results/{study}/benchmarks/text/{language}.tsv"
     wildcard_constraints:
         study=plans.studies_with(
-            PLANS, "text", lambda plan: [code for code in plan.study.languages if plan.study.text.fetches(code)]
+            PLANS, "text", lambda plan: [code for code in plan.study.languages if plan.study.text.is_from_hub(code)]
         ),
     conda:
         "../envs/xlgrid.yaml"
@@ -146,6 +148,7 @@ rule download_cc100:
         """
 
 
+# Downloads need the network, which compute nodes may lack. Local files may be large, so they are read in jobs.
 localrules:
     download_cc100,
     fetch_data,

@@ -17,13 +17,13 @@ LINES = [f"line {i} of a language of mine" for i in range(60)]
 
 def study(task: dict[str, Any] | None = None, **text: Any) -> dict[str, Any]:
     """The demo with two languages more, which no encoder knows, and a task on text."""
-    made = small()
+    demo = small()
     # Texts of other languages would make the pre-training longer, and change nothing here.
-    made["encoders"]["mini-xlmr"]["scratch"] |= {"languages": ["qa1"], "bitext": []}
-    made["tasks"]["mlm"] = {"kind": "mlm"} | (task or {})
-    made["languages"] += ["qa9", "qb9"]
-    made["text"] |= {"files": {"qa9": "my.txt"}} | text
-    return made
+    demo["encoders"]["mini-xlmr"]["scratch"] |= {"languages": ["qa1"], "bitext": []}
+    demo["tasks"]["mlm"] = {"kind": "mlm"} | (task or {})
+    demo["languages"] += ["qa9", "qb9"]
+    demo["text"] |= {"files": {"qa9": "my.txt"}} | text
+    return demo
 
 
 @pytest.fixture(scope="module")
@@ -76,12 +76,13 @@ def test_a_language_that_the_study_declares_has_text_too(built: Path) -> None:
 
 def test_settings_of_generated_text_do_not_concern_it(built: Path) -> None:
     write(built, study(seed=9))
-    assert "fetch_text" not in planned(built, TOKENS)
+    assert planned(built, "results/demo/text/qa9.parquet") == {}
 
 
 def test_a_changed_file_is_read_again(built: Path) -> None:
+    """By rule `text`, which is no local rule: a large file should not be read on a login node."""
     (built / "my.txt").write_text("\n".join(LINES[:50]))
-    assert planned(built, TOKENS) == {"fetch_text": 1, "tokens": 1}
+    assert planned(built, TOKENS) == {"text": 1, "tokens": 1}
 
 
 def test_a_file_that_is_not_there_is_told_by_its_name(built: Path) -> None:

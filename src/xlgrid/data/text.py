@@ -122,6 +122,10 @@ class TextSettings(Strict):
         """Whether the text in a language is fetched, not generated."""
         return language in self.files or (self.data is not None and not is_artificial(language))
 
+    def is_from_hub(self, language: str) -> bool:
+        """Whether the text in a language is downloaded from the Hub."""
+        return self.fetches(language) and not self.local_files(language)
+
     def local_files(self, language: str) -> list[str]:
         """The local files from which the text in a language is read: none if it is generated or from the Hub."""
         if language in self.files:

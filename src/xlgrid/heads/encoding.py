@@ -69,7 +69,8 @@ class Encoding:
         """
         for ids in texts:
             if ids:
-                self.carry += [*ids, self.tokenizer.sep_token_id]
+                self.carry += ids
+                self.carry.append(self.tokenizer.sep_token_id)
         room = self.max_length - self.tokenizer.num_special_tokens_to_add()
         inputs, start = [], 0
         while len(self.carry) - start >= room:

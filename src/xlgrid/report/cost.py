@@ -101,7 +101,8 @@ def exhibit_table(costs: Sequence[tuple[str, Cost]]) -> "Table":
 
 def pretraining_table(estimate: Estimate, gpus: int) -> "Table":
     """A row for each encoder that is pre-trained: time, text and disk; a text of unknown size is a question mark."""
-    head = ["pre-training of", "updates", "tokens/update", "G tokens", "GB text", "GPU-hours", f"days on {gpus}"]
+    days = f"days on {gpus} GPU{'s' if gpus > 1 else ''}"
+    head = ["pre-training of", "updates", "tokens/update", "G tokens", "GB text", "GPU-hours", days]
     table = _table([*head, "GB tokens", "GB state", "GB stored"], 1)
     for name, each in estimate.pretrainings.items():
         sizes = each.tokens_gigabytes, each.state_gigabytes, each.stored_gigabytes

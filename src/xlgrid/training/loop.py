@@ -33,7 +33,7 @@ from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.progress import Progress, added, means
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import fingerprint, packages, write_record, write_tensors
+from xlgrid.training.results import packages, write_record, write_tensors
 from xlgrid.training.schedule import learning_rate
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
@@ -125,9 +125,11 @@ class Loop:
             "vocabulary": None if vocabulary is None else str(vocabulary),
         }
         # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
-        begun = [run / deltas.DELTA for run in (start, first) if run]
-        begun += [vocabulary / "tokenizer.json"] if vocabulary else []
-        self.inputs = fingerprint([self.beginning(), *train, *dev, *begun])
+        files = [self.beginning(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
+        files += [vocabulary / "tokenizer.json"] if vocabulary else []
+        self.device = prediction.default_device()
+        self.processes = processes.join(self.device)
+        self.inputs = self.processes.from_first(lambda: state.inputs_of(folder, files))
         train_parts, dev_parts = (
             [batches.read(path, code) for path, code in zip(paths, codes, strict=True)]
             for paths, codes in ((train, recipe.source.parts), (dev, recipe.dev_parts))
@@ -138,8 +140,6 @@ class Loop:
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.head = self.objective = ALL_HEADS.find(self.train.head)
         self.metric, *_ = self.head.metrics(self.train.label_names)
-        self.device = prediction.default_device()
-        self.processes = processes.join(self.device)
         if self.device.type == "cuda":
             torch.use_deterministic_algorithms(True, warn_only=True)
         self.bf16 = self.settings.precision == "bf16" and self.device.type == "cuda"
@@ -442,7 +442,7 @@ class Loop:
             "seconds": round(self.elapsed(), 3),
         }
         self.write(details)
-        (self.folder / state.STATE).unlink(missing_ok=True)
+        state.remove(self.folder)
 
     def write(self, details: dict[str, Any]) -> None:
         """Write the results; `details` are the entries of run.json besides those of every record."""

@@ -17,7 +17,8 @@ def new_optimiser(weights: Mapping[str, "torch.nn.Parameter"], settings: Trainin
         {"params": [p for p in weights.values() if p.dim() > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in weights.values() if p.dim() <= 1], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=settings.lr, fused=True)
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, settings.lr, settings.betas, settings.epsilon, fused=True)
 
 
 def clip(weights: Mapping[str, "torch.nn.Parameter"], most: float) -> float:

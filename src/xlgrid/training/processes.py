@@ -7,10 +7,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xlgrid.training.signals import SIGNALS, signals
 
@@ -58,6 +59,22 @@ class Processes:
         self._add_up(vector)
         return dict(zip(numbers, vector.tolist(), strict=True))
 
+    def from_first(self, compute: Callable[[], str]) -> str:
+        """The text that process 0 computes, in all processes, which have to call this together."""
+        if self.count == 1:
+            return compute()
+        import torch
+
+        pool = ThreadPoolExecutor(1)
+        text = pool.submit(compute) if self.writes else None
+        # An exchange fails if a process is ten minutes late for it, so the processes wait in many short ones.
+        while self.sums({"computes": text is not None and not text.done()})["computes"]:
+            time.sleep(POLL_SECONDS)
+        pool.shutdown(wait=False)
+        texts = [text.result() if text else ""]
+        self._exchange(torch.distributed.broadcast_object_list, texts)
+        return texts[0]
+
     def add_gradients(self, weights: Sequence["torch.nn.Parameter"]) -> None:
         """Give each weight the sum of its gradients over all processes, in one exchange; none if no process has one."""
         if self.count == 1:
@@ -76,8 +93,14 @@ class Processes:
         """Replace a tensor by the sum over all processes."""
         import torch
 
+        self._exchange(torch.distributed.all_reduce, tensor)
+
+    def _exchange(self, collective: Callable[[Any], Any], value: Any) -> None:
+        """Call a collective operation of torch on a value, which it changes."""
+        import torch
+
         try:
-            torch.distributed.all_reduce(tensor)
+            collective(value)
         except torch.OutOfMemoryError:
             # It is an error of this process, and a RuntimeError, too.
             raise

@@ -6,7 +6,7 @@ With the files of its encoder and tokens, which it names only, it decides everyt
 import hashlib
 import json
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
@@ -17,6 +17,10 @@ from xlgrid.training.scratch import Scratch
 # The settings of `Training` that are no part of a run's identity. `checkpoint_seconds` changes no result. `micro_batch_tokens` is
 # what the memory of a machine allows, and run.json has it; it changes the order of sums, and what dropout and masks draw.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
+# Settings that the first recipes did not have. Their defaults are no part of a digest, so that the results of these recipes stay valid.
+LATER = ("betas", "epsilon")
+
+Rate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Phase(Strict):
@@ -49,6 +53,8 @@ class Training(Strict):
     lr: PositiveFloat = Field(2e-5, description="peak learning rate")
     warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps of linear warm-up; decays linearly to 0")
     weight_decay: float = Field(0.0, ge=0)
+    betas: tuple[Rate, Rate] = Field((0.9, 0.999), description="decay rates of both moments of AdamW")
+    epsilon: PositiveFloat = Field(1e-8, description="AdamW adds it to the root of the second moment")
     clip: PositiveFloat = Field(1.0, description="gradient norm")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
     evaluations: PositiveInt = Field(10, description="evaluations on the dev set, evenly spaced")
@@ -258,4 +264,5 @@ class Recipe(Strict):
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
-        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE}).encode()).hexdigest()[:12]
+        defaults = {name for name in LATER if getattr(self.training, name) == Training.model_fields[name].default}
+        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE | defaults}).encode()).hexdigest()[:12]

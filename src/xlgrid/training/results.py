@@ -3,7 +3,9 @@
 import hashlib
 import json
 import subprocess
+import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,11 @@ from xlgrid.training.recipe import Recipe
 
 if TYPE_CHECKING:
     import torch
+
+# Files that are hashed at the same time, and the bytes of one that are read at once.
+HASHED_AT_ONCE, BLOCK = 4, 2**24
+# Seconds between two lines about the inputs that are read.
+PROGRESS_SECONDS = 30.0
 
 
 def write_record(folder: Path, recipe: Recipe, details: dict[str, Any], curve: list[dict[str, float]]) -> None:
@@ -49,13 +56,32 @@ def packages(recipe: Recipe, head: str) -> dict[str, dict[str, str]]:
 
 def fingerprint(paths: Iterable[Path]) -> str:
     """Sixteen hexadecimal digits that differ when the contents of any file do. Missing files, which are reported later, do not
-    count."""
+    count.
+
+    Several files are read at once, because a hash takes longer than reading. Long work prints its progress on stderr.
+    """
+    files = [path for path in paths if path.is_file()]
+    total = sum(path.stat().st_size for path in files)
+    blocks: list[int] = []
+    pool = ThreadPoolExecutor(HASHED_AT_ONCE)
+    try:
+        digests = [pool.submit(_digest, path, blocks) for path in files]
+        while wait(digests, timeout=PROGRESS_SECONDS).not_done:
+            print(f"reads the inputs: {sum(blocks) / 1e9:,.1f} of {total / 1e9:,.1f} GB", file=sys.stderr, flush=True)
+    finally:
+        # Ctrl-C does not wait for large files.
+        pool.shutdown(wait=False, cancel_futures=True)
+    return hashlib.sha256(b"".join(digest.result() for digest in digests)).hexdigest()[:16]
+
+
+def _digest(path: Path, blocks: list[int]) -> bytes:
+    """The SHA-256 of a file; adds the size of each block that it has read to `blocks`."""
     contents = hashlib.sha256()
-    for path in paths:
-        if path.is_file():
-            with path.open("rb") as file:
-                contents.update(hashlib.file_digest(file, "sha256").digest())
-    return contents.hexdigest()[:16]
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            contents.update(block)
+            blocks.append(len(block))
+    return contents.digest()
 
 
 def _commit() -> str | None:

@@ -1,18 +1,56 @@
 """The state of an interrupted training, from which the same command goes on."""
 
+import json
 import os
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.files import whole
+from xlgrid.base.files import whole, write_text
 from xlgrid.models import deltas
+from xlgrid.training.results import fingerprint
 
 if TYPE_CHECKING:
     import torch
 
 STATE = "state.pt"
+# The fingerprint of the inputs of an interrupted training, and the size and times of each.
+INPUTS = "inputs.json"
+# A file that has changed within so many seconds could change again without another time.
+RECENT = 60.0
+
+
+def inputs_of(folder: Path, files: Sequence[Path]) -> str:
+    """The fingerprint of the files from which a run follows.
+
+    A run that is resumed does not read terabytes of tokens again. The fingerprint is that of the last time, if each file has the
+    inode, the size and the times of then. Every change of a file sets the time of the inode's change, which no program can choose.
+    """
+    path, now = folder / INPUTS, time.time()
+    stamps = [_stamp(file) for file in files if file.is_file()]
+    try:
+        last = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        last = {}
+    if last.get("files") == stamps:
+        return str(last["inputs"])
+    inputs = fingerprint(files)
+    if all(now - int(changed) / 1e9 > RECENT for *_, changed in stamps):
+        write_text(path, json.dumps({"inputs": inputs, "files": stamps}))
+    return inputs
+
+
+def _stamp(file: Path) -> list[str | int]:
+    entry = file.stat()
+    return [str(file), entry.st_ino, entry.st_size, entry.st_mtime_ns, entry.st_ctime_ns]
+
+
+def remove(folder: Path) -> None:
+    """Remove what only an interrupted run needs."""
+    for name in (STATE, INPUTS):
+        (folder / name).unlink(missing_ok=True)
 
 
 def write(folder: Path, digest: str, inputs: str, values: dict[str, Any]) -> None:

@@ -41,9 +41,9 @@ def test_the_same_id_has_as_many_sentences_in_every_language(tmp_path):
 
 
 def test_positive_last_statements_repeat_a_fact(tmp_path):
-    found = texts(tmp_path, "en", 200, options={"rules": 0.0, "relational": 0.0})["text"].to_pylist()
+    theories = texts(tmp_path, "en", 200, options={"rules": 0.0, "relational": 0.0})["text"].to_pylist()
     repeated = negated = 0
-    for text in found:
+    for text in theories:
         *facts, last = text.removesuffix(".").replace("\n", " ").split(". ")
         if " not " in last:
             negated += 1
@@ -56,8 +56,8 @@ def test_positive_last_statements_repeat_a_fact(tmp_path):
 
 def test_a_rule_concludes_nothing_that_a_statement_is_about(tmp_path):
     """A statement follows from the facts alone, so that its masked words can be looked up there."""
-    found = texts(tmp_path, "en", 200, options={"rules": 1.0, "relational": 0.0})["text"].to_pylist()
-    for text in found:
+    theories = texts(tmp_path, "en", 200, options={"rules": 1.0, "relational": 0.0})["text"].to_pylist()
+    for text in theories:
         facts, statement = text.split("\n")
         (conclusion,) = re.findall(r"then they are (\w+)\.", facts)
         predicates = {
@@ -73,8 +73,8 @@ def test_texts_without_a_taxonomy_are_those_of_before(tmp_path):
 
 
 def test_a_share_of_texts_tells_who_is_what(tmp_path):
-    found = texts(tmp_path, "en", 400, options={"taxonomy": 0.5})["text"].to_pylist()
-    assert 150 < sum(" is a " in text or " is an " in text for text in found) < 250
+    theories = texts(tmp_path, "en", 400, options={"taxonomy": 0.5})["text"].to_pylist()
+    assert 150 < sum(" is a " in text or " is an " in text for text in theories) < 250
 
 
 def test_what_texts_tell_of_the_taxonomy_is_true(tmp_path):
@@ -137,9 +137,9 @@ def test_parallel_premises_are_text_with_the_rows_as_ids(tmp_path):
 def test_once_keeps_the_same_rows_in_every_language(tmp_path):
     premises(tmp_path, "en", ["a", "b", "a", "c"])
     settings = premises(tmp_path, "fr", ["A", "B", "A'", "B"]) | {"once": "en"}
-    found = {code: texts(tmp_path, code, **settings).to_pylist() for code in ("en", "fr")}
-    assert found["en"] == [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}, {"id": 3, "text": "c"}]
-    assert found["fr"] == [{"id": 0, "text": "A"}, {"id": 1, "text": "B"}, {"id": 3, "text": "B"}]
+    by_language = {code: texts(tmp_path, code, **settings).to_pylist() for code in ("en", "fr")}
+    assert by_language["en"] == [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}, {"id": 3, "text": "c"}]
+    assert by_language["fr"] == [{"id": 0, "text": "A"}, {"id": 1, "text": "B"}, {"id": 3, "text": "B"}]
 
 
 def test_fetched_and_generated_texts_have_one_schema(tmp_path):
@@ -168,7 +168,7 @@ def test_texts_that_cannot_be_had(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"column": "premise"}, "`data` and `column` go together"),
         ({"data": {"local": "x.csv"}}, "`data` and `column` go together"),
@@ -181,8 +181,8 @@ def test_texts_that_cannot_be_had(tmp_path):
         ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "text has none"),
     ],
 )
-def test_settings_that_do_not_go_together(settings, told):
-    with pytest.raises(ValueError, match=told):
+def test_settings_that_do_not_go_together(settings, message):
+    with pytest.raises(ValueError, match=message):
         TextSettings(**settings)
 
 
@@ -207,14 +207,14 @@ def written(path, lines=SAID):
 def test_a_file_of_any_type_is_text(tmp_path, kind):
     written(tmp_path / f"en.{kind}")
     settings = {"data": {"local": f"{tmp_path}/{{language}}.{kind}"}} | ({} if "txt" in kind else {"column": "text"})
-    found = texts(tmp_path / "out", "en", **settings)
-    assert found.to_pylist() == [{"id": i, "text": text} for i, text in enumerate(SAID)]
+    table = texts(tmp_path / "out", "en", **settings)
+    assert table.to_pylist() == [{"id": i, "text": text} for i, text in enumerate(SAID)]
 
 
 def test_empty_lines_are_no_rows_and_the_others_keep_their_numbers(tmp_path):
     (tmp_path / "en.txt").write_bytes("\ufeffone\r\n\r\n  \n\x0btwo\n\nthree".encode())
-    found = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})
-    assert found.to_pylist() == [{"id": 0, "text": "one"}, {"id": 3, "text": "\x0btwo"}, {"id": 5, "text": "three"}]
+    table = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})
+    assert table.to_pylist() == [{"id": 0, "text": "one"}, {"id": 3, "text": "\x0btwo"}, {"id": 5, "text": "three"}]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
@@ -224,8 +224,8 @@ def test_documents_of_plain_text_end_at_an_empty_line(tmp_path, end):
     (tmp_path / "en.txt.xz").write_bytes(lzma.compress(("\n".join(lines) + end).encode()))
     settings = {"data": {"local": f"{tmp_path}/{{language}}.txt.xz"}, "documents": True}
     expected = ["one\ntwo\u2028more", "three", "four\nfive"]
-    found = texts(tmp_path, "en", **settings)
-    assert found.to_pylist() == [{"id": i, "text": text} for i, text in enumerate(expected)]
+    table = texts(tmp_path, "en", **settings)
+    assert table.to_pylist() == [{"id": i, "text": text} for i, text in enumerate(expected)]
     settings["data"]["limit"] = 2
     assert texts(tmp_path, "en", **settings)["text"].to_pylist() == expected[:2]
 
@@ -241,8 +241,8 @@ def test_rows_are_selected_renamed_and_limited_one_by_one(tmp_path):
     rows = [{"words": f"{i}", "kind": "ab"[i % 2]} for i in range(10)]
     (tmp_path / "en.jsonl").write_text("\n\n".join(map(json.dumps, rows)))
     data = {"local": f"{tmp_path}/{{language}}.jsonl", "where": {"kind": "b"}, "rename": {"words": "said"}, "limit": 3}
-    found = texts(tmp_path, "en", data=data, column="said")
-    assert found.to_pylist() == [{"id": i, "text": text} for i, text in enumerate("135")]
+    table = texts(tmp_path, "en", data=data, column="said")
+    assert table.to_pylist() == [{"id": i, "text": text} for i, text in enumerate("135")]
     with pytest.raises(ValueError, match=r"en\.jsonl has no row whose kind is 'c' \(there are: a, b\)"):
         texts(tmp_path, "en", data=data | {"where": {"kind": "c"}}, column="said")
     with pytest.raises(ValueError, match=r"en\.jsonl, line 1: unknown column 'word', did you mean 'words'"):
@@ -252,8 +252,8 @@ def test_rows_are_selected_renamed_and_limited_one_by_one(tmp_path):
 @pytest.mark.parametrize(("most", "rows"), [(3, 1), (7, 1), (8, 2), (100, 3)])
 def test_text_ends_before_the_row_that_is_too_much(tmp_path, most, rows):
     written(tmp_path / "en.txt", ["abc", "defgh", "i"])
-    found = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"}, most_characters=most)
-    assert found["text"].to_pylist() == ["abc", "defgh", "i"][:rows]
+    table = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"}, most_characters=most)
+    assert table["text"].to_pylist() == ["abc", "defgh", "i"][:rows]
 
 
 def test_a_first_row_that_is_too_much_is_told(tmp_path):
@@ -301,6 +301,12 @@ def test_a_file_of_ones_own_wins_over_the_data_of_the_others(tmp_path):
     assert texts(tmp_path, "fr", **settings)["text"].to_pylist() == ["A", "B"]
 
 
+def test_only_text_from_the_hub_is_downloaded():
+    hub = TextSettings(data={"hub": "a/b"}, column="text", files={"fr": "fr.parquet"})
+    assert [hub.is_from_hub(code) for code in ("en", "fr", "qa1")] == [True, False, False]
+    assert not TextSettings(data={"local": "{language}.txt"}).is_from_hub("en") and not TextSettings().is_from_hub("en")
+
+
 def test_text_depends_on_the_settings_of_its_language_alone():
     before = {
         "sentences": 10,
@@ -309,19 +315,19 @@ def test_text_depends_on_the_settings_of_its_language_alone():
         "column": "a",
         "files": {"de": "x.txt", "qa1": "y.csv"},
     }
-    told = {code: TextSettings(**before).concerning(code) for code in ("en", "de", "qa1", "qa2")}
-    assert told["en"] == {"data": {"local": "{language}.csv"}, "column": "a"}
-    assert told["qa1"] == {"files": {"qa1": "y.csv"}, "column": "a"}
-    assert told["de"] == {"files": {"de": "x.txt"}}
+    settings_of = {code: TextSettings(**before).concerning(code) for code in ("en", "de", "qa1", "qa2")}
+    assert settings_of["en"] == {"data": {"local": "{language}.csv"}, "column": "a"}
+    assert settings_of["qa1"] == {"files": {"qa1": "y.csv"}, "column": "a"}
+    assert settings_of["de"] == {"files": {"de": "x.txt"}}
     plain = TextSettings(data={"local": "{language}.txt"}, documents=True)
     assert plain.concerning("en")["documents"] and "documents" not in plain.concerning("qa1")
-    assert told["qa2"] == {"sentences": 10, "seed": 1}
+    assert settings_of["qa2"] == {"sentences": 10, "seed": 1}
     names = {"en": "english", "fr": "french", "de": "german"}
     named = TextSettings(data={"hub": "a/b", "names": names}, column="a", once="en").concerning("fr")
     assert named["data"] == {"hub": "a/b", "names": {"en": "english", "fr": "french"}}, "`once` reads English"
-    assert all(TextSettings(**one).concerning(code) == one for code, one in told.items()), "it is no settings"
+    assert all(TextSettings(**one).concerning(code) == one for code, one in settings_of.items()), "it is no settings"
     after = TextSettings(**before | {"files": {"de": "x.txt", "qa1": "z.csv"}})
-    changed = [code for code, one in told.items() if after.concerning(code) != one]
+    changed = [code for code, one in settings_of.items() if after.concerning(code) != one]
     assert changed == ["qa1"]
 
 
@@ -332,7 +338,7 @@ def test_generated_text_depends_on_the_settings_of_its_kind_of_language():
 
 
 @pytest.mark.parametrize(
-    ("name", "contents", "told"),
+    ("name", "contents", "message"),
     [
         ("en.txt", b"good\n\xff\n", r"en\.txt is damaged or not txt in UTF-8, after 1 rows"),
         ("en.txt.gz", gzip.compress(os.urandom(9000))[:-9], r"en\.txt\.gz is damaged"),
@@ -351,10 +357,10 @@ def test_generated_text_depends_on_the_settings_of_its_kind_of_language():
         ("en.txt", b"\n \n", "has no rows"),
     ],
 )
-def test_a_damaged_file_is_told_and_nothing_is_written(tmp_path, name, contents, told):
+def test_a_damaged_file_is_told_and_nothing_is_written(tmp_path, name, contents, message):
     (tmp_path / name).write_bytes(contents)
     column = {} if "txt" in name else {"column": "text"}
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         texts(tmp_path, "en", files={"en": str(tmp_path / name)}, **column)
     assert {path.name for path in tmp_path.iterdir()} <= {name, "out"}
 

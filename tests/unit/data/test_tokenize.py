@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -126,9 +129,9 @@ def test_words_without_a_token_are_reported(world, tmp_path, capsys):
 
 
 def test_an_empty_second_segment_has_no_tokens(world):
-    made = {"n": 40, "probe": "context-only"}
-    make_meanings("lot", made, world / "lot.parquet")
-    make_data("lot", made, "en", world / "lot.parquet", world / "lot")
+    options = {"n": 40, "probe": "context-only"}
+    make_meanings("lot", options, world / "lot.parquet")
+    make_data("lot", options, "en", world / "lot.parquet", world / "lot")
     table, _ = tokens(world, "lot")
     for row, said in zip(table.to_pylist(), read_table(world / "lot" / "train.parquet").to_pylist(), strict=True):
         assert said["phrase"] == "" and row["context_length"] == len(row["input_ids"])
@@ -401,6 +404,36 @@ def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, d
             borders.append(at)
             assert len(row) == max_length or (len(row) == max_length - 1 and at in ends) or row is rows[-1]
         assert separators == sorted(ends - {0, *borders})
+
+
+# Prints the threads that the tokenizer starts, beside those of Arrow.
+ON_CORES = """
+import os, sys
+import pyarrow
+from xlgrid.data.tokenize import tokenize
+pyarrow.set_cpu_count(1)
+text, vocabulary, out = sys.argv[1:]
+tokenize([text], vocabulary, "mlm", 32, out, split="train", documents="pack")
+print(len(os.listdir("/proc/self/task")))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads in /proc")
+def test_a_text_is_tokenised_on_the_cores_of_the_job_to_the_same_bytes(world):
+    """Arrow may start eight threads more for reading."""
+    lines = [f"line {number} " + "of a text " * (number % 7) for number in range(500)]
+    path = numbered(world / "cores.parquet", lines)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TOKENIZERS_", "RAYON_"))}
+    threads, contents = [], []
+    for cores in ("1", "30"):
+        out = world / f"cores{cores}.arrow"
+        command = [sys.executable, "-c", ON_CORES, path, world / "encoder", out]
+        ended = subprocess.run(command, env=environment | {"OMP_NUM_THREADS": cores}, capture_output=True, text=True)
+        assert ended.returncode == 0, ended.stderr
+        threads.append(int(ended.stdout))
+        contents.append(out.read_bytes())
+    assert threads[1] - threads[0] > 20, threads
+    assert contents[0] == contents[1]
 
 
 def test_a_text_that_fills_no_input_is_refused_where_texts_are_packed(world):

@@ -49,7 +49,7 @@ def test_a_pretraining_has_a_row_of_time_text_and_disk() -> None:
     """1,500 steps of 32 inputs, 60 tokens each; of 1,000 texts, 960 are for training."""
     lines = run("--gpus", "8").output.splitlines()
     head = next(at for at, line in enumerate(lines) if line.startswith("pre-training of ") and "updates" in line)
-    assert "days on 8" in lines[head]
+    assert "days on 8 GPUs" in lines[head] and "days on 1 GPU " in run().output
     row = lines[head + 2].split()
     assert row[:5] == ["tiny", "1,500", "1,920", "0.0029", f"{960 * 60 * 4.5 / 1e9:.2g}"]
     assert row[7] == f"{960 * (60 * 4 + 8) / 1e9:.2g}"
@@ -134,9 +134,11 @@ def printed(study: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released"])
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
-    told = set((DOCS / f"cost-{study}.md").read_text().splitlines())
+    documented = set((DOCS / f"cost-{study}.md").read_text().splitlines())
     rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
-    assert [row for row in rows if row not in told] == [], f"run the command of cost-{study}.md and paste its tables"
+    assert [row for row in rows if row not in documented] == [], (
+        f"run the command of cost-{study}.md and paste its tables"
+    )
 
 
 def test_the_default_of_the_command_is_that_of_the_module() -> None:

@@ -33,6 +33,7 @@ from xlgrid.heads import HEADS
 from xlgrid.methods import Method
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import load_model
+from xlgrid.training import processes
 from xlgrid.training.loop import Loop, Stopped, learning_rate, train
 from xlgrid.training.recipe import Recipe, Training
 
@@ -195,6 +196,13 @@ def test_a_state_of_another_encoder_starts_over(
     train(recipe(), encoder, [tokens], [tokens], tmp_path / "run")
     assert "the encoder or the data have changed" in capfd.readouterr().err
     assert result(tmp_path / "run") == result(plain)
+
+
+def test_one_process_reads_the_inputs_for_all(
+    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes.Processes, "from_first", lambda *_: "from the first")
+    assert Loop(recipe(), encoder, [tokens], [tokens], tmp_path).inputs == "from the first"
 
 
 STEPS = (5, 12, 30)
@@ -404,8 +412,8 @@ def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
     wanted = recipe(steps=6, evaluations=2, micro_batch_tokens=asked)
     with monkeypatch.context() as patch:
         short_of_memory(patch, fails, backward)
-        train(wanted, encoder, [tokens], [tokens], tmp_path / "found")
-    record = json.loads((tmp_path / "found" / "run.json").read_text())
+        train(wanted, encoder, [tokens], [tokens], tmp_path / "halved")
+    record = json.loads((tmp_path / "halved" / "run.json").read_text())
     limit = record["micro_batch_tokens"]
     assert (
         f"out of memory at step 1 of 6: the same batch again, and all later ones, {limit} tokens"
@@ -413,10 +421,10 @@ def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
     )
     assert limit < (asked or 128)
     assert record["recipe"]["training"]["micro_batch_tokens"] == asked and record["digest"] == wanted.digest()
-    train(recipe(steps=6, evaluations=2, micro_batch_tokens=limit), encoder, [tokens], [tokens], tmp_path / "told")
-    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("found", "told")]
+    train(recipe(steps=6, evaluations=2, micro_batch_tokens=limit), encoder, [tokens], [tokens], tmp_path / "asked")
+    weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("halved", "asked")]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
-    assert result(tmp_path / "found")[1] == result(tmp_path / "told")[1]
+    assert result(tmp_path / "halved")[1] == result(tmp_path / "asked")[1]
 
 
 def test_out_of_memory_leaves_the_batch_as_it_was(

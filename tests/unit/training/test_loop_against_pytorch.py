@@ -28,6 +28,8 @@ SETTINGS: dict[str, Any] = {
     "lr": 4e-3,
     "warmup": 0.25,
     "weight_decay": 0.3,
+    "betas": [0.8, 0.95],
+    "epsilon": 1e-5,
     "clip": 0.5,
     "dropout": 0.3,
     "evaluations": 4,
@@ -80,7 +82,8 @@ def plain_loop(
     model.train()
     undecayed = [p for name, p in model.named_parameters() if name.endswith("bias") or "LayerNorm" in name]
     decayed = [p for p in model.parameters() if all(p is not other for other in undecayed)]
-    optimiser = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.3}, {"params": undecayed, "weight_decay": 0}])
+    groups = [{"params": decayed, "weight_decay": 0.3}, {"params": undecayed, "weight_decay": 0}]
+    optimiser = torch.optim.AdamW(groups, betas=(0.8, 0.95), eps=1e-5)
     losses, rates = [], []
     for step, batch in enumerate(batches):
         longest = max(len(rows[i]) for i in batch)

@@ -168,6 +168,33 @@ def launched(code: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def test_all_processes_have_what_the_first_one_computes() -> None:
+    code = """
+import os, time, torch
+from xlgrid.training import processes
+shared = processes.join(torch.device("cpu"))
+def compute():
+    time.sleep(0.5)
+    print("computed by", shared.rank, flush=True)
+    return f"from {os.getpid()}"
+print(shared.from_first(compute), flush=True)
+"""
+    output, errors = launched(code).communicate(timeout=120)
+    computed, *texts = output.splitlines()
+    assert computed == "computed by 0", errors
+    assert len(texts) == 2 and len({*texts}) == 1 and texts[0].startswith("from ")
+
+
+def test_an_error_of_what_the_first_process_computes_is_told() -> None:
+    code = """
+import torch
+from xlgrid.training import processes
+processes.join(torch.device("cpu")).from_first(lambda: open("missing.arrow").read())
+"""
+    process = launched(code)
+    assert "missing.arrow" in process.communicate(timeout=120)[1] and process.returncode == 1
+
+
 def test_a_signal_that_comes_before_the_processes_listen_waits_for_them() -> None:
     code = """
 import os, sys, time

@@ -28,10 +28,21 @@ def test_settings_that_change_no_result_are_no_part_of_the_digest(pace: dict[str
     assert recipe(lr=1e-3, **pace).identity() == recipe(lr=1e-3).identity()
 
 
-@pytest.mark.parametrize("other", [{"lr": 2e-3}, {"batch_tokens": 64}, {"keep": "last"}, {"mix_seed": 1}])
+@pytest.mark.parametrize(
+    "other",
+    [{"lr": 2e-3}, {"batch_tokens": 64}, {"keep": "last"}, {"mix_seed": 1}, {"betas": [0.9, 0.98]}, {"epsilon": 1e-6}],
+)
 def test_every_other_setting_is(other: dict[str, object]) -> None:
     assert recipe(**({"lr": 1e-3} | other)).digest() != recipe(lr=1e-3).digest()
     assert recipe(**({"lr": 1e-3} | other)).identity() != recipe(lr=1e-3).identity()
+
+
+# The digests of recipes from before there were constants of the optimiser.
+@pytest.mark.parametrize(("training", "digest"), [({}, "e82fc41ddd1e"), ({"lr": 1e-3}, "fba475d5276f")])
+def test_later_settings_leave_earlier_digests_as_they_are(training: dict[str, object], digest: str) -> None:
+    assert recipe(**training).digest() == digest
+    assert recipe(**training, betas=[0.9, 0.999], epsilon=1e-8).digest() == digest
+    assert recipe(**training, betas=[0.9, 0.999], epsilon=1e-8).identity() == recipe(**training).identity()
 
 
 CHANGES = {
