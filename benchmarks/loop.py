@@ -4,7 +4,8 @@
     python benchmarks/loop.py [--layers 6] [--hidden 384] [--vocabulary 21000] [--batch 16] [--steps 40] [--rounds 3]
 
 The examples are as long as sentence pairs of XNLI: 8 to 128 tokens, 40 in the middle. The Trainer runs with random batches,
-which is its default, and with `group_by_length`. The three take turns, and the median round of each counts. Seconds are those
+which is its default, and with `group_by_length`. The three take turns, each in a process of its own, because the loop changes how its
+process allocates memory, and the median round of each counts. Seconds are those
 of all threads of a CPU, and those of a clock on a GPU. `benchmarks/gpu.py` measures with the functions of this file.
 """
 
@@ -13,8 +14,11 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,6 +186,12 @@ def measuring(device: torch.device) -> Iterator[dict[str, float]]:
     result["gibibytes"] = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
 
 
+def in_new_process(act: Callable[[], Measured]) -> Measured:
+    """What a function returns that is called in a process of its own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(act).result()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layers", type=int, default=6)
@@ -196,14 +206,13 @@ def main() -> None:
         folder = Path(name)
         write_encoder(folder / "encoder", arguments.layers, arguments.hidden, arguments.vocabulary)
         rows = write_tokens(folder / "tokens.arrow", xnli_lengths(64 * arguments.batch), arguments.vocabulary)
+        trainer = partial(steps_of_trainer, folder, rows, arguments.batch, arguments.steps)
         work: dict[str, Callable[[], Measured]] = {
-            "the loop": lambda: steps_of_loop(folder, arguments.batch, arguments.steps),
-            "Trainer": lambda: steps_of_trainer(folder, rows, arguments.batch, arguments.steps),
-            "Trainer, grouped by length": lambda: steps_of_trainer(
-                folder, rows, arguments.batch, arguments.steps, sampling="group_by_length"
-            ),
+            "the loop": partial(steps_of_loop, folder, arguments.batch, arguments.steps),
+            "Trainer": trainer,
+            "Trainer, grouped by length": partial(trainer, sampling="group_by_length"),
         }
-        rounds = [{label: act() for label, act in work.items()} for _ in range(arguments.rounds)]
+        rounds = [{label: in_new_process(act) for label, act in work.items()} for _ in range(arguments.rounds)]
     # An epoch's steps differ in their tokens, so rounds are compared by the seconds of a token.
     for label in work:
         each = [result[label].seconds / result[label].tokens for result in rounds]

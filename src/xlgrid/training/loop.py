@@ -30,6 +30,7 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
 from xlgrid.training import processes, schedule, state
+from xlgrid.training.device import training_device
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.progress import Progress, added, means
 from xlgrid.training.recipe import Recipe
@@ -127,7 +128,7 @@ class Loop:
         # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
         files = [self.beginning(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
         files += [vocabulary / "tokenizer.json"] if vocabulary else []
-        self.device = prediction.default_device()
+        self.device = training_device()
         self.processes = processes.join(self.device)
         self.inputs = self.processes.from_first(lambda: state.inputs_of(folder, files))
         train_parts, dev_parts = (
@@ -140,8 +141,6 @@ class Loop:
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.head = self.objective = ALL_HEADS.find(self.train.head)
         self.metric, *_ = self.head.metrics(self.train.label_names)
-        if self.device.type == "cuda":
-            torch.use_deterministic_algorithms(True, warn_only=True)
         self.bf16 = self.settings.precision == "bf16" and self.device.type == "cuda"
         self.method = make(recipe.base, recipe.options)
         random.seed(recipe.seed)

@@ -169,6 +169,7 @@ def launched(code: str) -> "subprocess.Popen[str]":
 
 
 def test_all_processes_have_what_the_first_one_computes() -> None:
+    # `print` writes a line in two parts, between which another process may write.
     code = """
 import os, time, torch
 from xlgrid.training import processes
@@ -177,7 +178,7 @@ def compute():
     time.sleep(0.5)
     print("computed by", shared.rank, flush=True)
     return f"from {os.getpid()}"
-print(shared.from_first(compute), flush=True)
+os.write(1, f"{shared.from_first(compute)}\\n".encode())
 """
     output, errors = launched(code).communicate(timeout=120)
     computed, *texts = output.splitlines()
@@ -214,11 +215,12 @@ sys.exit(os.EX_TEMPFAIL if received else 1)
 
 
 def test_processes_end_with_the_one_that_has_started_them() -> None:
+    # `print` writes a line in two parts, between which another process may write.
     code = """
 import os, time, torch
 from xlgrid.training import processes
 processes.join(torch.device("cpu"))
-print(os.getpid(), flush=True)
+os.write(1, f"{os.getpid()}\\n".encode())
 time.sleep(60)
 """
     process = launched(code)
