@@ -29,8 +29,8 @@ from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import deltas, load, prediction
+from xlgrid.models.device import training_device
 from xlgrid.training import processes, schedule, state
-from xlgrid.training.device import training_device
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.progress import Progress, added, means
 from xlgrid.training.recipe import Recipe

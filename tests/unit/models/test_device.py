@@ -9,7 +9,7 @@ import pytest
 PAGES = """
 import resource, sys
 import numpy as np
-from xlgrid.training.device import keep_freed_memory
+from xlgrid.models.device import keep_freed_memory
 
 if sys.argv[1] == "keep":
     keep_freed_memory()
