@@ -4,21 +4,20 @@
     python benchmarks/loop.py [--layers 6] [--hidden 384] [--vocabulary 21000] [--batch 16] [--steps 40] [--rounds 3]
 
 The examples are as long as sentence pairs of XNLI: 8 to 128 tokens, 40 in the middle. The Trainer runs with random batches,
-which is its default, and with `group_by_length`. The three take turns, each in a process of its own, because the loop changes how its
-process allocates memory, and the median round of each counts. Seconds are those
-of all threads of a CPU, and those of a clock on a GPU. `benchmarks/gpu.py` measures with the functions of this file.
+which is its default, and with `group_by_length`. The three take turns, and the median round of each counts. Each turn is a process
+of its own, because the loop changes how its process allocates memory. Seconds are those of all threads of a CPU, and those
+of a clock on a GPU. `benchmarks/gpu.py` measures with the functions of this file.
 """
 
 import argparse
+import multiprocessing
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -187,9 +186,9 @@ def measuring(device: torch.device) -> Iterator[dict[str, float]]:
 
 
 def in_new_process(act: Callable[[], Measured]) -> Measured:
-    """What a function returns that is called in a process of its own."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
-        return process.submit(act).result()
+    """Call a function in a process of its own, and return its result."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(act)
 
 
 def main() -> None:

@@ -15,8 +15,7 @@ from xlgrid.data.sources import Origin
 from xlgrid.languages import language as known_language
 from xlgrid.synthetic import natural, world
 from xlgrid.synthetic.artificial import Dials, is_artificial
-from xlgrid.synthetic.customs import MOST as MOST_CUSTOMS
-from xlgrid.synthetic.customs import customs
+from xlgrid.synthetic.customs import Customs, customs
 from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
 # Characters of fetched text that are kept in memory until they are written as a row group.
@@ -41,13 +40,6 @@ class TextOptions(Strict):
         if not 1 <= self.facts[0] <= self.facts[1]:
             raise ValueError(f"facts must be (least, most) with 1 <= least <= most, got {self.facts}")
         return self
-
-
-class Customs(Strict):
-    """Facts that hold in one artificial language alone, see `xlgrid.synthetic.customs`."""
-
-    facts: int = Field(default=0, ge=0, le=MOST_CUSTOMS, description="in each language; 0: none")
-    share: float = Field(default=0.5, gt=0, lt=1, description="of the rows that state one of them")
 
 
 class TextSettings(Strict):
@@ -211,7 +203,7 @@ def _generated(language: str, settings: TextSettings) -> list[str]:
 
 
 def _facts(language: str, settings: TextSettings) -> list[world.Fact]:
-    """What the rows of a text in an artificial language state; with customs, some facts of the world give way to them."""
+    """The fact that each row of a text in an artificial language states: one of the world, or a custom of the language."""
     facts = world.facts(settings.sentences, settings.seed)
     if not settings.customs.facts:
         return facts

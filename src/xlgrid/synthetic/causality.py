@@ -71,7 +71,7 @@ def for_training(premise: Fact) -> bool:
 
 
 def episodes(rng: Random, *verbs: str) -> tuple[Fact, ...]:
-    """An episode of each verb with one agent, whom it shares with the others."""
+    """An episode of each verb. All episodes have one agent, which is drawn."""
     agent = _phrase(rng, _AGENTS)
     return tuple(_episode(rng, verb, agent) for verb in verbs)
 

@@ -4,6 +4,9 @@ from functools import cache
 from itertools import product
 from random import Random
 
+from pydantic import Field
+
+from xlgrid.base.settings import Strict
 from xlgrid.synthetic import world
 from xlgrid.synthetic.world import Fact, Phrase
 
@@ -12,6 +15,13 @@ THINGS = world.CLASSES["thing"]
 VERBS = tuple(verb for verb, frame in world.EPISODES.items() if "thing" in frame.patients.split())
 # As many as there are combinations of what the agent is like, who it is, and what it does.
 MOST = len(world.ADJECTIVES) * len(AGENTS) * len(VERBS)
+
+
+class Customs(Strict):
+    """The customs that a text states."""
+
+    facts: int = Field(default=0, ge=0, le=MOST, description="in each language; 0: none")
+    share: float = Field(default=0.5, gt=0, lt=1, description="of the rows that state one of them")
 
 
 @cache
