@@ -21,7 +21,7 @@ from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Target
 from xlgrid.methods import Method
-from xlgrid.models import deltas, prediction
+from xlgrid.models import deltas, first_token, prediction
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
@@ -133,8 +133,9 @@ def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: T
     model.to(device)  # type: ignore[arg-type]
     budget = settings.micro_batch_tokens or settings.batch_tokens
     bf16 = settings.precision == "bf16" and device.type == "cuda"
-    outcomes = prediction.outcomes_on(model, method, data, budget, bf16, settings.segments)
     head = ALL_HEADS.find(data.head)
+    first_token.read_first_token(model, head)
+    outcomes = prediction.outcomes_on(model, method, data, budget, bf16, settings.segments)
     metrics = head.metrics(data.label_names)
     return {
         "scores": {metric.name: metric.score(outcomes) for metric in metrics},

@@ -59,6 +59,7 @@ class Head(ABC):
         output_per_label: the model has one output per label, so that other labels need another model.
         has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
         mixes_all_rows: a mix has all rows of each part; otherwise each example comes from one of the parts.
+        reads_first_token: the head reads the first token of the encoder's last layer, and no other.
         output_share: the share of tokens at which a language model's output embeddings are computed.
         is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
         has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
@@ -79,6 +80,7 @@ class Head(ABC):
     output_per_label: ClassVar[bool] = False
     has_stride: ClassVar[bool] = False
     mixes_all_rows: ClassVar[bool] = False
+    reads_first_token: ClassVar[bool] = False
     output_share: ClassVar[float] = 0.0
     loss_names: ClassVar[tuple[str, ...]] = ("loss",)
     is_pretrained: ClassVar[bool] = False

@@ -22,6 +22,7 @@ class RowHead(Head):
 
     modules = ("pooler", "pre_classifier", "classifier")
     all_metrics = (ACCURACY,)
+    reads_first_token = True
 
     def labelled(self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]) -> "pa.Array":
         """The target column as text, translated."""

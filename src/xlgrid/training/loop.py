@@ -28,7 +28,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
-from xlgrid.models import deltas, load, prediction
+from xlgrid.models import deltas, first_token, load, prediction
 from xlgrid.models.device import training_device
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
@@ -158,6 +158,7 @@ class Loop:
             deltas.load_text_run(start, self.model, self.method)
         if first:
             deltas.load_run(first, self.model, self.method, self.head)
+        first_token.read_first_token(self.model, self.head)
         self.model.to(self.device)  # type: ignore[arg-type]
         parameters = deltas.named_parameters(self.model)
         for name, parameter in parameters.items():
