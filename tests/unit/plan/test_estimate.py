@@ -204,6 +204,12 @@ def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_
     assert (tokens(), tokens(ruletaker=90), tokens(ruletaker=90, rt=80), tokens(rt=999)) == (140, 90, 80, 512)
 
 
+def test_choices_are_cut_one_by_one() -> None:
+    plan = load_plan(ROOT / "studies" / "pfeiffer2020.yaml")
+    copa = plan.study.tasks["copa"]
+    assert Estimate(plan, Assumed(tokens={"copa": 10_000})).tokens("copa") == 2 * copa.max_length
+
+
 def record(**changes: Any) -> Path:
     path = Path("run.json")
     path.write_text(json.dumps({"recipe": RUN._asdict(), "steps": 44, "seconds": 90.0} | changes))

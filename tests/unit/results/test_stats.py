@@ -167,6 +167,16 @@ def test_a_difference_of_means_counts_the_seeds_of_the_less_complete_side() -> N
     assert math.isnan(entry["mean"])
 
 
+def test_a_difference_of_means_counts_the_cells_of_both_in_the_seeds_of_one_side() -> None:
+    """Two targets of madx and of mlm-trg with two seeds against three: two by two cells."""
+    targets = ("fr", "de")
+    first = cells({(target, seed): 10.0 for target in targets for seed in (0, 1)}, method="madx")
+    second = cells({(target, seed): 1.0 for target in targets for seed in (5, 6, 7)}, method="mlm-trg")
+    entries = stats.entries(pd.concat([first, second]), ["source"], "method", difference=("madx", "mlm-trg"))
+    entry = entries.set_index("column").loc[stats.minus("madx", "mlm-trg")]
+    assert list(entry[["n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]]) == [2, 2, 8, 8]
+
+
 def test_a_difference_of_columns_counts_the_cells_of_both() -> None:
     frame = pd.concat([cells(FULL), cells({**FULL, ("de", 0): NAN}, method="madx")])
     entries = stats.entries(frame, ["source"], "method", difference=("full-ft", "madx")).set_index("column")

@@ -23,6 +23,8 @@ from xlgrid.training.recipe import Recipe
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 STEPS, SEED = 24, 7
+# The examples of each part of a step.
+Batch = list[list[int]]
 # Each setting is far from its default and from what has no effect.
 SETTINGS: dict[str, Any] = {
     "steps": STEPS,
@@ -61,21 +63,26 @@ def recipe(**changes: Any) -> Recipe:
 
 def trained(
     folder: Path, encoder: Path, rows: list[list[int]], **changes: Any
-) -> tuple[dict[str, torch.Tensor], list[dict[str, float]], list[list[int]]]:
-    """The weights and the curve of a run, and the examples of each of its steps."""
+) -> tuple[dict[str, torch.Tensor], list[dict[str, float]], list[Batch]]:
+    """The weights and the curve of a run, and the examples of each part of each of its steps."""
     folder.mkdir(exist_ok=True)
     tokens = write(folder / "tokens.arrow", rows)
-    batches: list[list[int]] = []
-    advance = Loop.advance
+    batches: list[Batch] = []
+    accumulate = Loop.accumulate
+
+    def record(loop: Loop, parts: Any) -> Any:
+        batches.append([part.tolist() for part in parts])
+        return accumulate(loop, parts)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Loop, "advance", lambda loop, chosen: (batches.append(chosen.tolist()), advance(loop, chosen))[1])
+        patch.setattr(Loop, "accumulate", record)
         train(recipe(**changes), encoder, [tokens], [tokens], folder / "run")
     curve = [json.loads(line) for line in (folder / "run" / "curve.jsonl").read_text().splitlines()]
     return load_file(folder / "run" / "delta.safetensors"), curve, batches
 
 
 def plain_loop(
-    encoder: Path, rows: list[list[int]], batches: list[list[int]], segments: bool = True
+    encoder: Path, rows: list[list[int]], batches: list[Batch], segments: bool = True
 ) -> tuple[dict[str, torch.Tensor], list[float], list[float]]:
     """The weights after training on the batches, and the loss and the learning rate of each step."""
     torch.manual_seed(SEED)
@@ -89,34 +96,40 @@ def plain_loop(
     groups = [{"params": decayed, "weight_decay": 0.3}, {"params": undecayed, "weight_decay": 0}]
     optimiser = torch.optim.AdamW(groups, betas=(0.8, 0.95), eps=1e-5)
     losses, rates = [], []
-    for step, batch in enumerate(batches):
-        longest = max(len(rows[i]) for i in batch)
-        ids, mask, types = (torch.zeros(len(batch), longest, dtype=torch.long) for _ in range(3))
-        for at, i in enumerate(batch):
-            length = len(rows[i])
-            ids[at, :length], mask[at, :length] = torch.tensor(rows[i]), 1
-            types[at, length // 2 : length] = int(segments)
-        labels = torch.tensor([rows[i][0] % 2 for i in batch])
+    for step, parts in enumerate(batches):
         # 6 of 24 steps warm up; then the rate falls linearly, and would be 0 after the last step.
         rates.append(4e-3 * ((step + 1) / 7 if step < 6 else (STEPS - step) / 18))
         for group in optimiser.param_groups:
             group["lr"] = rates[-1]
-        torch.manual_seed(int(np.random.SeedSequence([SEED, step]).generate_state(1, np.uint64)[0]))
-        loss = model(input_ids=ids, attention_mask=mask, token_type_ids=types, labels=labels).loss
         optimiser.zero_grad()
-        loss.backward()
+        losses.append(0.0)
+        for number, part in enumerate(parts):
+            longest = max(len(rows[i]) for i in part)
+            ids, mask, types = (torch.zeros(len(part), longest, dtype=torch.long) for _ in range(3))
+            for at, i in enumerate(part):
+                length = len(rows[i])
+                ids[at, :length], mask[at, :length] = torch.tensor(rows[i]), 1
+                types[at, length // 2 : length] = int(segments)
+            labels = torch.tensor([rows[i][0] % 2 for i in part])
+            # The first part draws dropout after its batch; later parts have a seed of their own for it, the second of two.
+            numbers = [SEED, step, number] if number else [SEED, step]
+            torch.manual_seed(int(np.random.SeedSequence(numbers).generate_state(2, np.uint64)[1 if number else 0]))
+            loss = model(input_ids=ids, attention_mask=mask, token_type_ids=types, labels=labels).loss
+            share = loss * len(part) / sum(map(len, parts))
+            share.backward()
+            losses[-1] += share.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimiser.step()
-        losses.append(loss.item())
     return {name: p.detach() for name, p in model.named_parameters()}, losses, rates
 
 
-@pytest.mark.parametrize("segments", [True, False])
+@pytest.mark.parametrize(("segments", "limit"), [(True, None), (False, None), (True, 50)])
 def test_a_run_ends_with_the_weights_of_a_plain_loop(
-    segments: bool, encoder: Path, rows: list[list[int]], tmp_path: Path
+    segments: bool, limit: int | None, encoder: Path, rows: list[list[int]], tmp_path: Path
 ) -> None:
-    """With dropout, clipping, decay, warm-up and evaluations in between."""
-    weights, curve, batches = trained(tmp_path, encoder, rows, segments=segments)
+    """With dropout, clipping, decay, warm-up and evaluations in between, and with steps in parts of 50 tokens."""
+    weights, curve, batches = trained(tmp_path, encoder, rows, segments=segments, micro_batch_tokens=limit)
+    assert any(len(parts) > 1 for parts in batches) == (limit is not None)
     expected, losses, rates = plain_loop(encoder, rows, batches, segments)
     assert weights.keys() == expected.keys()
     for name, tensor in expected.items():
@@ -143,5 +156,5 @@ def test_each_epoch_has_every_example_once_and_in_another_order(
 ) -> None:
     batches = trained(tmp_path, encoder, rows)[2]
     epochs = [batches[at : at + 4] for at in range(0, STEPS, 4)]
-    assert [sorted(i for batch in epoch for i in batch) for epoch in epochs] == [list(range(30))] * 6
+    assert [sorted(i for parts in epoch for part in parts for i in part) for epoch in epochs] == [list(range(30))] * 6
     assert len({str(epoch) for epoch in epochs}) == 6
