@@ -5,6 +5,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,10 @@ def test_write_protected_output_stays(tmp_path: Path, options: list[str]) -> Non
     assert done.status == 1
     assert "Write-protected output files" in done.err
     assert (done.folder / "out" / "text.txt").read_text() == "before\n"
+
+
+def test_the_command_that_runs_a_job_again_is_the_present_one_for_this_job(tmp_path: Path) -> None:
+    text = 'rule job:\n    output: "out.txt"\n    shell: "exit 3"\n'
+    done = run(project(tmp_path, text), *LOCAL, "--forceall", "--", "out.txt", check=False)
+    [line] = [line.strip() for line in done.stderr.splitlines() if line.strip().startswith("again: ")]
+    assert line == f"again: {shlex.join(['snakemake', '--nocolor', *LOCAL, '--', 'out.txt'])}"

@@ -14,6 +14,7 @@ from workflow import LOCAL, environment, project, run
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, modification_times
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.tasks import Task
 
 
 def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:
@@ -44,6 +45,18 @@ def test_what_takes_long_goes_first_rule_by_rule_and_what_is_short_shares_a_task
     assert sorted(shared_out) == [["pretrain-9"], ["train-5", "train-6"]]
     assert shared_out[0] == ["pretrain-9"] or not known, "nobody knows how long it takes, and it did not go first"
     assert together == [f"evaluate-{number}" for number in range(4)] + ["table-4"]
+
+
+def test_only_jobs_that_are_done_tell_how_long_a_rule_takes(tmp_path: Path) -> None:
+    head = Dispatcher(Stub(), Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
+    jobs = tuple(Job(str(number), "rule", "shell", "true") for number in range(3))
+    task = Task(tmp_path, Bundle(jobs, str(tmp_path)), "1")
+    assert not task.is_finished
+    statuses = [("done", 10.0), ("failed", 100.0), ("done", 20.0)]
+    for task_job, (state, seconds) in zip(task.jobs, statuses, strict=True):
+        head.judge.end(task_job, Status(state, 5.0, "host", ended=5.0 + seconds))  # type: ignore[arg-type]
+    assert head.judge.durations == {"rule": (2, 30.0)}
+    assert task.is_finished
 
 
 SNAKEFILE = """
