@@ -94,7 +94,7 @@ def copy_repository(folder: Path) -> None:
 
 
 def mutations(sources: str) -> list[list[MutationSpec]]:
-    """The mutations of each place in a package, but those of type hints, which no test can notice."""
+    """The mutations of each place in a package, but those that no test can notice: of type hints, and between `==` and `is`."""
     with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/session.sqlite", WorkDB.Mode.create) as session:
         init(sorted(find_modules([Path(sources)])), session, {})
         specs = [mutation for item in session.work_items for mutation in item.mutations]
