@@ -47,6 +47,15 @@ def test_what_takes_long_goes_first_rule_by_rule_and_what_is_short_shares_a_task
     assert together == [f"evaluate-{number}" for number in range(4)] + ["table-4"]
 
 
+@pytest.mark.parametrize("inputs", [(), ("in.txt",)], ids=["no inputs", "inputs that are gone"])
+def test_a_job_that_ended_without_its_outputs_is_not_intact(tmp_path: Path, inputs: tuple[str, ...]) -> None:
+    job = Job("key", "rule", "shell", "true", inputs=inputs, outputs=("out.txt",))
+    [task_job] = Task(tmp_path, Bundle((job,), str(tmp_path)), "1").jobs
+    stamps = modification_times(job.outputs, str(tmp_path))
+    task_job.status = Status("done", 1.0, "host", ended=2.0, stamps=stamps)
+    assert not task_job.is_intact()
+
+
 def test_only_jobs_that_are_done_tell_how_long_a_rule_takes(tmp_path: Path) -> None:
     head = Dispatcher(Stub(), Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path))))
     jobs = tuple(Job(str(number), "rule", "shell", "true") for number in range(3))

@@ -83,7 +83,7 @@ class TaskJob:
         directory = self.task.bundle.directory
         outputs = modification_times(self.job.outputs, directory)
         newest_input = max(modification_times(self.job.inputs, directory), default=0)
-        return outputs == self.status.stamps and newest_input <= min(outputs, default=0)
+        return outputs == self.status.stamps and -1 not in outputs and newest_input <= min(outputs, default=0)
 
 
 @dataclass(eq=False)
