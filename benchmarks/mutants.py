@@ -2,10 +2,11 @@
 
 cosmic-ray lists every mutation of the packages that compute results, and of the executor. A random sample of them is
 tried, one after another, on a copy of the repository: places in the code are drawn first, then a mutation of each, because `a / b`
-has a dozen that are alike. A mutation is killed if a fast test of its own package fails, or else a fast
-test of any package, or else a slow one of its own package (those on a real Slurm are left out). Mutations between `==` and `is` are not
-drawn, because both are the same for enums, names and small numbers. The score is the share of killed mutations; those that survive are printed as diffs. Mutations that could
-not be tried are counted apart. The tests are run without a mutation first, because tests that fail anyway would kill every mutation.
+has a dozen that are alike. A mutation is killed if a test fails: the fast tests of its own package are run
+first, then the fast tests of all packages, then the slow tests of its own package, but none on a real Slurm. Mutations between `==` and
+`is` are not drawn, because the two are the same for enums, short strings and small numbers. The score is the share of killed mutations;
+those that survive are printed as diffs. Mutations that could not be tried are counted apart. The tests are run without a mutation
+first, because tests that fail anyway would kill every mutation.
 
 Run from the repository root: make mutants, or python benchmarks/mutants.py [--sample 100] [--seed 1] [--packages heads results]
 """
@@ -49,8 +50,8 @@ PACKAGES = {
     )
 } | {"executor": (f"{EXECUTOR}/src/snakemake_executor_plugin_submitit", f"{EXECUTOR}/tests")}
 PYTEST = f"{sys.executable} -m pytest -q -x -p no:cacheprovider"
-# What changes nothing: operators of cosmic-ray by the ends of their names.
-SAME = ("Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq")
+# Operators of cosmic-ray whose mutations hardly ever change what the code does, by the ends of their names.
+WITHOUT_EFFECT = ("Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq")
 # A test that takes longer counts as failed.
 SECONDS = 900
 
@@ -70,7 +71,7 @@ def main() -> None:
         chance = random.Random(arguments.seed)
         drawn = chance.sample(places, min(arguments.sample, len(places)))
         tried = [(name, chance.choice(place)) for name, place in drawn]
-        check_unmutated({tests for name, _ in drawn for tests in commands(name)})
+        check_unmutated({command for name, _ in drawn for command in commands(name)})
         outcomes = [outcome(name, mutation) for name, mutation in track(tried, "Trying mutations")]
     print(*(diff for result, diff in outcomes if result == TestOutcome.SURVIVED), sep="\n\n")
     counts = Counter(result for result, _ in outcomes)
@@ -103,7 +104,7 @@ def mutations(sources: str) -> list[list[MutationSpec]]:
     for spec in sorted(specs, key=lambda spec: (str(spec.module_path), spec.operator_name, spec.occurrence)):
         position = tuple(spec.start_pos)
         is_hint = any(start <= position < end for start, end in hints[spec.module_path])
-        if not is_hint and not spec.operator_name.endswith(SAME):
+        if not is_hint and not spec.operator_name.endswith(WITHOUT_EFFECT):
             places.setdefault((str(spec.module_path), position), []).append(spec)
     return [*places.values()]
 
@@ -124,17 +125,19 @@ def commands(name: str) -> list[str]:
     return [*fast, f"{PYTEST} -m 'slow or not slow' {tests}"]
 
 
-def check_unmutated(selections: Iterable[str]) -> None:
-    """Exit with a message if some of these tests fail without a mutation."""
-    for tests in sorted(selections):
-        if subprocess.run(tests, shell=True).returncode:
-            sys.exit(f"{tests} fails without a mutation: mend it first, because its failure would kill every mutation")
+def check_unmutated(runs: Iterable[str]) -> None:
+    """Exit with a message if one of these commands, which run tests, fails without a mutation."""
+    for command in sorted(runs):
+        if subprocess.run(command, shell=True).returncode:
+            sys.exit(
+                f"{command} fails without a mutation: mend it first, because its failure would kill every mutation"
+            )
 
 
 def outcome(name: str, mutation: MutationSpec) -> tuple[TestOutcome | None, str]:
     """Whether the tests notice a mutation, and its diff. The outcome is INCOMPETENT or None if the mutation could not be tried."""
-    for tests in commands(name):
-        result = mutate_and_test([mutation], tests, SECONDS)
+    for command in commands(name):
+        result = mutate_and_test([mutation], command, SECONDS)
         if result.test_outcome != TestOutcome.SURVIVED:
             break
     return result.test_outcome, str(result.diff)

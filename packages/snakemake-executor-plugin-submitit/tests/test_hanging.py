@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 from workflow import SLURM, environment, project
 
 COMMANDS = ("sbatch", "squeue", "sacct", "scancel", "scontrol", "srun")
@@ -49,10 +50,7 @@ class Head:
 
     def wait_for(self, command: str) -> None:
         """Wait until a command has been called."""
-        deadline = time.monotonic() + 90
-        while not (self.bin / f"{command}.called").exists():
-            assert time.monotonic() < deadline, f"{command} was not called"
-            time.sleep(0.05)
+        wait_for((self.bin / f"{command}.called").exists, f"{command} was not called", 90)
 
     def left(self) -> list[str]:
         """The processes of commands that still hang."""

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 from workflow import LOCAL, environment, project
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
@@ -40,10 +41,7 @@ def submit(cluster: Local, folder: Path, request: Request, **commands: str) -> l
 
 
 def finish(cluster: Local, tasks: list[str], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while None in cluster.states(tasks).values():
-        assert time.monotonic() < deadline, "the tasks do not end"
-        time.sleep(0.05)
+    wait_for(lambda: None not in cluster.states(tasks).values(), "the tasks do not end", seconds)
 
 
 def test_tasks_share_the_cores() -> None:
@@ -116,15 +114,11 @@ def test_another_head_can_tell_whether_a_task_runs(tmp_path: Path) -> None:
 def test_a_task_ends_with_submitit_s_controller(tmp_path: Path) -> None:
     cluster = local()
     tasks = submit(cluster, tmp_path, Request(), a="echo $$ > a.txt; exec sleep 30")
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "a.txt").exists() or not (tmp_path / "a.txt").read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    number = tmp_path / "a.txt"
+    wait_for(lambda: number.exists() and number.read_text(), "the job does not start")
     os.kill(int(tasks[0].split(".")[0]), signal.SIGKILL)
     finish(cluster, tasks)
-    while birth(int((tmp_path / "a.txt").read_text())):
-        assert time.monotonic() < deadline, "the job goes on without its worker"
-        time.sleep(0.05)
+    wait_for(lambda: not birth(int(number.read_text())), "the job goes on without its worker")
 
 
 def test_a_number_that_another_process_has_by_now_is_not_the_task() -> None:

@@ -1,26 +1,18 @@
-"""What is done for a job around its command: waiting for inputs, and knowing processes and the ends of logs."""
+"""What the worker does for a job before and after its command: it waits for inputs, shows the end of the log, and leaves no process."""
 
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from snakemake_executor_plugin_submitit import worker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters import birth
 from snakemake_executor_plugin_submitit.process import make_ready
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.02)
 
 
 def job_with_input(tmp_path: Path) -> tuple[Job, Bundle]:
@@ -70,13 +62,13 @@ def test_a_process_that_has_ended_but_is_not_waited_for_has_no_birth() -> None:
 
 def test_the_guard_kills_the_jobs_of_a_worker_that_is_killed_and_no_job_that_has_ended() -> None:
     """A worker starts two process groups, tells the guard of both, and then that the second has ended."""
-    program = f"""
+    program = """
 import struct, subprocess, os, time
 from snakemake_executor_plugin_submitit.worker import guard
 pipe = guard()
 groups = [subprocess.Popen(["sleep", "60"], start_new_session=True).pid for _ in range(2)]
 for number in (*groups, -groups[1]):
-    os.write(pipe, struct.pack({"i"!r}, number))
+    os.write(pipe, struct.pack("i", number))
 print(*groups, flush=True)
 time.sleep(60)
 """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from stub import Stub, dispatcher
+from waiting import wait_for
 from workflow import LOCAL, environment, project, run
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, modification_times
@@ -96,15 +97,10 @@ def test_what_an_earlier_head_made_otherwise_is_made_again(tmp_path: Path, actio
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
-    while not list(folder.glob(".snakemake/submitit/*/*/status/0.json")):
-        assert time.monotonic() < deadline, "the job does not start"
-        time.sleep(0.05)
+    wait_for(lambda: list(folder.glob(".snakemake/submitit/*/*/status/0.json")), "the job does not start", 60)
     head.kill()
     head.wait()
-    while not (folder / "out.txt").exists():
-        assert time.monotonic() < deadline, "the job ends with its head"
-        time.sleep(0.05)
+    wait_for((folder / "out.txt").exists, "the job ends with its head", 60)
     time.sleep(0.5)
     run(folder, "--unlock")
     changed = []

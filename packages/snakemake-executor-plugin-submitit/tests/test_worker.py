@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from snakemake_executor_plugin_submitit import worker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read_statuses
@@ -252,25 +253,27 @@ def test_what_a_job_leaves_running_ends_with_it(place: Place) -> None:
 
 
 def wait_for_running(bundle: Path, count: int) -> None:
-    deadline = time.monotonic() + 20
-    while sum(s.state == "running" for _, s, _ in read_statuses(bundle)) < count:
-        assert time.monotonic() < deadline, "the jobs do not start"
-        time.sleep(0.05)
+    def running() -> int:
+        return sum(status.state == "running" for _, status, _ in read_statuses(bundle))
+
+    wait_for(lambda: running() >= count, "the jobs do not start")
     time.sleep(0.3)
 
 
 def test_jobs_die_with_their_worker_and_the_next_one_goes_on(place: Place) -> None:
     bundle = place.bundle(["crash both", "crash forever", "crash both"], max_requeues=0)
     worker = place.start(bundle)
-    deadline = time.monotonic() + 20
-    while dict((n, s.state) for n, s, _ in read_statuses(bundle)).get(1) != "running":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+
+    def state(job: int) -> str | None:
+        return {number: status.state for number, status, _ in read_statuses(bundle)}.get(job)
+
+    wait_for(lambda: state(1) == "running", "the second job does not start")
     worker.kill()
     worker.communicate()
-    while subprocess.run(["pgrep", "-f", str(bundle)], capture_output=True).returncode == 0:
-        assert time.monotonic() < deadline, "a process of the killed worker goes on"
-        time.sleep(0.05)
+    processes = ["pgrep", "-f", str(bundle)]
+    wait_for(
+        lambda: subprocess.run(processes, capture_output=True).returncode != 0, "a process of the killed worker goes on"
+    )
     place.start(bundle).communicate(timeout=30)
     statuses = {number: status for number, status, _ in read_statuses(bundle)}
     assert [statuses[n].state for n in range(3)] == ["done", "failed", "done"]

@@ -1,7 +1,7 @@
-"""What is generated from a seed stays the same from version to version, because results are only comparable on the same data.
+"""A seed gives the same data in every version: results of two versions can be compared only if their data are the same.
 
-A digest below that no longer holds means that the change alters data of existing studies. If that is intended, the changelog
-says so, and the numbers in README and docs are computed again.
+A digest below that fails means that a change alters the data of existing studies. If that is intended, note it in the changelog,
+and compute the numbers in README and docs again.
 """
 
 import hashlib

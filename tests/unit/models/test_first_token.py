@@ -43,11 +43,11 @@ def outcome(model: Any, head: str, mask: torch.Tensor | None) -> tuple[torch.Ten
 def test_logits_and_gradients_are_those_of_the_whole_layer(config: Any, head: str, attention: str, mask: Any) -> None:
     whole, short = (model_of(config, head, attention) for _ in range(2))
     assert read_first_token(short, HEADS[head])
-    (expected, gradients), (logits, others) = (outcome(model, head, mask) for model in (whole, short))
+    (expected, gradients), (logits, short_gradients) = (outcome(model, head, mask) for model in (whole, short))
     torch.testing.assert_close(logits, expected, atol=1e-12, rtol=0)
-    assert others.keys() == gradients.keys()
+    assert short_gradients.keys() == gradients.keys()
     for name, gradient in gradients.items():
-        torch.testing.assert_close(others[name], gradient, atol=1e-12, rtol=0, msg=name)
+        torch.testing.assert_close(short_gradients[name], gradient, atol=1e-12, rtol=0, msg=name)
 
 
 def test_the_last_feed_forward_layer_gets_one_token_of_each_row() -> None:

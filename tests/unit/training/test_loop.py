@@ -548,15 +548,10 @@ def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
     assert max(seen[5:]) <= 40, seen
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(
-    encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps: list[int] = []
-    advance = Loop.advance
-    monkeypatch.setattr(Loop, "advance", lambda loop, chosen: (steps.append(len(steps) + 1), advance(loop, chosen))[1])
-    with pytest.raises(FloatingPointError, match=r"at step \d+ of 30, learning rate .*lower `lr`") as error:
+def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, tokens: Path, tmp_path: Path) -> None:
+    """The first step sets the weights to sizes with which the second overflows."""
+    with pytest.raises(FloatingPointError, match=r"at step 2 of 30, learning rate .*lower `lr`"):
         train(recipe(lr=1e30, clip=1e30), encoder, [tokens], [tokens], tmp_path)
-    assert f"at step {steps[-1]} of" in str(error.value)
     assert not [name for name in RESULTS if (tmp_path / name).exists()]
 
 
