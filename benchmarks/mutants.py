@@ -3,10 +3,11 @@
 cosmic-ray lists every mutation of the packages that compute results, and of the executor. A random sample of them is
 tried, one after another, on a copy of the repository: places in the code are drawn first, then a mutation of each, because `a / b`
 has a dozen that are alike. A mutation is killed if a test fails: the fast tests of its own package are run
-first, then the fast tests of all packages, then the slow tests of its own package, but none on a real Slurm. Mutations between `==` and
-`is` are not drawn, because the two are the same for enums, short strings and small numbers. The score is the share of killed mutations;
-those that survive are printed as diffs. Mutations that could not be tried are counted apart. The tests are run without a mutation
-first, because tests that fail anyway would kill every mutation.
+first, then the fast tests of all packages, then the slow tests of its own package, but none on a real Slurm. Three kinds of mutations
+change no result, and are not drawn: between `==` and `is`, which are the same for enums, short strings and small numbers; of
+`if TYPE_CHECKING`; and without a `@cache`, which only saves time. The score is the share of killed mutations; those that survive are
+printed as diffs. Mutations that could not be tried are counted apart, and so are those that a time limit killed, which may be due to a
+busy machine. The tests are run without a mutation first, because tests that fail anyway would kill every mutation.
 
 Run from the repository root: make mutants, or python benchmarks/mutants.py [--sample 100] [--seed 1] [--packages heads results]
 """
@@ -27,7 +28,7 @@ from cosmic_ray.commands import init
 from cosmic_ray.modules import find_modules
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import MutationSpec, TestOutcome
+from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkResult
 from rich.progress import track
 
 ROOT = Path(__file__).parents[1]
@@ -73,12 +74,14 @@ def main() -> None:
         tried = [(name, chance.choice(place)) for name, place in drawn]
         check_unmutated({command for name, _ in drawn for command in commands(name)})
         outcomes = [outcome(name, mutation) for name, mutation in track(tried, "Trying mutations")]
-    print(*(diff for result, diff in outcomes if result == TestOutcome.SURVIVED), sep="\n\n")
-    counts = Counter(result for result, _ in outcomes)
+    print(*(str(result.diff) for result in outcomes if result.test_outcome == TestOutcome.SURVIVED), sep="\n\n")
+    counts = Counter(result.test_outcome for result in outcomes)
     tried_in_full = counts[TestOutcome.KILLED] + counts[TestOutcome.SURVIVED]
     print(
         f"{counts[TestOutcome.KILLED]} of {tried_in_full} mutations are killed; the code has {len(places):,} places to draw from"
     )
+    if late := sum(result.output == "timeout" for result in outcomes):
+        print(f"{late} of the killed were killed by the limit of {SECONDS} s for the tests")
     if untried := len(drawn) - tried_in_full:
         print(f"{untried} more could not be tried")
 
@@ -95,26 +98,33 @@ def copy_repository(folder: Path) -> None:
 
 
 def mutations(sources: str) -> list[list[MutationSpec]]:
-    """The mutations of each place in a package, but those that no test can notice: of type hints, and between `==` and `is`."""
+    """The mutations of each place in a package, but those that change no result."""
     with tempfile.TemporaryDirectory() as folder, use_db(f"{folder}/session.sqlite", WorkDB.Mode.create) as session:
         init(sorted(find_modules([Path(sources)])), session, {})
         specs = [mutation for item in session.work_items for mutation in item.mutations]
-    hints = {path: [*type_hints(path)] for path in {spec.module_path for spec in specs}}
+    idle = {path: [*without_effect(path)] for path in {spec.module_path for spec in specs}}
     places: dict[tuple[str, tuple[int, int]], list[MutationSpec]] = {}
     for spec in sorted(specs, key=lambda spec: (str(spec.module_path), spec.operator_name, spec.occurrence)):
         position = tuple(spec.start_pos)
-        is_hint = any(start <= position < end for start, end in hints[spec.module_path])
-        if not is_hint and not spec.operator_name.endswith(WITHOUT_EFFECT):
+        is_idle = any(start <= position < end for start, end in idle[spec.module_path])
+        if not is_idle and not spec.operator_name.endswith(WITHOUT_EFFECT):
             places.setdefault((str(spec.module_path), position), []).append(spec)
     return [*places.values()]
 
 
-def type_hints(path: Path) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """The first and the last position, as line and column, of each type hint of a module."""
+def without_effect(path: Path) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """The first and the last position, as line and column, of each type hint, `TYPE_CHECKING` and `@cache` of a module."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         for hint in (getattr(node, "annotation", None), getattr(node, "returns", None)):
             if hint:
                 yield (hint.lineno, hint.col_offset), (hint.end_lineno, hint.end_col_offset)
+        for decorator in getattr(node, "decorator_list", []):
+            if ast.unparse(decorator) == "cache":
+                # The `@` stands before the expression.
+                yield (decorator.lineno, decorator.col_offset - 1), (decorator.end_lineno, decorator.end_col_offset)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            # cosmic-ray adds `not` at the `if`.
+            yield (node.lineno, node.col_offset), (node.test.end_lineno, node.test.end_col_offset)
 
 
 def commands(name: str) -> list[str]:
@@ -134,13 +144,13 @@ def check_unmutated(runs: Iterable[str]) -> None:
             )
 
 
-def outcome(name: str, mutation: MutationSpec) -> tuple[TestOutcome | None, str]:
-    """Whether the tests notice a mutation, and its diff. The outcome is INCOMPETENT or None if the mutation could not be tried."""
+def outcome(name: str, mutation: MutationSpec) -> WorkResult:
+    """What the tests say of a mutation. The outcome is INCOMPETENT or None if the mutation could not be tried."""
     for command in commands(name):
         result = mutate_and_test([mutation], command, SECONDS)
         if result.test_outcome != TestOutcome.SURVIVED:
             break
-    return result.test_outcome, str(result.diff)
+    return result
 
 
 if __name__ == "__main__":
