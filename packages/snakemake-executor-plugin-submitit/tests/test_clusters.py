@@ -94,6 +94,7 @@ def test_the_script_of_a_task_sets_it_up_and_becomes_the_worker(slurm: Slurm, tm
     lines = (tmp_path / "array" / "submitit" / "submission.sh").read_text().splitlines()
     assert [line for line in lines if line.startswith(f"exec {sys.executable} -P ")] == [lines[-1]]
     assert "srun" not in lines[-1]
+    assert not any("--array" in line for line in lines), "Slurm would give the task another name"
     assert lines.index("module load cuda") < lines.index("export OMP_NUM_THREADS=3") < len(lines) - 1
 
 
@@ -251,9 +252,9 @@ def test_an_ending_head_stops_a_command_of_slurm(slurm: Slurm, commands: Bin) ->
     assert slurm.commands.limit <= 10, "a command of Slurm may keep an interrupted head for long"
 
 
-def test_commands_have_a_minute() -> None:
+def test_a_command_may_take_nearly_a_minute_and_no_longer() -> None:
     """A busy controller of Slurm takes some tens of seconds to answer."""
-    assert 30 <= Commands().limit <= 120
+    assert 45 <= Commands().limit <= 60
 
 
 def test_a_command_that_fails_without_a_word_shows_its_exit_code() -> None:
@@ -315,5 +316,5 @@ def test_a_head_in_a_job_of_slurm_forgets_the_job_and_keeps_the_configuration(
 
 def test_python_starts_without_the_current_directory_on_its_path(tmp_path: Path) -> None:
     """A file `random.py` of a project would otherwise replace a library of the worker."""
-    told = Commands().run(*shlex.split(clusters.python()), "-c", "import sys; print(sys.path[0])")
-    assert told.strip() not in ("", os.getcwd())
+    first = Commands().run(*shlex.split(clusters.python()), "-c", "import sys; print(sys.path[0])")
+    assert first.strip() not in ("", os.getcwd())

@@ -148,6 +148,7 @@ def test_ctrl_c_ends_all_in_a_few_words(tmp_path: Path) -> None:
 def test_cores_and_gpus_are_free_again_after_the_end_of_their_task(two_gpus: None, tmp_path: Path) -> None:
     cluster = local(cores=4)
     tasks = submit(cluster, tmp_path, Request(cpus=2, gpus=2), a="sleep 30")
+    cluster.states(tasks)
     assert (cluster.room(Request()), cluster.room(Request(gpus=1))[0]) == ((2, 4), 0)
     cluster.cancel(tasks)
     finish(cluster, tasks)
