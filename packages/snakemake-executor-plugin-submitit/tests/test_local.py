@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from waiting import wait_for
@@ -193,19 +192,6 @@ def test_errors_of_a_task_are_in_its_log(tmp_path: Path) -> None:
     finish(cluster, submit(cluster, tmp_path, Request(), a="true"))
     [log] = (tmp_path / "submitit").glob("*_log.out")
     assert "a module is missing" in log.read_text()
-
-
-def test_tasks_of_this_machine_are_submitted_without_a_pause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """submitit spares the controller of a cluster, which this machine lacks."""
-
-    def pause(seconds: float) -> None:
-        raise AssertionError("submitit waits between two submissions")
-
-    monkeypatch.setattr("submitit.core.core._time", SimpleNamespace(time=time.time, sleep=pause))
-    cluster = local()
-    tasks = submit(cluster, tmp_path, Request(), a="true", b="true")
-    monkeypatch.undo()
-    finish(cluster, tasks)
 
 
 def test_an_interruption_of_the_terminal_does_not_reach_a_task(tmp_path: Path) -> None:
