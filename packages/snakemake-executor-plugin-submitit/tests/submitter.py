@@ -20,6 +20,7 @@ class Queue(Stub):
     Attributes:
         minutes: of each array.
         sizes: how many tasks each array has.
+        names: of the arrays, also of those that were refused.
         errors: raised by the next submissions.
         known: what the queue tells about an array whose submission was not answered; an error is raised.
     """
@@ -30,6 +31,7 @@ class Queue(Stub):
         super().__init__()
         self.minutes: list[int] = []
         self.sizes: list[int] = []
+        self.names: list[str] = []
         self.errors: list[Exception] = []
         self.known: dict[int, str] | OSError = {}
 
@@ -39,6 +41,7 @@ class Queue(Stub):
         return None
 
     def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        self.names.append(name)
         if self.errors:
             raise self.errors.pop(0)
         self.submitted += bundles

@@ -42,6 +42,23 @@ def test_a_failed_submission_is_tried_again_later_and_at_longer_intervals(head: 
     assert (cluster.jobs(), head.reports[-1]) == ([["rule0"]], ("submission", ""))
 
 
+@pytest.mark.parametrize("is_disk_full", [True, False])
+def test_a_failed_submission_postpones_all_others(
+    tmp_path: Path, cluster: Queue, monkeypatch: pytest.MonkeyPatch, is_disk_full: bool
+) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError("No space left on device")
+
+    head = Head(tmp_path, cluster, array_size=1)
+    head.add(3, Request())
+    cluster.errors = [OSError("busy") for _ in range(3)]
+    if is_disk_full:
+        monkeypatch.setattr(bundles, "write_json", refuse)
+    head.flush()
+    assert len([report for report in head.reports if report[0] == "submission"]) == 1
+    assert len(cluster.names) == (0 if is_disk_full else 1)
+
+
 def test_after_a_success_the_next_failure_is_tried_again_soon(head: Head, cluster: Queue) -> None:
     cluster.errors = [OSError("busy") for _ in range(4)]
     head.add(1, Request())

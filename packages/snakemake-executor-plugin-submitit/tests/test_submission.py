@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from stub import Stub
+from stub import Stub, task_of
 from submitter import Head, Queue
 
 from snakemake_executor_plugin_submitit import failures, submission
@@ -76,6 +76,11 @@ def test_while_jobs_run_a_small_bundle_waits_a_little_for_more_jobs(
     assert (submitted == []) == waits
 
 
+def test_the_job_that_waits_longest_decides_how_long_a_small_bundle_waits(head: Head) -> None:
+    waiting = head.add(1, Request(bundle=4), since=time.time() - 100) + head.add(1, Request(bundle=4))
+    assert head.submitter.bundles(Request(bundle=4), waiting, None, is_busy=True)
+
+
 def test_the_seconds_of_a_job_are_the_mean_of_the_rules_that_are_known(head: Head) -> None:
     head.judge.durations = {"quick": (4, 8.0), "slow": (2, 20.0), "instant": (5, 0.0)}
     mixed = [entry for rule in ("quick", "slow", "unknown") for entry in head.add(1, Request(), rule)]
@@ -99,6 +104,19 @@ def test_jobs_of_different_requests_folders_or_kinds_share_no_task(head: Head, c
     assert sorted(len(jobs) for jobs in cluster.jobs()) == [1, 1, 1, 2]
 
 
+def test_a_job_whose_output_another_task_still_makes_keeps_no_other_job_waiting(
+    head: Head, cluster: Queue, tmp_path: Path
+) -> None:
+    task = task_of(tmp_path / "array", 0, "a")
+    task.state = TaskState.STOPPING
+    head.followed.add(task)
+    blocked = Job("blocked", "rule", "shell", "true", outputs=("a.txt",))
+    head.submitter.buffer.append(Waiting(blocked, Request(), None, 0.0))
+    head.add(1, Request())
+    head.flush()
+    assert (cluster.jobs(), head.buffered()) == ([["rule1"]], ["blocked"])
+
+
 # Arrays.
 
 
@@ -116,12 +134,12 @@ def test_the_task_of_a_single_job_has_the_minutes_of_the_job(head: Head, cluster
 
 
 def test_the_last_job_of_a_larger_bundle_has_its_minutes_too(head: Head, cluster: Queue) -> None:
-    """It may start when the ten minutes of the bundle are nearly over."""
+    """It may start when the ten minutes of the bundle are nearly over, and a minute is for the start of the worker."""
     head.add(2, Request(minutes=30, bundle=2))
     head.flush()
     bundle = written(cluster)
-    assert 40 < cluster.minutes[0] < 45
-    assert (bundle.limit, bundle.seconds) == (cluster.minutes[0] * 60, 600)
+    assert cluster.minutes == [41]
+    assert (bundle.limit, bundle.seconds) == (41 * 60, 600)
 
 
 def test_all_tasks_of_an_array_have_the_time_of_the_largest_bundle(head: Head, cluster: Queue) -> None:
@@ -159,6 +177,7 @@ def test_an_accepted_array_is_recorded_for_the_next_head(head: Head, cluster: Qu
     head.flush()
     [array] = head.ledger.iterdir()
     about = json.loads((array / "array.json").read_text())
+    assert cluster.names == [array_name(array)], "the next head does not find an array whose answer was lost"
     assert (about["cluster"], about["tasks"]) == ("slurm", ["1_0", "1_1"])
     assert head.tasks == {"rule0": "1_0", "rule1": "1_1"}
     assert {job.state for task in head.followed.all for job in task.jobs} == {JobState.CLAIMED}
