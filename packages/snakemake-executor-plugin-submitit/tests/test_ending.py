@@ -1,9 +1,10 @@
 """The end of a head: it cancels its tasks, and waits for those that are about to end."""
 
 from collections.abc import Collection
+from pathlib import Path
 
 import pytest
-from clocked import Clock, Cluster, poll, submitted
+from clocked import Clock, Cluster, begin, poll, submitted
 from stub import finish
 
 from snakemake_executor_plugin_submitit.bundles import Job
@@ -70,6 +71,17 @@ def test_a_head_that_ends_waits_for_a_task_whose_jobs_have_ended_and_leaves_the_
     assert [task.name for task in head.tasks.alive()] == ["1_1"]
     assert not cluster.submitted[0].exists()
     assert cluster.cancelled == []
+
+
+def test_tasks_of_this_machine_end_without_a_long_pause(
+    clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
+) -> None:
+    cluster.name = "local"
+    head = begin(cluster, tmp_path, messages)
+    submitted(head, clock)
+    head.cancel()
+    head.rest(2)
+    assert all(0 < seconds < 0.5 for seconds in clock.sleeps)
 
 
 def test_a_head_that_ends_without_tasks_does_not_wait(head: Dispatcher, clock: Clock, cluster: Cluster) -> None:

@@ -271,6 +271,15 @@ def test_a_job_that_is_slow_to_save_its_state_has_another_message(begin: Any, co
     assert ((1000, signal.SIGKILL) in runner.kills) == (not codes)
 
 
+def test_a_job_that_is_stopped_before_it_has_an_output_goes_on(begin: Any) -> None:
+    """The signal may come between the fork and the first step of the new process."""
+    runner = begin(limit=3600)
+    runner.run().output.unlink()
+    runner.codes = [-signal.SIGUSR2]
+    assert runner.pause()
+    assert runner.states() == ["stopped"]
+
+
 def test_a_revoked_task_is_not_requeued(begin: Any) -> None:
     runner = begin(limit=3600)
     (runner.folder / "revoked").touch()
