@@ -11,6 +11,7 @@ from snakemake_executor_plugin_submitit import dispatch, failures
 from snakemake_executor_plugin_submitit.bundles import Job, Status
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher
 from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.tasks import Task
 
 # How often the cluster is asked.
 
@@ -174,6 +175,35 @@ def test_a_trouble_is_said_again_once_a_minute_until_it_ends(
     count = len(messages)
     poll(head, clock, 200)
     assert len(messages) == count
+
+
+def test_a_task_whose_files_can_be_read_again_is_no_trouble_any_more(
+    head: Dispatcher, clock: Clock, cluster: Cluster, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(task: Task) -> None:
+        raise OSError("Input/output error")
+
+    submitted(head, clock)
+    with monkeypatch.context() as patch:
+        patch.setattr(head.judge, "read", refuse)
+        poll(head, clock, 10)
+    assert len(messages) == 1 and "Input/output error" in messages[0]
+    poll(head, clock, 300)
+    assert len(messages) == 1
+    assert head.tasks.all[0].unreadable_since is None, "the next trouble ends the task too soon"
+
+
+def test_a_task_that_stays_unreadable_fails_its_jobs_only_after_the_minutes_of_the_setting(
+    head: Dispatcher, clock: Clock, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(task: Task) -> None:
+        raise OSError("Input/output error")
+
+    submitted(head, clock)
+    monkeypatch.setattr(head.judge, "read", refuse)
+    cluster.ended["1_0"] = "COMPLETED"
+    assert poll(head, clock, 119 * 60, step=20) == []
+    assert poll(head, clock, 3 * 60, step=20) == [failures.UNREADABLE]
 
 
 def test_a_trouble_that_changes_is_said_at_once(

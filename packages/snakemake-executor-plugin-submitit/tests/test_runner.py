@@ -197,6 +197,7 @@ def paused(runner: Any, code: int, requeues: int = 0, minutes_left: float = 0.0)
     ("code", "minutes_left", "state", "cause"),
     [
         (0, 1, "done", None),
+        (0, 20, "done", None),
         (3, 1, "failed", failures.EXCEPTION),
         (128, 1, "failed", failures.EXCEPTION),
         (RESUMABLE, 1, "stopped", None),
@@ -221,7 +222,8 @@ def test_a_task_that_has_to_end_stops_its_jobs_and_fails_those_that_would_never_
 
 
 @pytest.mark.parametrize(
-    ("minutes_left", "limit", "requeues"), [(1, 3600, 1), (2.1, 3600, 1), (2.3, 3600, 0), (20, 3600, 0), (1, None, 0)]
+    ("minutes_left", "limit", "requeues"),
+    [(1, 3600, 1), (129.5 / 60, 3600, 1), (131 / 60, 3600, 0), (20, 3600, 0), (1, None, 0)],
 )
 def test_a_warning_of_slurm_that_comes_up_to_a_minute_early_counts_as_the_time_limit(
     begin: Any, minutes_left: float, limit: float | None, requeues: int

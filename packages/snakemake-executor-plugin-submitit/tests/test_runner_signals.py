@@ -13,7 +13,7 @@ from alone import Alone
 from submitit.core.utils import DelayedSubmission
 
 from snakemake_executor_plugin_submitit import worker
-from snakemake_executor_plugin_submitit.bundles import Bundle, Job
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read_statuses
 from snakemake_executor_plugin_submitit.worker import RESUMABLE, Worker
 
 
@@ -55,7 +55,7 @@ def test_a_worker_waits_no_longer_than_until_the_next_limit(
 ) -> None:
     runner.run(0)
     runner.run(1).deadline = time.time() + deadline
-    assert waited(runner, monkeypatch) == pytest.approx(seconds, abs=1)
+    assert waited(runner, monkeypatch) == pytest.approx(seconds, abs=0.5)
 
 
 def test_a_worker_waits_no_longer_than_its_patience_with_a_job_at_its_limit(
@@ -112,6 +112,32 @@ def test_a_signal_that_asks_for_nothing_ends_no_job(runner: Any, monkeypatch: py
     runner.run()
     waited(runner, monkeypatch, number)
     assert (runner.kills, runner.notes) == ([], [])
+
+
+# Statuses.
+
+
+@pytest.mark.parametrize(
+    ("state", "has_end"), [("running", False), ("stopped", False), ("done", True), ("failed", True)]
+)
+def test_only_a_final_status_has_an_end(tmp_path: Path, state: Any, has_end: bool) -> None:
+    """The head learns from it how long the jobs of a rule take."""
+    alone = Alone(tmp_path)
+    worker.Runner.note(alone, 0, Status(state, 1.0, "host"))  # type: ignore[arg-type]
+    [(_, status, _)] = read_statuses(alone.folder)
+    assert (status.ended is not None) == has_end
+    assert alone.known[0] == status, "the next start of the job counts from another status"
+
+
+def test_a_worker_whose_bundle_is_gone_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleep(seconds: float) -> None:
+        raise AssertionError("the worker waits for a folder that was deleted")
+
+    alone = Alone(tmp_path)
+    monkeypatch.setattr(worker.time, "sleep", sleep)
+    alone.folder = tmp_path / "gone"
+    with pytest.raises(FileNotFoundError):
+        worker.Runner.note(alone, 0, Status("done", 1.0, "host"))  # type: ignore[arg-type]
 
 
 # The checkpoint of submitit.

@@ -146,6 +146,13 @@ def test_a_task_without_trace_or_log_was_cancelled_before_it_started(judge: Judg
     assert "before it started" in judge.verdicts[0].message
 
 
+@pytest.mark.parametrize("word", ["NODE_FAIL", "COMPLETED"])
+def test_a_task_without_a_log_whose_end_is_known_was_not_cancelled(judge: Judge, tmp_path: Path, word: str) -> None:
+    task = claimed(judge, tmp_path, None)
+    task.log().unlink()  # type: ignore[union-attr]
+    assert keys(judge.settle(task, word)) == ["0"]
+
+
 def test_a_task_that_the_queue_has_forgotten_and_that_has_a_log_was_not_cancelled(judge: Judge, tmp_path: Path) -> None:
     assert keys(judge.settle(claimed(judge, tmp_path, None), GONE)) == ["0"]
 
