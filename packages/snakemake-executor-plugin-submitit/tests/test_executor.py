@@ -179,6 +179,7 @@ def test_snakemake_learns_once_that_a_job_has_a_task_and_knows_the_last_task(exe
     submit(executor, "first")
     description = executor.descriptions[id(executor.infos["first"].job)]
     executor.note_submission(description, "7_0")
+    assert ("submitted", "first") in executor.events
     executor.note_submission(description, "8_0")
     assert executor.events.count(("submitted", "first")) == 1
     assert executor.infos["first"].external_jobid == "8_0"

@@ -235,6 +235,11 @@ def test_a_job_waits_for_the_end_of_a_task_that_makes_its_output(
     assert not tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt",)))
 
 
+def test_a_task_without_jobs_is_damaged_because_no_head_submits_one(tmp_path: Path) -> None:
+    assert not task_of(tmp_path / "array", 0, "a").is_damaged
+    assert task_of(tmp_path / "array", 1).is_damaged
+
+
 def test_a_returned_job_is_what_snakemake_asked_for(tmp_path: Path) -> None:
     tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
     tasks.add(task)
