@@ -245,6 +245,17 @@ def test_a_head_says_what_an_earlier_head_left(
     assert messages == ["submitit: an earlier run left 2 tasks in the queue and 1 jobs that nobody has seen"]
 
 
+def test_the_next_head_takes_over_a_job_that_runs_and_submits_the_others(
+    head: Dispatcher, clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
+) -> None:
+    submitted(head, clock)
+    next_head = follow(head, cluster, tmp_path, messages)
+    next_head.add([(Job(key, "rule", "shell", "true"), Request(), None) for key in ("0", "new")])
+    poll(next_head, clock, 10)
+    assert cluster.jobs() == [["0"], ["new"]]
+    assert cluster.cancelled == [], "a task that serves is cancelled"
+
+
 def test_a_task_with_a_damaged_bundle_is_cancelled_by_the_next_head(
     head: Dispatcher, clock: Clock, cluster: Cluster, tmp_path: Path, messages: list[str]
 ) -> None:
