@@ -6,6 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from clocked import Clock, Cluster, begin
+
+from snakemake_executor_plugin_submitit import dispatch, submission
+from snakemake_executor_plugin_submitit.dispatch import Dispatcher
 
 # Where cluster.sh puts its cluster, unless the environment names another.
 CONF = Path("/var/tmp/test-slurm/slurm.conf")
@@ -27,3 +31,30 @@ def slurm() -> None:
         for_tests = False
     if not for_tests:
         pytest.skip("no Slurm for tests here: tests/slurm/cluster.sh up starts one")
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock of the head; its time passes only when the test says so."""
+    clock = Clock()
+    for module in (dispatch, submission):
+        monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def cluster(clock: Clock) -> Cluster:
+    """A cluster whose tasks the test ends."""
+    return Cluster(clock)
+
+
+@pytest.fixture
+def messages() -> list[str]:
+    """What the head says."""
+    return []
+
+
+@pytest.fixture
+def head(cluster: Cluster, tmp_path: Path, messages: list[str]) -> Dispatcher:
+    """A head that follows no earlier head."""
+    return begin(cluster, tmp_path, messages)

@@ -8,6 +8,7 @@ from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.submission import Settings
+from snakemake_executor_plugin_submitit.tasks import JobState, Task, Waiting
 
 
 class Stub:
@@ -67,3 +68,17 @@ def add(head: Dispatcher, *keys: str) -> None:
 def finish(folder: Path, number: int = 0) -> None:
     """Write the status of a job that is done."""
     Status("done", time.time(), "host", ended=time.time()).write(folder, number)
+
+
+def task_of(array: Path, number: int, *keys: str, inputs: tuple[str, ...] = ()) -> Task:
+    """A task of an array with a job per key, whose output has the name of the key, and whose bundle is on disk."""
+    jobs = tuple(Job(key, "rule", "shell", "true", inputs=inputs, outputs=(f"{key}.txt",)) for key in keys)
+    bundle = Bundle(jobs, str(array.parent))
+    bundle.write(array / str(number))
+    return Task(array / str(number), bundle, f"7_{number}")
+
+
+def claim(task: Task) -> None:
+    """Have Snakemake wait for all jobs of a task."""
+    for task_job in task.jobs:
+        task_job.state, task_job.waiting = JobState.CLAIMED, Waiting(task_job.job, Request(), None, 0.0)

@@ -234,7 +234,7 @@ def test_commands_under_way_are_stopped_when_the_head_ends() -> None:
     while not commands.processes:
         time.sleep(0.01)
     commands.hurry()
-    with pytest.raises(TimeoutError, match="the head is ending"):
+    with pytest.raises(TimeoutError, match=r"^sleep was stopped, because the head is ending"):
         answer.result(10)
     assert commands.limit < 10
 

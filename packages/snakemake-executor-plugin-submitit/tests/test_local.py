@@ -142,3 +142,87 @@ def test_ctrl_c_ends_all_in_a_few_words(tmp_path: Path) -> None:
     assert "Traceback" not in said
     left = [path.name for path in pids if birth(int(path.read_text()))]
     assert not left, f"these go on: {left}\n{said}"
+
+
+def test_cores_and_gpus_are_free_again_after_the_end_of_their_task(two_gpus: None, tmp_path: Path) -> None:
+    cluster = local(cores=4)
+    tasks = submit(cluster, tmp_path, Request(cpus=2, gpus=2), a="sleep 30")
+    cluster.states(tasks)
+    assert (cluster.room(Request()), cluster.room(Request(gpus=1))[0]) == ((2, 4), 0)
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+    assert (cluster.room(Request()), cluster.room(Request(gpus=1))[0]) == ((4, 4), 2)
+
+
+def test_a_task_holds_the_cores_of_all_jobs_that_it_runs_at_a_time(tmp_path: Path) -> None:
+    cluster = local(cores=8)
+    cluster.slots = 3
+    assert cluster.room(Request(cpus=2)) == (1, 1)
+    assert cluster.room(Request(cpus=1)) == (2, 2)
+    tasks = submit(cluster, tmp_path, Request(cpus=2), a="sleep 30")
+    assert cluster.room(Request(cpus=0)) == (2, 8), "six of eight cores are held"
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+
+
+def test_no_more_cores_are_used_than_the_setting_and_the_machine_allow() -> None:
+    here = len(os.sched_getaffinity(0))
+    assert [Local((), allowed, 1, 5).cores for allowed in (1, here, here + 1)] == [1, here, here]
+
+
+def test_a_task_without_gpus_holds_none(two_gpus: None, tmp_path: Path) -> None:
+    cluster = local(cores=8)
+    tasks = submit(cluster, tmp_path, Request(), a="sleep 30")
+    assert cluster.free_devices() == ["4", "7"]
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+
+
+def test_libraries_that_the_worker_imports_have_the_threads_of_a_job(tmp_path: Path) -> None:
+    """They read the variables when they are imported, which is before the worker reads the bundle."""
+    cluster = local()
+    tasks = submit(cluster, tmp_path, Request(cpus=3), a="cat /proc/$PPID/environ > a.txt")
+    finish(cluster, tasks)
+    assert "OMP_NUM_THREADS=3" in (tmp_path / "a.txt").read_text().split("\0")
+
+
+def test_errors_of_a_task_are_in_its_log(tmp_path: Path) -> None:
+    """The log is the one that the message of a failure cites."""
+    cluster = local(setup=("echo a module is missing >&2",))
+    finish(cluster, submit(cluster, tmp_path, Request(), a="true"))
+    [log] = (tmp_path / "submitit").glob("*_log.out")
+    assert "a module is missing" in log.read_text()
+
+
+def test_an_interruption_of_the_terminal_does_not_reach_a_task(tmp_path: Path) -> None:
+    """The head ends its tasks itself, and goes on receiving interruptions."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    cluster = local()
+    tasks = submit(cluster, tmp_path, Request(), a="sleep 30")
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before, "the head no longer receives interruptions"
+    status = Path(f"/proc/{tasks[0].partition('.')[0]}/status").read_text()
+    [mask] = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigBlk:")]
+    assert mask & 1 << signal.SIGINT - 1, "an interruption ends the task before the head has ended the job"
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+
+
+def test_tasks_of_an_earlier_head_whose_submission_it_could_not_record_are_known_by_their_bundles(
+    tmp_path: Path,
+) -> None:
+    cluster = local()
+    paths = [bundle(tmp_path / "array", str(number), "sleep 30") for number in range(2)]
+    tasks = cluster.submit(tmp_path / "array" / "submitit", "array", paths, Request(), MINUTES)
+    assert cluster.stray(tmp_path / "array" / "submitit", "array") == dict(enumerate(tasks))
+    cluster.cancel(tasks[:1])
+    finish(cluster, tasks[:1])
+    assert local().stray(tmp_path / "array" / "submitit", "array") == {1: tasks[1]}
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+
+
+def test_to_cancel_a_task_that_is_over_is_no_error(tmp_path: Path) -> None:
+    cluster = local()
+    tasks = submit(cluster, tmp_path, Request(), a="true")
+    finish(cluster, tasks)
+    cluster.cancel([*tasks, "4194305.1"])

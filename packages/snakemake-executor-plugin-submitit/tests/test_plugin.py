@@ -84,10 +84,56 @@ def test_what_lies_on_disk_is_for_the_owner_alone(tmp_path: Path) -> None:
         (-9, [""], failures.KILLED),
         (137, [""], failures.KILLED),
         (128, [""], failures.EXCEPTION),
+        (129, [""], failures.KILLED),
+        (192, [""], failures.KILLED),
+        (193, [""], failures.EXCEPTION),
+        (255, [""], failures.EXCEPTION),
+        (-9, ["MemoryError"], failures.OUT_OF_MEMORY),
     ],
 )
 def test_causes_are_those_of_the_last_lines(code: int, logs: list[str], cause: str) -> None:
     assert failures.of_exit(code, logs) == cause
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (1, "exit code 1"),
+        (-9, "signal SIGKILL"),
+        (137, "signal SIGKILL"),
+        (129, "signal SIGHUP"),
+        (128, "exit code 128"),
+        (192, "signal SIGRTMAX"),
+        (193, "exit code 193"),
+        (161, "exit code 161"),
+    ],
+)
+def test_an_exit_code_that_stands_for_a_signal_is_shown_as_the_signal(code: int, words: str) -> None:
+    """161 would be signal 33, which has no name."""
+    assert failures.ending(code) == words
+
+
+@pytest.mark.parametrize(
+    ("word", "cause"),
+    [
+        ("CANCELLED by 0", failures.CANCELLED),
+        ("CANCELLED", failures.CANCELLED),
+        ("NODE_FAIL", failures.NODE_FAILURE),
+        ("FAILED", failures.KILLED),
+        ("", failures.KILLED),
+    ],
+)
+def test_the_cause_of_the_end_of_a_task_is_the_first_word_of_slurm(word: str, cause: str) -> None:
+    assert failures.of_state(word) == cause
+
+
+def test_a_kernel_that_does_not_tell_has_killed_nothing(tmp_path: Path) -> None:
+    assert failures.memory_kills(tmp_path, tmp_path) == 0
+    (tmp_path / "cgroup").write_text("0::/job_1\n")
+    assert failures.memory_kills(tmp_path, tmp_path) == 0
+    (tmp_path / "job_1").mkdir()
+    (tmp_path / "job_1" / "memory.events").write_text("oom 4\n")
+    assert failures.memory_kills(tmp_path, tmp_path) == 0
 
 
 @pytest.mark.parametrize(

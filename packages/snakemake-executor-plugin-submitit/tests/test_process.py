@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from waiting import wait_for
 from snakemake_executor_plugin_submitit import worker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
 from snakemake_executor_plugin_submitit.clusters import birth
-from snakemake_executor_plugin_submitit.process import make_ready
+from snakemake_executor_plugin_submitit.process import discard, make_ready, set_environment
 
 
 def job_with_input(tmp_path: Path) -> tuple[Job, Bundle]:
@@ -82,3 +84,77 @@ time.sleep(60)
     finally:
         started.wait()
         os.killpg(ended, signal.SIGKILL)
+
+
+# Room for outputs.
+
+
+@pytest.mark.parametrize("is_directory", [True, False])
+def test_an_old_output_is_removed_but_for_a_folder_that_is_not_the_output_of_the_job(
+    tmp_path: Path, is_directory: bool
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("full")
+    for name in ("empty", "full", "file", "link", "missing"):
+        discard(tmp_path / name, is_directory)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == (set() if is_directory else {"full"})
+
+
+def test_the_null_device_is_not_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        raise AssertionError(f"{path} was removed")
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    discard(Path(os.devnull), False)
+
+
+def test_a_job_begins_with_its_folders_and_without_its_old_files(tmp_path: Path) -> None:
+    for name in ("a/out", "a/folder/old", "b/log"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    outputs = ("a/out", "a/folder", "c/d/new")
+    job = Job("key", "rule", "shell", "true", (), outputs, ("a/folder",), ("b/log",), "bench/table.tsv")
+    bundle = Bundle((job,), str(tmp_path), tmpdir=str(tmp_path / "scratch" / "deep"))
+    assert make_ready(job, bundle, lambda: False) is None
+    assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")} == {
+        *("a", "b", "c", "c/d", "bench", "scratch", "scratch/deep")
+    }
+
+
+def test_a_job_without_room_for_its_outputs_says_why(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    job = Job("key", "rule", "shell", "true", outputs=("a/out",))
+    problem = make_ready(job, Bundle((job,), str(tmp_path)), lambda: False)
+    assert problem and problem.startswith("cannot make room for the outputs: ")
+
+
+def test_a_nested_snakemake_makes_room_itself(tmp_path: Path) -> None:
+    """It restores the old outputs of a job that fails."""
+    (tmp_path / "out").touch()
+    job = Job("key", "rule", "snakemake", "true", ("missing",), ("out", "deep/out"))
+    assert make_ready(job, Bundle((job,), str(tmp_path)), lambda: False) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_job_waits_for_late_inputs_until_its_patience_is_over(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    job = Job("key", "rule", "shell", "true", inputs=("link", "a.txt", "b.txt"))
+    began = time.monotonic()
+    problem = make_ready(job, Bundle((job,), str(tmp_path), latency_wait=0.5), lambda: False)
+    assert 0.5 <= time.monotonic() - began < 5
+    assert problem and problem.endswith("after 0.5 s (--latency-wait): a.txt, b.txt")
+
+
+@pytest.mark.parametrize("tmpdir", [None, "/scratch"])
+def test_jobs_share_threads_temporary_files_and_variables_of_the_workflow(
+    monkeypatch: pytest.MonkeyPatch, tmpdir: str | None
+) -> None:
+    monkeypatch.setattr(os, "environ", {})
+    set_environment(Bundle((), "", threads=3, tmpdir=tmpdir, environment={"TOKEN": "secret", "TMP": "/mine"}))
+    temporary = tmpdir or tempfile.gettempdir()
+    assert (os.environ["TMPDIR"], os.environ["TEMP"], os.environ["TMP"]) == (temporary, temporary, "/mine")
+    assert (os.environ["TOKEN"], os.environ["OMP_NUM_THREADS"]) == ("secret", "3")

@@ -76,3 +76,38 @@ def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
 def test_a_wrong_value_is_reported(resources: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         asked(**resources)
+
+
+def test_a_task_without_gpus_or_memory_asks_for_neither() -> None:
+    assert Request().slurm(1, 60) == {"timeout_min": 60, "cpus_per_task": 1}
+
+
+def test_options_of_sbatch_are_those_of_its_command_line() -> None:
+    extra = "--nice=5 --exclusive --comment='two words' --export=A=1 --switches="
+    options = {"nice": "5", "exclusive": True, "comment": "two words", "export": "A=1", "switches": ""}
+    assert Request(extra=extra).options() == options
+    assert Request().options() == {}
+
+
+@pytest.mark.parametrize("extra", ["-n 5", "nice=5", "--", "--=5", "--nice 5"])
+def test_options_in_another_form_are_refused(extra: str) -> None:
+    with pytest.raises(ValueError, match="not of the form --option"):
+        Request(extra=extra).options()
+
+
+def test_the_threads_of_a_rule_are_its_cores_unless_it_says_otherwise() -> None:
+    assert (asked().cpus, asked(cpus_per_task=7).cpus) == (2, 7)
+
+
+def test_the_smallest_bundle_is_a_single_job() -> None:
+    assert asked(bundle=1).bundle == 1
+
+
+def test_a_resource_of_snakemake_s_own_executor_is_not_taken_for_a_misspelt_name() -> None:
+    """`slurm_reservation`, `gpu_model` and others resemble names of the table."""
+    names = ["nodes", "tasks", "slurm_cluster", "gpu_model", "clusters", "tasks_per_node"]
+    assert len(check_names({"train": names}, [])) == len(names)
+
+
+def test_resources_of_snakemake_itself_are_no_reason_to_warn() -> None:
+    assert check_names({"train": ["_cores", "tmpdir", "mem", "disk_mb", "runtime"]}, []) == []

@@ -25,7 +25,9 @@ from pathlib import Path
 
 def warm_up(arguments):
     print("warming up", flush=True)
-    globals()["warmed"] = os.getpid()
+    if arguments[0] == "numpy":
+        import numpy
+        globals()["numpy"] = numpy
 
 def main():
     what = sys.argv[1]
@@ -40,6 +42,8 @@ def main():
     elif what == "random":
         import random
         print(random.random())
+    elif what == "numpy":
+        print(globals()["numpy"].random.random())
     elif what == "both":
         print("to stdout ä"); print("to stderr ä", file=sys.stderr); os.write(1, b"raw")
     elif what == "raise":
@@ -205,6 +209,47 @@ def test_it_really_runs_warm_and_each_job_in_a_process_of_its_own(place: Place) 
     _, printed = place.run(["crash random", "crash random", "crash both | cat"])
     assert printed.count("warming up") == 2, "once before each fork, and not for what takes a shell"
     assert place.log(0) != place.log(1), "two forks draw the same random numbers"
+
+
+def test_two_forks_draw_different_numbers_with_numpy(place: Place) -> None:
+    pytest.importorskip("numpy")
+    place.run(["crash numpy", "crash numpy"])
+    assert 0 < float(place.log(0)) != float(place.log(1)) > 0
+
+
+def test_a_command_whose_files_cannot_be_opened_fails_as_in_a_shell(place: Place) -> None:
+    statuses, _ = place.run(["crash both < nowhere.txt", "crash both"])
+    assert [statuses[n].state for n in range(2)] == ["failed", "done"]
+    assert statuses[0].message.startswith("exit code 1") and "nowhere.txt: No such file" in statuses[0].message
+
+
+def test_a_command_that_is_longer_than_an_argument_may_be_runs(place: Place) -> None:
+    statuses, _ = place.run([f"echo start; true '{'x' * 200_000}'"])
+    assert statuses[0].state == "done", statuses[0].message[:500]
+
+
+@pytest.mark.parametrize(("command", "is_there"), [("true", True), ("false", False)])
+def test_only_a_job_that_is_done_has_a_benchmark(place: Place, command: str, is_there: bool) -> None:
+    (place.here / "0.tsv").unlink(missing_ok=True)
+    place.run([command], benchmarks=True)
+    assert (place.here / "0.tsv").exists() == is_there
+
+
+def test_letters_that_the_log_of_a_task_lacks_do_not_end_the_worker(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(place.environment, "PYTHONIOENCODING", "ascii")
+    job = Job("key", "rule", "shell", "echo text | tee ä.txt", outputs=("ä.txt",))
+    folder = place.folder / "letters"
+    Bundle((job,), str(place.here), latency_wait=0.1).write(folder)
+    place.start(folder).communicate(timeout=30)
+    assert [status.state for _, status, _ in read_statuses(folder)] == ["done"]
+
+
+def test_a_worker_without_a_bundle_says_so(place: Place) -> None:
+    worker = place.start(place.folder / "nowhere")
+    printed, _ = worker.communicate(timeout=30)
+    assert worker.returncode != 0 and "bundle.json is missing or damaged" in printed
 
 
 @pytest.mark.parametrize(

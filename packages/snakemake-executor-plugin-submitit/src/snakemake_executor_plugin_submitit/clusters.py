@@ -357,7 +357,6 @@ class Local:
                     ["bash", "-c", "\n".join([*self.setup, 'exec "$@"']), "setup", *shlex.split(launch)]
                 )
             executor = LocalExecutor(folder, max_num_timeout=TIMEOUTS, python=launch)
-            executor._throttling = 0
             executor.update_parameters(timeout_min=minutes, signal_delay_s=self.grace, stderr_to_stdout=True)
             # Ctrl-C is for the head, which then ends its tasks; the task's processes inherit the mask.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -111,8 +111,6 @@ class Submitter:
             return
         is_busy = any(job.state is JobState.CLAIMED for task in self.tasks.all for job in task.jobs)
         for request, waiting in self.groups():
-            if self.closing:
-                return
             try:
                 room = self.cluster.room(request)
             except Refused as error:
@@ -206,11 +204,12 @@ class Submitter:
             self.failures = 0
             still_waiting = {id(entry) for entry in self.buffer}
             self.refuse([entry for jobs in waiting for entry in jobs if id(entry) in still_waiting], str(error))
-            return True
+            return not self.closing
         self.pending, self.failures = None, 0
         self.report("submission", "")
         self.book(array, dict(enumerate(names)))
-        return True
+        # The head may have been interrupted during the submission.
+        return not self.closing
 
     def postpone(self, error: Exception) -> None:
         """Delay the next submission, by longer the more submissions have failed."""

@@ -1,0 +1,395 @@
+"""The executor between Snakemake and the dispatcher, with neither of them."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from snakemake_interface_common.exceptions import WorkflowError
+from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+
+from snakemake_executor_plugin_submitit import Executor, ExecutorSettings, failures, jobs
+from snakemake_executor_plugin_submitit.bundles import Job
+from snakemake_executor_plugin_submitit.dispatch import Unreachable
+from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.verdicts import Verdict
+
+
+class Dispatcher:
+    """Notes the calls of the executor; `verdicts` come with the next poll, or `error` is raised in their place."""
+
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.closed: list[str] = []
+        self.failed: list[tuple[str, str, str]] = []
+        self.verdicts: list[Verdict] = []
+        self.error: Exception | None = None
+        self.is_cancelled = self.has_rested = False
+
+    def add(self, described: list[tuple[Job, Request, str | None]]) -> None:
+        self.added += [job.key for job, _, _ in described]
+
+    def close(self, job: Job) -> None:
+        self.closed.append(job.key)
+
+    def fail(self, job: Job, cause: str, message: str) -> None:
+        self.failed.append((job.key, cause, message))
+
+    def fetch(self) -> list[Verdict]:
+        verdicts, self.verdicts = self.verdicts, []
+        return verdicts
+
+    def poll(self) -> list[Verdict]:
+        if self.error:
+            raise self.error
+        return self.fetch()
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def rest(self) -> None:
+        self.has_rested = True
+
+
+class Alone(Executor):
+    """The executor without Snakemake.
+
+    Attributes:
+        events: what Snakemake would learn: a word, and the output of a job.
+        messages: of failures.
+        backups: paths that were backed up.
+        marks: outputs of jobs that Snakemake takes for under way.
+    """
+
+    def __post_init__(self) -> None:
+        pass
+
+    def run_job_pre(self, job: Any) -> None:
+        self.events.append(("begin", job.name))
+
+    def report_job_submission(self, job_info: SubmittedJobInfo) -> None:
+        self.events.append(("submitted", job_info.job.name))
+
+    def report_job_success(self, job_info: SubmittedJobInfo) -> None:
+        self.events.append(("success", job_info.job.name))
+
+    def report_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **more: Any) -> None:
+        self.events.append(("failure", job_info.job.name))
+        self.messages.append(msg or "")
+
+
+def job(name: str, is_group: bool = False) -> Any:
+    """A job of Snakemake. The name `bad` stands for a job with a resource that the executor rejects."""
+    return SimpleNamespace(
+        name=name,
+        resources={"runtime": "soon"} if name == "bad" else {},
+        threads=1,
+        is_group=lambda: is_group,
+        rule=SimpleNamespace(name="rule", lineno=1, snakefile="Snakefile"),
+        output=[],
+        wildcards={},
+    )
+
+
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Alone:
+    """An executor with a dispatcher that only notes calls. The key and the output of a job are the name of the job."""
+
+    def describe(job: Any, nested: Any, minutes: int | None) -> tuple[Job, str | None]:
+        kind: Any = "snakemake" if job.name == "nested" else "shell"
+        return Job(job.name, "rule", kind, "true", outputs=(f"{job.name}.txt",)), None
+
+    monkeypatch.setattr(jobs, "describe", describe)
+    monkeypatch.setattr(jobs, "identify", lambda job: Job(job.name, "rule", "shell", ""))
+    monkeypatch.setattr(jobs, "members_of", lambda job: [job])
+    monkeypatch.setattr(jobs, "protected", lambda job: ["locked.txt"] if job.name == "locked" else [])
+    monkeypatch.setattr(jobs, "updated", lambda job: [tmp_path / "updated.txt"])
+    monkeypatch.setattr(RemoteExecutor, "__init__", lambda self: None)
+    monkeypatch.setattr(RemoteExecutor, "shutdown", lambda self: None)
+    alone = Alone()
+    alone.events, alone.messages, alone.backups, alone.marks = [], [], [], {}
+    alone.dispatcher = Dispatcher()
+    alone.defaults = Request()
+    alone.executor_settings = ExecutorSettings()
+    alone.logger = SimpleNamespace(error=alone.messages.append)
+    persistence = SimpleNamespace(
+        external_jobids=lambda job: alone.marks.get(job.name, []),
+        _get_backup_path=lambda path: path.with_suffix(".backup"),
+        backup_output=alone.backups.append,
+    )
+    alone.workflow = SimpleNamespace(
+        persistence=persistence,
+        dag_settings=SimpleNamespace(targets={"all"}),
+        remote_execution_settings=SimpleNamespace(seconds_between_status_checks=5),
+    )
+    return alone
+
+
+def submit(executor: Alone, *names: str) -> dict[str, Any]:
+    submitted = {name: job(name) for name in names}
+    executor.run_jobs([*submitted.values()])
+    return submitted
+
+
+def check(executor: Alone) -> list[str]:
+    """Have the executor look for verdicts; returns the names of the jobs that it goes on following."""
+
+    async def active() -> list[str]:
+        infos = list(executor.infos.values())
+        return [info.job.name async for info in executor.check_active_jobs(infos)]
+
+    return asyncio.run(active())
+
+
+def verdict(executor: Alone, name: str, cause: str | None = None, message: str = "") -> None:
+    job = executor.descriptions[id(executor.infos[name].job)]
+    executor.dispatcher.verdicts.append(Verdict(job, cause, message, "7_0"))
+
+
+# Submission.
+
+
+def test_a_rejected_job_fails_and_does_not_keep_the_next_from_being_submitted(executor: Alone) -> None:
+    submit(executor, "first", "bad", "last")
+    assert executor.dispatcher.added == ["first", "last"]
+    assert [event for event in executor.events if event[0] != "begin"] == [("failure", "bad")]
+    [(key, cause, message)] = executor.dispatcher.failed
+    assert (key, cause) == ("bad", failures.REJECTED) and "runtime must be of type int" in message
+
+
+def test_no_job_starts_if_the_output_of_any_is_write_protected(executor: Alone) -> None:
+    """Snakemake would delete the outputs of a job that has failed."""
+    from snakemake.exceptions import ProtectedOutputException
+
+    with pytest.raises(ProtectedOutputException):
+        executor.run_jobs([job("first"), job("locked")])
+    assert (executor.events, executor.dispatcher.added) == ([], [])
+
+
+def test_a_new_job_wakes_the_thread_that_checks(executor: Alone) -> None:
+    submit(executor, "first")
+    assert executor.wake.is_set()
+
+
+def test_snakemake_learns_once_that_a_job_has_a_task_and_knows_the_last_task(executor: Alone) -> None:
+    submit(executor, "first")
+    description = executor.descriptions[id(executor.infos["first"].job)]
+    executor.note_submission(description, "7_0")
+    assert ("submitted", "first") in executor.events
+    executor.note_submission(description, "8_0")
+    assert executor.events.count(("submitted", "first")) == 1
+    assert executor.infos["first"].external_jobid == "8_0"
+
+
+@pytest.mark.parametrize(
+    ("name", "marks", "is_recorded"), [("first", [], True), ("first", ["7_0"], False), ("nested", [], False)]
+)
+def test_snakemake_has_recorded_the_end_of_a_job_that_has_no_mark(
+    executor: Alone, name: str, marks: list[str], is_recorded: bool
+) -> None:
+    """A nested Snakemake removes the mark as well, so there it proves nothing."""
+    submitted = submit(executor, name)
+    executor.marks[name] = marks
+    assert executor.recorded(executor.descriptions[id(submitted[name])]) == is_recorded
+
+
+# Verdicts.
+
+
+def test_jobs_without_a_verdict_are_followed_further(executor: Alone) -> None:
+    submit(executor, "first", "second", "third")
+    verdict(executor, "first")
+    verdict(executor, "third", failures.TIMEOUT, "too long")
+    assert check(executor) == ["second"]
+    assert executor.events[-2:] == [("success", "first"), ("failure", "third")]
+
+
+def test_a_failure_is_reported_with_its_cause_and_the_command_that_repeats_it(
+    executor: Alone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["snakemake", "-F", "--cores", "2", "all"])
+    submit(executor, "first")
+    verdict(executor, "first", failures.NAN, "exit code 1")
+    check(executor)
+    lines = [line.strip() for line in executor.messages[0].splitlines()]
+    assert lines[:2] == ["NaN: exit code 1", "again: snakemake --cores 2 -- first.txt"]
+
+
+@pytest.mark.parametrize("is_group", [True, False])
+def test_the_failure_of_a_group_is_printed_by_the_executor(executor: Alone, is_group: bool) -> None:
+    """Snakemake prints only the names of its jobs."""
+    executor.run_jobs([job("first", is_group)])
+    verdict(executor, "first", failures.NAN, "exit code 1")
+    check(executor)
+    assert [message.startswith("rule: NaN: ") for message in executor.messages] == (
+        [True, False] if is_group else [False]
+    )
+
+
+def test_an_error_of_the_dispatcher_is_printed_and_costs_no_verdict(executor: Alone) -> None:
+    submit(executor, "first", "second")
+    executor.dispatcher.error = ValueError("something is wrong")
+    verdict(executor, "first")
+    assert check(executor) == ["second"]
+    assert executor.messages == ["submitit executor: ValueError: something is wrong"]
+
+
+def test_an_unreachable_cluster_ends_the_run(executor: Alone) -> None:
+    submit(executor, "first")
+    executor.dispatcher.error = Unreachable("no answer for 120 minutes")
+    with pytest.raises(WorkflowError, match="no answer for 120 minutes"):
+        check(executor)
+
+
+def test_before_there_is_a_dispatcher_all_jobs_are_followed_further(executor: Alone) -> None:
+    """Snakemake starts the thread that checks before the executor is complete."""
+    submit(executor, "first")
+    executor.dispatcher = None
+    assert check(executor) == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_there", "has_backup", "is_backed_up"),
+    [
+        (failures.EXCEPTION, True, False, True),
+        (failures.EXCEPTION, True, True, False),
+        (failures.EXCEPTION, False, False, False),
+        (None, True, False, False),
+    ],
+)
+def test_the_old_file_survives_a_failure_of_a_nested_job_that_updates_it(
+    executor: Alone, tmp_path: Path, cause: str | None, is_there: bool, has_backup: bool, is_backed_up: bool
+) -> None:
+    if is_there:
+        (tmp_path / "updated.txt").touch()
+    if has_backup:
+        (tmp_path / "updated.backup").touch()
+    submit(executor, "nested")
+    verdict(executor, "nested", cause, "exit code 1")
+    check(executor)
+    assert executor.backups == ([tmp_path / "updated.txt"] if is_backed_up else [])
+
+
+def test_only_a_nested_job_needs_the_backup(executor: Alone, tmp_path: Path) -> None:
+    (tmp_path / "updated.txt").touch()
+    submit(executor, "first")
+    assert executor.updated == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        (["--cores", "2", "all"], "snakemake --cores 2 -- out.txt"),
+        (["--forceall", "--force", "-F", "-f", "--cores", "2", "--", "all"], "snakemake --cores 2 -- out.txt"),
+        (["all", "--cores", "2"], "snakemake all --cores 2 -- out.txt"),
+        (["all"], "snakemake -- out.txt"),
+        (["--config", "a=b c", "all", "all"], "snakemake --config 'a=b c' -- out.txt"),
+    ],
+)
+def test_a_job_is_run_again_with_the_present_command_and_its_output_as_the_only_target(
+    executor: Alone, monkeypatch: pytest.MonkeyPatch, words: list[str], again: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/snakemake", *words])
+    assert executor.again(Job("key", "rule", "shell", "", outputs=("out.txt", "other.txt"))) == again
+
+
+def test_a_job_without_outputs_is_run_again_by_its_rule(executor: Alone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["snakemake"])
+    assert executor.again(Job("key", "rule", "shell", "")) == "snakemake -- rule"
+
+
+# The end of a job.
+
+
+def test_a_job_that_snakemake_has_taken_note_of_is_forgotten(executor: Alone) -> None:
+    submitted = submit(executor, "first", "second")
+    verdict(executor, "first")
+    check(executor)
+    executor.handle_job_success(submitted["first"])
+    assert executor.dispatcher.closed == ["first"]
+    assert (set(executor.infos), len(executor.descriptions), executor.succeeded) == ({"second"}, 1, set())
+
+
+def test_a_job_whose_outputs_snakemake_rejects_is_noted_with_the_reason(executor: Alone) -> None:
+    submitted = submit(executor, "first")
+    verdict(executor, "first")
+    check(executor)
+    try:
+        raise ValueError("out.txt is missing")
+    except ValueError:
+        executor.handle_job_error(submitted["first"])
+    assert executor.dispatcher.failed == [("first", failures.REJECTED, "out.txt is missing")]
+    assert executor.dispatcher.closed == ["first"]
+
+
+def test_a_job_that_is_rejected_without_an_exception_refers_to_snakemake_s_log(executor: Alone) -> None:
+    submitted = submit(executor, "first")
+    verdict(executor, "first")
+    check(executor)
+    executor.handle_job_error(submitted["first"])
+    assert executor.dispatcher.failed == [("first", failures.REJECTED, "see the log of Snakemake")]
+
+
+def test_a_job_that_failed_is_not_noted_again(executor: Alone) -> None:
+    submitted = submit(executor, "first")
+    verdict(executor, "first", failures.NAN, "exit code 1")
+    check(executor)
+    executor.handle_job_error(submitted["first"])
+    assert executor.dispatcher.failed == []
+    assert executor.dispatcher.closed == ["first"]
+
+
+def test_a_job_that_was_never_described_can_end(executor: Alone) -> None:
+    """The executor has rejected it, and Snakemake reports the error back."""
+    submitted = submit(executor, "bad")
+    executor.handle_job_error(submitted["bad"])
+    assert len(executor.dispatcher.failed) == 1, "the failure is noted twice"
+    assert executor.dispatcher.closed == []
+
+
+def test_an_interruption_cancels_the_tasks(executor: Alone) -> None:
+    executor.cancel_jobs([])
+    assert executor.dispatcher.is_cancelled
+
+
+def test_the_end_of_a_run_waits_for_tasks_that_are_ending(executor: Alone) -> None:
+    executor.shutdown()
+    assert executor.dispatcher.has_rested
+    assert executor.wake.is_set(), "the thread that checks sleeps on"
+
+
+# Pauses between checks.
+
+
+def paused(executor: Alone, cluster: str, seconds: float) -> float:
+    """How long the executor sleeps if the last verdict came so many seconds ago."""
+    pauses: list[float] = []
+    executor.executor_settings.cluster = cluster
+    executor.progress = time.monotonic() - seconds
+    executor.wake = SimpleNamespace(wait=pauses.append, clear=lambda: None)  # type: ignore[assignment]
+    asyncio.run(executor.sleep())
+    return pauses[0]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "seconds", "pause"),
+    [("slurm", 0, 0.1), ("slurm", 10, 2), ("slurm", 1000, 5), ("local", 0, 0.1), ("local", 1000, 0.3)],
+)
+def test_the_executor_checks_often_while_jobs_end_and_seldom_otherwise(
+    executor: Alone, cluster: str, seconds: float, pause: float
+) -> None:
+    assert paused(executor, cluster, seconds) == pytest.approx(pause, abs=0.02)
+
+
+def test_a_verdict_makes_the_next_pause_short(executor: Alone) -> None:
+    submit(executor, "first")
+    executor.progress -= 1000
+    check(executor)
+    assert executor.progress < time.monotonic() - 900, "nothing has happened"
+    verdict(executor, "first")
+    check(executor)
+    assert executor.progress > time.monotonic() - 100

@@ -1,0 +1,200 @@
+"""What a head finds of earlier heads, and what keeps two heads apart."""
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stub import Stub, task_of
+
+from snakemake_executor_plugin_submitit import restart
+from snakemake_executor_plugin_submitit.bundles import write_json
+from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty
+from snakemake_executor_plugin_submitit.tasks import Task, TaskState
+
+
+class Known(Stub):
+    """A cluster that knows some tasks.
+
+    Attributes:
+        alive: names of tasks in the queue.
+        arrays: tasks of arrays whose submission was not answered, by the name of the array.
+        error: raised by each question.
+    """
+
+    def __init__(self, name: str = "slurm") -> None:
+        super().__init__()
+        self.name = name
+        self.alive: set[str] = set()
+        self.arrays: dict[str, dict[int, str]] = {}
+        self.questions: list[list[str]] = []
+        self.error: OSError | None = None
+
+    def states(self, tasks: Any) -> dict[str, str | None]:
+        if self.error:
+            raise self.error
+        self.questions.append(list(tasks))
+        return {task: None if task in self.alive else "COMPLETED" for task in tasks}
+
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        assert folder.name == "submitit"
+        return self.arrays.get(name, {})
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    (tmp_path / "ledger").mkdir()
+    return tmp_path / "ledger"
+
+
+def array(ledger: Path, name: str, names: list[str | None] | None, cluster: str = "slurm", host: str = "") -> Path:
+    """An array with two tasks; without their names if the submission was not answered."""
+    for number in range(2):
+        task_of(ledger / name, number, f"{name}-{number}")
+    if names is not None:
+        about = {"cluster": cluster, "host": host or socket.gethostname(), "tasks": names, "submitted": 1.0}
+        write_json(ledger / name / "array.json", about)
+    return ledger / name
+
+
+def followed(ledger: Path, cluster: Known) -> tuple[dict[str, tuple[str, TaskState]], list[str]]:
+    """Name and state of each task by its first job, and what the head says."""
+    messages: list[str] = []
+    tasks, _ = find_tasks(ledger, cluster, messages.append)
+    return {task.jobs[0].job.key: (task.name, task.state) for task in tasks}, messages
+
+
+def test_tasks_in_the_queue_are_followed_and_others_are_over(ledger: Path) -> None:
+    array(ledger, "a", ["7_0", "7_1"])
+    cluster = Known()
+    cluster.alive = {"7_1"}
+    expected = {"a-0": ("7_0", TaskState.OVER), "a-1": ("7_1", TaskState.ALIVE)}
+    assert followed(ledger, cluster) == (expected, [])
+    assert cluster.questions == [["7_0", "7_1"]]
+
+
+def test_a_task_without_a_name_is_over_and_asked_for_by_nobody(ledger: Path) -> None:
+    array(ledger, "a", [None, "7_1"])
+    cluster = Known()
+    cluster.alive = {"7_1", ""}
+    tasks, _ = followed(ledger, cluster)
+    assert tasks == {"a-0": ("", TaskState.OVER), "a-1": ("7_1", TaskState.ALIVE)}
+    assert cluster.questions == [["7_1"]]
+
+
+def test_a_revoked_task_that_is_in_the_queue_is_being_stopped(ledger: Path) -> None:
+    for number in range(2):
+        (array(ledger, f"a{number}", ["7_0", "7_1"]) / "0" / "revoked").touch()
+    cluster = Known()
+    cluster.alive = {"7_0"}
+    tasks, _ = followed(ledger, cluster)
+    assert [tasks[key][1] for key in ("a0-0", "a0-1")] == [TaskState.STOPPING, TaskState.OVER]
+
+
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_an_array_whose_submission_was_not_recorded_is_asked_for_by_its_name(ledger: Path, is_damaged: bool) -> None:
+    folder = array(ledger, "20260101-000000-abc-train", None)
+    if is_damaged:
+        (folder / "array.json").write_text("")
+    cluster = Known()
+    cluster.arrays = {"train-20260101-000000-abc": {1: "9_1"}}
+    cluster.alive = {"9_1"}
+    tasks, _ = followed(ledger, cluster)
+    assert list(tasks.values()) == [("", TaskState.OVER), ("9_1", TaskState.ALIVE)]
+
+
+def test_a_ledger_without_tasks_needs_no_answer_of_the_cluster(ledger: Path) -> None:
+    (ledger / "failures.jsonl").touch()
+    cluster = Known()
+    cluster.error = OSError("no answer")
+    assert followed(ledger, cluster) == ({}, [])
+
+
+def test_a_cluster_that_does_not_answer_ends_the_run_because_jobs_could_run_twice(ledger: Path) -> None:
+    array(ledger, "a", ["7_0", "7_1"])
+    cluster = Known()
+    cluster.error = OSError("no answer")
+    with pytest.raises(RuntimeError, match=r"the cluster does not answer \(no answer\)"):
+        followed(ledger, cluster)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "recorded", "host", "where"),
+    [
+        ("slurm", "slurm", "elsewhere", None),
+        ("slurm", "local", "", "the cluster 'local'"),
+        ("local", "local", "", None),
+        ("local", "local", "elsewhere", "elsewhere"),
+        ("local", "slurm", "", "the cluster 'slurm'"),
+    ],
+)
+def test_tasks_of_another_cluster_or_machine_are_left_alone(
+    ledger: Path, cluster: str, recorded: str, host: str, where: str | None
+) -> None:
+    array(ledger, "a", ["7_0", "7_1"], recorded, host)
+    array(ledger, "b", ["8_0", "8_1"], cluster)
+    messages: list[str] = []
+    tasks, arrays = find_tasks(ledger, Known(cluster), messages.append)
+    assert [path.name for path in arrays] == (["b"] if where else ["a", "b"])
+    assert len(tasks) == (2 if where else 4)
+    assert messages == ([f"submitit: {ledger / 'a'} belongs to {where} and is left alone"] if where else [])
+
+
+def test_arrays_come_in_the_order_of_their_submission(ledger: Path) -> None:
+    """The last array of a job counts."""
+    for name in ("c", "a", "b"):
+        array(ledger, name, ["7_0", "7_1"])
+    assert [key[0] for key in followed(ledger, Known())[0]] == ["a", "a", "b", "b", "c", "c"]
+
+
+def test_a_task_with_a_damaged_bundle_has_unknown_jobs(ledger: Path) -> None:
+    (array(ledger, "a", ["7_0", "7_1"]) / "1" / "bundle.json").write_text("")
+    tasks, _ = find_tasks(ledger, Known(), print)
+    assert [task.is_damaged for task in tasks] == [False, True]
+
+
+def test_only_arrays_without_a_task_are_deleted(ledger: Path) -> None:
+    folders = [array(ledger, name, None) for name in "ab"]
+    remove_empty(folders, [Task(folders[0] / "0", task_of(ledger / "x", 0, "x").bundle, "7_0")])
+    assert [folder.exists() for folder in folders] == [True, False]
+
+
+# The lock of the ledger.
+
+
+def test_the_lock_names_its_holder(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("process 1 on a machine with a much longer name than this one has, surely\n")
+    with hold(tmp_path / "lock"):
+        assert (tmp_path / "lock").read_text() == f"process {os.getpid()} on {socket.gethostname()}\n"
+
+
+@pytest.mark.parametrize("error", [BlockingIOError, PermissionError])
+@pytest.mark.parametrize(("text", "holder"), [("process 7 on here\n", "process 7 on here"), ("", "somewhere")])
+def test_a_lock_that_is_held_names_the_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[OSError], text: str, holder: str
+) -> None:
+    def refuse(*args: object) -> None:
+        raise error("held")
+
+    (tmp_path / "lock").write_text(text)
+    monkeypatch.setattr(restart.fcntl, "lockf", refuse)
+    with pytest.raises(RuntimeError, match=rf"another Snakemake \({holder}\) uses {tmp_path}"):
+        hold(tmp_path / "lock")
+    assert (tmp_path / "lock").read_text() == text
+
+
+def test_a_file_system_without_locks_is_no_reason_to_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError("no locks available")
+
+    monkeypatch.setattr(restart.fcntl, "lockf", refuse)
+    hold(tmp_path / "lock").close()
+
+
+def test_the_lock_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags: list[int] = []
+    monkeypatch.setattr(restart.fcntl, "lockf", lambda file, how: flags.append(how))
+    hold(tmp_path / "lock").close()
+    assert flags == [fcntl.LOCK_EX | fcntl.LOCK_NB]

@@ -1,0 +1,261 @@
+"""What the worker does while jobs run: it waits for signals, limits and ends."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from alone import Alone
+from submitit.core.utils import DelayedSubmission
+
+from snakemake_executor_plugin_submitit import worker
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, read_statuses
+from snakemake_executor_plugin_submitit.worker import RESUMABLE, Worker
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A runner with two jobs, whose processes nobody collects."""
+    alone = Alone(tmp_path, Job("a", "rule", "shell", "true"), Job("b", "rule", "shell", "true"))
+    alone.reap = lambda handle: None
+    monkeypatch.setattr(worker, "kill", lambda group, number: alone.kills.append((group, number)))
+    return alone
+
+
+def waited(runner: Any, monkeypatch: pytest.MonkeyPatch, received: int | None = None) -> float:
+    """Let the runner wait until it receives a signal (None for none); returns for how long it would have waited at most."""
+    waits: list[float] = []
+
+    def wait(signals: set[int], seconds: float) -> Any:
+        waits.append(seconds)
+        return SimpleNamespace(si_signo=received) if received else None
+
+    monkeypatch.setattr(worker.signal, "sigtimedwait", wait)
+    runner.wait()
+    return waits[0]
+
+
+# Waiting.
+
+
+def test_a_worker_whose_jobs_have_no_limit_looks_after_them_once_a_minute(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner.run()
+    assert waited(runner, monkeypatch) == 60
+
+
+@pytest.mark.parametrize(("deadline", "seconds"), [(10, 10), (-10, 0), (1000, 60)])
+def test_a_worker_waits_no_longer_than_until_the_next_limit(
+    runner: Any, monkeypatch: pytest.MonkeyPatch, deadline: float, seconds: float
+) -> None:
+    runner.run(0)
+    runner.run(1).deadline = time.time() + deadline
+    assert waited(runner, monkeypatch) == pytest.approx(seconds, abs=0.5)
+
+
+def test_a_worker_waits_no_longer_than_its_patience_with_a_job_at_its_limit(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = runner.run()
+    process.deadline, process.asked_at = time.time() - 5, time.time() - 5
+    assert waited(runner, monkeypatch) == pytest.approx(runner.patience - 5, abs=1)
+
+
+def test_a_job_that_reaches_its_limit_is_asked_once_to_save_its_state_and_killed_after_the_patience(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = runner.run(0)
+    other = runner.run(1)
+    process.deadline, other.deadline = time.time() - 1, time.time() + 100
+    waited(runner, monkeypatch)
+    waited(runner, monkeypatch)
+    assert runner.kills == [(1000, signal.SIGUSR2)]
+    assert process.asked_at and other.asked_at is None
+    process.asked_at -= runner.patience + 1
+    waited(runner, monkeypatch)
+    assert runner.kills[1:] == [(1000, signal.SIGKILL)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_of_the_cluster_ends_the_jobs_and_the_worker(
+    runner: Any, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    runner.run()
+    runner.codes = [-number]
+    with pytest.raises(SystemExit) as ended:
+        waited(runner, monkeypatch, number)
+    assert (ended.value.code, runner.states()) == (128 + number, ["stopped"])
+
+
+@pytest.mark.parametrize("has_handler", [True, False], ids=["submitit's handler", "no handler"])
+def test_a_warning_of_the_cluster_saves_the_state_of_the_jobs_and_asks_for_a_requeue(
+    runner: Any, monkeypatch: pytest.MonkeyPatch, has_handler: bool
+) -> None:
+    calls: list[int] = []
+    handler = (lambda number, frame: calls.append(number)) if has_handler else signal.SIG_DFL
+    monkeypatch.setattr(worker.signal, "getsignal", lambda number: handler)
+    runner.run()
+    runner.codes = [RESUMABLE]
+    with pytest.raises(SystemExit) as ended:
+        waited(runner, monkeypatch, signal.SIGUSR2)
+    assert (ended.value.code, runner.states()) == (RESUMABLE, ["stopped"])
+    assert calls == ([signal.SIGUSR2] if has_handler else [])
+
+
+@pytest.mark.parametrize("number", [signal.SIGCHLD, signal.SIGCONT])
+def test_a_signal_that_asks_for_nothing_ends_no_job(runner: Any, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    runner.run()
+    waited(runner, monkeypatch, number)
+    assert (runner.kills, runner.notes) == ([], [])
+
+
+# Statuses.
+
+
+@pytest.mark.parametrize(
+    ("state", "has_end"), [("running", False), ("stopped", False), ("done", True), ("failed", True)]
+)
+def test_only_a_final_status_has_an_end(tmp_path: Path, state: Any, has_end: bool) -> None:
+    """The head learns from it how long the jobs of a rule take."""
+    alone = Alone(tmp_path)
+    worker.Runner.note(alone, 0, Status(state, 1.0, "host"))  # type: ignore[arg-type]
+    [(_, status, _)] = read_statuses(alone.folder)
+    assert (status.ended is not None) == has_end
+    assert alone.known[0] == status, "the next start of the job counts from another status"
+
+
+def test_a_worker_whose_bundle_is_gone_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleep(seconds: float) -> None:
+        raise AssertionError("the worker waits for a folder that was deleted")
+
+    alone = Alone(tmp_path)
+    monkeypatch.setattr(worker.time, "sleep", sleep)
+    alone.folder = tmp_path / "gone"
+    with pytest.raises(FileNotFoundError):
+        worker.Runner.note(alone, 0, Status("done", 1.0, "host"))  # type: ignore[arg-type]
+
+
+# The checkpoint of submitit.
+
+
+@pytest.mark.parametrize(("pauses", "is_requeued"), [(None, True), (True, True), (False, False)])
+def test_a_task_is_requeued_before_it_has_begun_or_if_jobs_are_left(pauses: bool | None, is_requeued: bool) -> None:
+    task = Worker("folder")
+    task.runner = None if pauses is None else SimpleNamespace(pause=lambda: pauses)  # type: ignore[assignment]
+    answer = task.checkpoint()
+    assert (answer is not None) == is_requeued
+    if is_requeued:
+        assert isinstance(answer, DelayedSubmission) and answer.function.folder == "folder"
+        assert answer.function.runner is None, "the runner holds processes, and cannot be pickled"
+
+
+# The loop.
+
+
+@pytest.mark.parametrize(("slots", "at_once"), [(1, 1), (2, 2), (3, 2)])
+def test_no_more_jobs_run_at_a_time_than_the_task_has_slots(
+    runner: Any, slots: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    def wait() -> None:
+        counts.append(len(runner.running))
+        runner.running.popitem()
+
+    runner.bundle = Bundle(runner.bundle.jobs, "", slots=slots)
+    runner.todo.extend([0, 1])
+    runner.start = lambda number: Alone.run(runner, number)
+    runner.wait = wait
+    loop(runner, monkeypatch)
+    assert max(counts) == at_once and len(counts) == 2
+
+
+def test_a_runner_that_ends_by_an_error_kills_its_jobs(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait() -> None:
+        raise ValueError("something is wrong")
+
+    runner.run()
+    runner.wait = wait
+    with pytest.raises(ValueError, match="something is wrong"):
+        loop(runner, monkeypatch)
+    assert runner.kills == [(1000, signal.SIGKILL)]
+
+
+def test_a_worker_that_is_asked_to_end_handles_the_signal_before_it_returns(
+    runner: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """submitit would not requeue a task whose worker has returned."""
+
+    def wait() -> None:
+        raise SystemExit(RESUMABLE)
+
+    runner.todo.append(0)
+    runner.wait = wait
+    monkeypatch.setattr(worker, "must_end", lambda: True)
+    with pytest.raises(SystemExit):
+        loop(runner, monkeypatch)
+    assert list(runner.todo) == [0], "a job was started"
+
+
+def loop(runner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the loop of the real runner, without a guard."""
+    monkeypatch.setattr(worker, "guard", lambda: None)
+    worker.Runner.run(runner)
+
+
+def test_children_of_the_worker_are_collected_with_all_that_they_have_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that the worker has not started as a job is collected, too, and has no status."""
+    alone = Alone(tmp_path)
+    ended = [(1001, 0), (1000, 256), (0, 0)]
+    kills: list[tuple[int, int]] = []
+    reports: list[int] = []
+    codes: list[tuple[int, int]] = []
+    monkeypatch.setattr(worker.os, "waitpid", lambda pid, options: ended.pop(0))
+    monkeypatch.setattr(worker, "kill", lambda group, number: kills.append((group, number)))
+    alone.run()
+    alone.inform_guard = reports.append
+    alone.reap(lambda process, code: codes.append((process.number, code)))
+    assert (codes, kills, reports, alone.running) == ([(0, 1)], [(1000, signal.SIGKILL)], [-1000], {})
+
+
+@pytest.mark.parametrize(
+    ("kind", "benchmark", "libraries"),
+    [("shell", None, set()), ("shell", "table.tsv", {"snakemake.benchmark"}), ("snakemake", None, {"snakemake.cli"})],
+)
+def test_the_worker_imports_what_takes_seconds_only_for_jobs_that_need_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, benchmark: str | None, libraries: set[str]
+) -> None:
+    imported: list[str] = []
+    real: Callable[..., Any] = __import__
+
+    def note(name: str, *rest: Any) -> Any:
+        imported.append(name)
+        return real(name, *rest)
+
+    alone = Alone(tmp_path, Job("key", "rule", kind, "true", benchmark=benchmark))
+    monkeypatch.setattr(worker.os, "fork", lambda: 2**22 + 1)
+    monkeypatch.setattr("builtins.__import__", note)
+    alone.start(0)
+    monkeypatch.undo()
+    assert {name for name in imported if name.startswith("snakemake.")} & {
+        "snakemake.benchmark",
+        "snakemake.cli",
+    } == libraries
+
+
+def test_the_guard_learns_which_process_groups_begin_and_end(tmp_path: Path) -> None:
+    alone = Alone(tmp_path)
+    reading, alone.guard = os.pipe()
+    for group in (77, -77):
+        alone.inform_guard(group)
+    assert os.read(reading, 100) == b"".join(number.to_bytes(4, "little", signed=True) for number in (77, -77))
+    os.close(reading)
+    alone.inform_guard(78)
+    os.close(alone.guard)

@@ -1,0 +1,117 @@
+"""The settings of a run, from the command line to the dispatcher."""
+
+import os
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from snakemake_interface_common.exceptions import WorkflowError
+
+from snakemake_executor_plugin_submitit import Executor, ExecutorSettings, common_settings
+from snakemake_executor_plugin_submitit.clusters import Local
+
+
+class Begun(Executor):
+    """An executor with settings and rules, but without a run of Snakemake."""
+
+    def __init__(self, folder: Path, resources: dict[str, object], **settings: Any) -> None:
+        self.executor_settings = replace(ExecutorSettings(cluster="local", folder=str(folder)), **settings)
+        self.warnings: list[str] = []
+        self.logger = SimpleNamespace(warning=self.warnings.append, info=print)
+        self.workflow = SimpleNamespace(
+            rules=[
+                SimpleNamespace(name="train", resources=resources),
+                SimpleNamespace(name="here", resources={"gpuss": 1}),
+            ],
+            is_local=lambda rule: rule.name == "here",
+            global_resources={"downloads": 3},
+            execution_settings=SimpleNamespace(latency_wait=3),
+            workdir_init="/origin",
+        )
+        self.__post_init__()
+
+    def envvars(self) -> dict[str, str]:
+        return {"TOKEN": "secret"}
+
+
+def begin(folder: Path, resources: dict[str, object] | None = None, **settings: Any) -> Begun:
+    return Begun(folder, resources or {}, **settings)
+
+
+COUNTS = ["bundle_size", "bundle_seconds", "workers", "array_parallelism", "array_size", "unreachable_minutes"]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_a_number_below_one_ends_the_run_at_once(tmp_path: Path, name: str) -> None:
+    option = f"--submitit-{name.replace('_', '-')} must be at least 1, got 0"
+    with pytest.raises(WorkflowError, match=option):
+        begin(tmp_path, **{name: 0})
+    begin(tmp_path, **{name: 1})
+
+
+def test_every_job_shares_the_settings_of_the_run(tmp_path: Path) -> None:
+    executor = begin(tmp_path, workers=2, scripts=" crash ,,", grace=45, max_requeues=5, bundle_size=7, array_size=9)
+    assert executor.dispatcher
+    settings = executor.dispatcher.settings
+    assert (settings.array_size, settings.bundle_seconds, executor.defaults.bundle) == (9, 600, 7)
+    bundle = settings.bundle
+    assert (bundle.slots, bundle.scripts, bundle.grace, bundle.max_requeues) == (2, ("crash",), 45, 5)
+    assert (bundle.directory, bundle.origin, bundle.latency_wait) == (os.getcwd(), "/origin", 3)
+    assert bundle.environment == {"TOKEN": "secret"}
+
+
+def test_the_cluster_is_the_one_of_the_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executor = begin(tmp_path / "local", setup="a\nb")
+    assert executor.dispatcher and isinstance(executor.dispatcher.cluster, Local)
+    assert executor.dispatcher.cluster.setup == ["a", "b"]
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(WorkflowError, match="there is no sbatch"):
+        begin(tmp_path / "slurm", cluster="slurm")
+
+
+def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
+    [warning] = begin(tmp_path, scripts="nowhere").warnings
+    assert "no console script 'nowhere'" in warning and str(Path(sys.executable).parent) in warning
+
+
+def test_a_script_that_is_there_is_no_reason_to_warn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from snakemake_executor_plugin_submitit import forked
+
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    forked.script.cache_clear()
+    assert begin(tmp_path, scripts="pytest").warnings == []
+    forked.script.cache_clear()
+
+
+def test_a_misspelt_resource_ends_the_run_and_an_unknown_resource_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WorkflowError, match="did you mean 'runtime'"):
+        begin(tmp_path / "misspelt", {"runtim": 5})
+    assert ["'att' (train)" in warning for warning in begin(tmp_path, {"att": 5, "downloads": 1}).warnings] == [True]
+
+
+def test_a_folder_that_cannot_be_used_ends_the_run_with_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "ledger").touch()
+    with pytest.raises(WorkflowError, match=r"submitit executor: .*File exists"):
+        begin(tmp_path / "ledger")
+
+
+def test_the_help_of_a_setting_ends_with_its_default() -> None:
+    helps = {field.name: field.metadata["help"] for field in fields(ExecutorSettings)}
+    assert helps["bundle_size"].endswith(" a rule (default: 200).")
+    assert "default" not in helps["partition"] + helps["setup"]
+
+
+def test_snakemake_needs_no_setting_and_reads_none_from_the_environment() -> None:
+    metadata = [field.metadata for field in fields(ExecutorSettings)]
+    assert not any(entry["required"] or entry["env_var"] for entry in metadata)
+
+
+def test_jobs_share_a_file_system_with_the_head_and_run_elsewhere() -> None:
+    """Otherwise Snakemake would upload the sources of a workflow, or take the jobs for its own."""
+    settings = common_settings
+    assert settings.non_local_exec
+    assert not (settings.implies_no_shared_fs or settings.job_deploy_sources)
+    assert not settings.pass_envvar_declarations_to_cmd, "a value with a quote would break the command"

@@ -1,0 +1,218 @@
+"""How jobs are put into bundles, and bundles into arrays."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+from stub import Stub, task_of
+from submitter import Head, Queue
+
+from snakemake_executor_plugin_submitit import failures, submission
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_bundle
+from snakemake_executor_plugin_submitit.resources import Request
+from snakemake_executor_plugin_submitit.submission import array_name
+from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskState, Waiting
+
+
+@pytest.fixture
+def cluster() -> Queue:
+    return Queue()
+
+
+@pytest.fixture
+def head(tmp_path: Path, cluster: Queue) -> Head:
+    return Head(tmp_path, cluster)
+
+
+# Bundles.
+
+
+def sizes(head: Head, count: int, bundle: int, seconds: float | None = None, **more: object) -> list[int]:
+    """How many jobs the bundles have, if each job takes so many seconds."""
+    head.judge.durations = {} if seconds is None else {"rule": (2, 2 * seconds)}
+    waiting = head.add(count, Request(bundle=bundle))
+    values = {"room": None, "is_busy": False, **more}
+    return [len(jobs) for jobs in head.submitter.bundles(Request(bundle=bundle), waiting, **values)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(None, [4, 4, 2]), (1, [4, 4, 2]), (150, [4, 4, 2]), (300, [2] * 5), (600, [1] * 10), (10_000, [1] * 10)],
+)
+def test_a_bundle_has_as_many_jobs_as_fill_the_seconds_and_no_more_than_was_asked_for(
+    head: Head, seconds: float | None, expected: list[int]
+) -> None:
+    assert sizes(head, 10, 4, seconds) == expected
+
+
+def test_jobs_that_run_at_a_time_fill_the_seconds_together(tmp_path: Path, cluster: Queue) -> None:
+    assert sizes(Head(tmp_path, cluster, slots=3), 10, 10, 300) == [6, 4]
+
+
+@pytest.mark.parametrize(
+    ("room", "seconds", "expected"),
+    [
+        ((4, 4), None, [3, 3, 3, 1]),
+        ((2, 4), None, [3, 3]),
+        ((0, 4), None, []),
+        ((4, 4), 1, [10]),
+        ((4, 4), 2.5, [4, 4, 2]),
+        ((4, 3), 60, [4, 4, 2]),
+    ],
+)
+def test_this_machine_shares_jobs_out_evenly_unless_they_are_too_short_for_a_task(
+    head: Head, room: tuple[int, int], seconds: float | None, expected: list[int]
+) -> None:
+    assert sizes(head, 10, 100, seconds, room=room) == expected
+
+
+@pytest.mark.parametrize(("count", "age", "waits"), [(3, 0, True), (4, 0, False), (3, 100, False)])
+def test_while_jobs_run_a_small_bundle_waits_a_little_for_more_jobs(
+    head: Head, count: int, age: float, waits: bool
+) -> None:
+    waiting = head.add(count, Request(bundle=4), since=time.time() - age)
+    submitted = head.submitter.bundles(Request(bundle=4), waiting, None, is_busy=True)
+    assert (submitted == []) == waits
+
+
+def test_the_job_that_waits_longest_decides_how_long_a_small_bundle_waits(head: Head) -> None:
+    waiting = head.add(1, Request(bundle=4), since=time.time() - 100) + head.add(1, Request(bundle=4))
+    assert head.submitter.bundles(Request(bundle=4), waiting, None, is_busy=True)
+
+
+def test_the_seconds_of_a_job_are_the_mean_of_the_rules_that_are_known(head: Head) -> None:
+    head.judge.durations = {"quick": (4, 8.0), "slow": (2, 20.0), "instant": (5, 0.0)}
+    mixed = [entry for rule in ("quick", "slow", "unknown") for entry in head.add(1, Request(), rule)]
+    assert head.submitter.mean_seconds(mixed) == 6.0
+    assert head.submitter.mean_seconds(mixed[2:]) is None
+    assert 0 < (head.submitter.mean_seconds(head.add(1, Request(), "instant")) or 0) < 0.1, "a divisor must not be zero"
+
+
+def test_jobs_of_different_requests_folders_or_kinds_share_no_task(head: Head, cluster: Queue) -> None:
+    shell, nested = Job("a", "rule", "shell", "true"), Job("b", "rule", "snakemake", "true")
+    same, other = Request(bundle=9), Request(bundle=9, cpus=2)
+    entries = [
+        (shell, same, None),
+        (shell, same, None),
+        (nested, same, None),
+        (shell, other, None),
+        (shell, same, "/x"),
+    ]
+    head.submitter.buffer = [Waiting(*entry, 0.0) for entry in entries]
+    head.flush()
+    assert sorted(len(jobs) for jobs in cluster.jobs()) == [1, 1, 1, 2]
+
+
+def test_a_job_whose_output_another_task_still_makes_keeps_no_other_job_waiting(
+    head: Head, cluster: Queue, tmp_path: Path
+) -> None:
+    task = task_of(tmp_path / "array", 0, "a")
+    task.state = TaskState.STOPPING
+    head.followed.add(task)
+    blocked = Job("blocked", "rule", "shell", "true", outputs=("a.txt",))
+    head.submitter.buffer.append(Waiting(blocked, Request(), None, 0.0))
+    head.add(1, Request())
+    head.flush()
+    assert (cluster.jobs(), head.buffered()) == ([["rule1"]], ["blocked"])
+
+
+# Arrays.
+
+
+def written(cluster: Stub, number: int = 0) -> Bundle:
+    bundle = read_bundle(cluster.submitted[number])
+    assert bundle
+    return bundle
+
+
+def test_the_task_of_a_single_job_has_the_minutes_of_the_job(head: Head, cluster: Queue) -> None:
+    head.add(1, Request(minutes=30, cpus=3))
+    head.flush()
+    bundle = written(cluster)
+    assert (cluster.minutes, bundle.limit, bundle.seconds, bundle.threads) == ([30], 1800, None, 3)
+
+
+def test_the_last_job_of_a_larger_bundle_has_its_minutes_too(head: Head, cluster: Queue) -> None:
+    """It may start when the ten minutes of the bundle are nearly over, and a minute is for the start of the worker."""
+    head.add(2, Request(minutes=30, bundle=2))
+    head.flush()
+    bundle = written(cluster)
+    assert cluster.minutes == [41]
+    assert (bundle.limit, bundle.seconds) == (41 * 60, 600)
+
+
+def test_all_tasks_of_an_array_have_the_time_of_the_largest_bundle(head: Head, cluster: Queue) -> None:
+    head.add(3, Request(minutes=30, bundle=2))
+    head.flush()
+    assert (len(cluster.minutes), cluster.sizes) == (1, [2])
+    assert written(cluster, 1).limit == written(cluster, 0).limit == cluster.minutes[0] * 60
+
+
+def test_a_job_without_runtime_has_an_hour_in_a_queue(head: Head, cluster: Queue) -> None:
+    head.add(1, Request())
+    head.flush()
+    assert cluster.minutes == [60]
+
+
+def test_a_job_without_runtime_has_no_limit_on_this_machine(tmp_path: Path) -> None:
+    cluster = Stub()
+    head = Head(tmp_path, cluster)
+    head.add(1, Request())
+    head.flush()
+    assert written(cluster).limit is None
+
+
+def test_an_array_has_no_more_tasks_than_the_setting_says(tmp_path: Path, cluster: Queue) -> None:
+    head = Head(tmp_path, cluster, array_size=2)
+    head.add(5, Request())
+    head.flush()
+    assert cluster.sizes == [2, 2, 1]
+    assert [keys for [keys] in cluster.jobs()] == [f"rule{number}" for number in range(5)]
+    assert head.buffered() == []
+
+
+def test_an_accepted_array_is_recorded_for_the_next_head(head: Head, cluster: Queue) -> None:
+    head.add(2, Request())
+    head.flush()
+    [array] = head.ledger.iterdir()
+    about = json.loads((array / "array.json").read_text())
+    assert cluster.names == [array_name(array)], "the next head does not find an array whose answer was lost"
+    assert (about["cluster"], about["tasks"]) == ("slurm", ["1_0", "1_1"])
+    assert head.tasks == {"rule0": "1_0", "rule1": "1_1"}
+    assert {job.state for task in head.followed.all for job in task.jobs} == {JobState.CLAIMED}
+    assert head.submitter.booked_at > time.time() - 60, "the cluster is asked soon after a submission"
+
+
+def test_a_job_for_which_the_cluster_will_never_have_room_fails_alone(head: Head, cluster: Queue) -> None:
+    head.add(1, Request(gpus=1))
+    head.add(1, Request())
+    head.flush()
+    assert [(verdict.job.key, verdict.cause, verdict.task) for verdict in head.judge.verdicts] == [
+        ("rule0", failures.REFUSED, None)
+    ]
+    assert cluster.jobs() == [["rule1"]]
+    assert head.buffered() == []
+
+
+def test_nothing_is_submitted_while_a_task_with_unknown_jobs_is_ending(head: Head, cluster: Queue) -> None:
+    """The task may make the output of any job."""
+    damaged = Task(head.ledger / "x" / "0", Bundle((), ""), "9_0", TaskState.STOPPING)
+    head.followed.add(damaged)
+    head.add(1, Request())
+    head.flush()
+    assert cluster.submitted == []
+    damaged.state = TaskState.OVER
+    head.flush()
+    assert len(cluster.submitted) == 1
+
+
+def test_names_of_arrays_sort_by_time_and_show_the_rule_first() -> None:
+    names = []
+    for _ in range(3):
+        names.append(submission._array_folder("a rule/1"))
+        time.sleep(0.002)
+    assert names == sorted(names)
+    assert len(set(names)) == 3
+    assert {array_name(Path(name)).partition("-")[0] for name in names} == {"a_rule_1"}
+    assert array_name(Path("/ledger") / "20260101-000000-abc-train") == "train-20260101-000000-abc"

@@ -1,0 +1,270 @@
+"""Which tasks the head follows, which jobs are found again, and which folders are deleted."""
+
+import os
+from pathlib import Path
+
+import pytest
+from stub import claim, task_of
+
+from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, modification_times
+from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState
+
+
+def end(task_job: TaskJob, state: str) -> None:
+    """Give a job a final status, in memory and on disk."""
+    stamps = modification_times(task_job.job.outputs, task_job.task.bundle.directory)
+    task_job.status = Status(state, 1.0, "host", ended=2.0, stamps=stamps)  # type: ignore[arg-type]
+    task_job.status.write(task_job.task.folder, task_job.number)
+    task_job.state = JobState.ENDED
+
+
+# Whether the outputs of a job are those that it left.
+
+
+def intact(folder: Path, state: str = "done", input_age: int = 0, **files: tuple[str, ...]) -> bool:
+    """Whether a job is intact whose output is as old as its input, or younger by `input_age` seconds."""
+    job = Job("key", "rule", "shell", "true", **files)  # type: ignore[arg-type]
+    for path in (*job.inputs, *job.outputs):
+        (folder / path).touch()
+        time = 1000 - (input_age if path in job.inputs else 0)
+        os.utime(folder / path, (time, time))
+    [task_job] = Task(folder / "array" / "0", Bundle((job,), str(folder)), "1").jobs
+    stamps = modification_times(job.outputs, str(folder))
+    task_job.status = Status(state, 1.0, "host", ended=2.0, stamps=stamps)  # type: ignore[arg-type]
+    return task_job.is_intact()
+
+
+@pytest.mark.parametrize(("input_age", "is_intact"), [(1, True), (0, True), (-1, False)])
+def test_a_job_is_intact_while_no_input_is_newer(tmp_path: Path, input_age: int, is_intact: bool) -> None:
+    assert intact(tmp_path, input_age=input_age, inputs=("in",), outputs=("out",)) == is_intact
+
+
+def test_the_oldest_output_and_the_newest_input_decide(tmp_path: Path) -> None:
+    for name, age in (("in", 100), ("newer", 200), ("out", 300), ("older", 150)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (age, age))
+    job = Job("key", "rule", "shell", "true", inputs=("in", "newer"), outputs=("out", "older"))
+    [task_job] = Task(tmp_path / "array" / "0", Bundle((job,), str(tmp_path)), "1").jobs
+    task_job.status = Status("done", 1.0, "", stamps=modification_times(job.outputs, str(tmp_path)))
+    assert not task_job.is_intact()
+
+
+def test_a_job_without_files_is_intact_once_it_is_done(tmp_path: Path) -> None:
+    assert intact(tmp_path)
+    assert not intact(tmp_path, state="failed")
+
+
+def test_a_failed_job_is_not_intact_even_if_its_outputs_are(tmp_path: Path) -> None:
+    assert not intact(tmp_path, state="failed", outputs=("out",))
+
+
+def test_a_job_that_has_not_ended_is_not_intact(tmp_path: Path) -> None:
+    assert not task_of(tmp_path / "array", 0, "a").jobs[0].is_intact()
+
+
+# Which jobs are found again.
+
+
+def test_a_job_is_found_by_its_key_and_by_its_output(tmp_path: Path) -> None:
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
+    tasks.add(task)
+    assert (tasks.by_key["a"], tasks.by_output["a.txt"]) == (task.jobs[0], task.jobs[0])
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "is_found"),
+    [
+        (TaskState.ALIVE, None, True),
+        (TaskState.ALIVE, "done", True),
+        (TaskState.ALIVE, "failed", False),
+        (TaskState.OVER, None, False),
+        (TaskState.OVER, "done", True),
+        (TaskState.OVER, "failed", False),
+    ],
+)
+def test_a_job_of_an_earlier_head_is_found_unless_it_has_failed_or_its_task_ended_without_it(
+    tmp_path: Path, state: TaskState, status: str | None, is_found: bool
+) -> None:
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
+    task.state = state
+    if status:
+        end(task.jobs[0], status)
+    tasks.add(task)
+    assert ("a" in tasks.by_key, "a.txt" in tasks.by_output) == (is_found, is_found)
+
+
+def test_a_job_whose_end_snakemake_knows_is_not_found_again(tmp_path: Path) -> None:
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
+    end(task.jobs[0], "done")
+    task.jobs[0].state = JobState.CLOSED
+    tasks.add(task)
+    assert tasks.by_key == {}
+
+
+def test_the_last_task_with_a_job_counts(tmp_path: Path) -> None:
+    tasks = Tasks()
+    earlier, later = (task_of(tmp_path / name, 0, "a") for name in ("first", "second"))
+    for task in (earlier, later):
+        tasks.add(task)
+    assert tasks.by_key["a"].task is later
+    # To forget the earlier task does not hide the job of the later one.
+    earlier.state = TaskState.OVER
+    tasks.forget(earlier)
+    assert tasks.by_key["a"].task is later
+
+
+def test_a_closed_job_is_closed_on_disk_and_found_no_more(tmp_path: Path) -> None:
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a", "b")
+    tasks.add(task)
+    end(task.jobs[0], "done")
+    tasks.close(task.jobs[0].job)
+    assert task.jobs[0].state is JobState.CLOSED
+    assert set(tasks.by_key) == {"b"} and set(tasks.by_output) == {"b.txt"}
+    assert (task.folder / "status" / "0.closed").exists(), "the next head would report the end again"
+
+
+def test_a_job_that_never_had_a_task_can_be_closed() -> None:
+    tasks = Tasks()
+    tasks.close(Job("key", "rule", "shell", "true", outputs=("out",)))
+    assert tasks.all == []
+
+
+# Which folders are deleted.
+
+
+def finished(tmp_path: Path, number: int, state: str) -> Task:
+    """A task that is over, and of whose only job Snakemake knows the end."""
+    task = task_of(tmp_path / "array", number, f"job{number}")
+    end(task.jobs[0], state)
+    task.jobs[0].state, task.state = JobState.CLOSED, TaskState.OVER
+    return task
+
+
+def test_the_last_task_of_an_array_takes_the_array_with_it(tmp_path: Path) -> None:
+    tasks = Tasks()
+    both = [finished(tmp_path, number, "done") for number in range(2)]
+    for task in both:
+        tasks.add(task)
+    tasks.forget(both[0])
+    assert (both[0].folder.exists(), both[1].folder.exists()) == (False, True)
+    tasks.forget(both[1])
+    assert not (tmp_path / "array").exists()
+    assert tasks.all == []
+
+
+def test_the_files_of_a_failure_stay_and_so_does_their_array(tmp_path: Path) -> None:
+    """A person may want to read the log of the task, which is in the folder of the array."""
+    tasks = Tasks()
+    failed, done = finished(tmp_path, 0, "failed"), finished(tmp_path, 1, "done")
+    for task in (failed, done):
+        tasks.add(task)
+        tasks.forget(task)
+    assert tasks.all == []
+    assert (failed.folder / "bundle.json").exists(), "the files of the failure are gone"
+    assert not done.folder.exists(), "the files of a success are left"
+
+
+def test_a_task_of_another_array_does_not_keep_this_array(tmp_path: Path) -> None:
+    tasks = Tasks()
+    tasks.add(task_of(tmp_path / "other", 0, "a"))
+    task = finished(tmp_path, 0, "done")
+    tasks.add(task)
+    tasks.forget(task)
+    assert not (tmp_path / "array").exists()
+
+
+@pytest.mark.parametrize(
+    ("task_state", "job_state", "status", "is_forgotten"),
+    [
+        (TaskState.ALIVE, JobState.CLOSED, "done", False),
+        (TaskState.STOPPING, JobState.CLOSED, "done", False),
+        (TaskState.OVER, JobState.CLAIMED, None, False),
+        (TaskState.OVER, JobState.JUDGED, "done", False),
+        (TaskState.OVER, JobState.ENDED, "done", False),
+        (TaskState.OVER, JobState.ENDED, "failed", True),
+        (TaskState.OVER, JobState.UNCLAIMED, None, True),
+        (TaskState.OVER, JobState.RETURNED, None, True),
+        (TaskState.OVER, JobState.CLOSED, "done", True),
+    ],
+)
+def test_a_task_is_forgotten_once_it_is_over_and_snakemake_needs_no_job_of_it(
+    tmp_path: Path, task_state: TaskState, job_state: JobState, status: str | None, is_forgotten: bool
+) -> None:
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
+    tasks.add(task)
+    if status:
+        end(task.jobs[0], status)
+    task.state, task.jobs[0].state = task_state, job_state
+    tasks.forget(task)
+    assert (tasks.all == [], "a" not in tasks.by_key) == (is_forgotten, is_forgotten)
+
+
+def test_a_task_that_is_not_followed_is_not_deleted(tmp_path: Path) -> None:
+    """A second call must not delete the folder that the first call has left for a person."""
+    task = finished(tmp_path, 0, "done")
+    Tasks().forget(task)
+    assert task.folder.exists()
+
+
+# Two tasks that make the same file.
+
+
+def test_a_rival_is_a_task_that_still_has_to_make_the_file(tmp_path: Path) -> None:
+    job = Job("other", "rule", "shell", "false", outputs=("a.txt",))
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
+    assert list(tasks.rivals(job)) == []
+    tasks.add(task)
+    assert list(tasks.rivals(job)) == [task]
+    task.state = TaskState.STOPPING
+    assert list(tasks.rivals(job)) == [], "it is being stopped already"
+    task.state = TaskState.ALIVE
+    end(task.jobs[0], "done")
+    assert list(tasks.rivals(job)) == [], "its job has ended, and its other jobs may be wanted"
+
+
+@pytest.mark.parametrize(
+    ("state", "is_blocked"), [(TaskState.ALIVE, False), (TaskState.STOPPING, True), (TaskState.OVER, False)]
+)
+def test_a_job_waits_for_the_end_of_a_task_that_makes_its_output(
+    tmp_path: Path, state: TaskState, is_blocked: bool
+) -> None:
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
+    tasks.add(task)
+    task.state = state
+    assert tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt", "a.txt"))) == is_blocked
+    assert not tasks.is_blocked(Job("other", "rule", "shell", "", outputs=("b.txt",)))
+
+
+def test_a_task_without_jobs_is_damaged_because_no_head_submits_one(tmp_path: Path) -> None:
+    assert not task_of(tmp_path / "array", 0, "a").is_damaged
+    assert task_of(tmp_path / "array", 1).is_damaged
+
+
+def test_a_returned_job_is_what_snakemake_asked_for(tmp_path: Path) -> None:
+    tasks, task = Tasks(), task_of(tmp_path / "array", 0, "a")
+    tasks.add(task)
+    claim(task)
+    assert tasks.return_job(task.jobs[0]) is task.jobs[0].waiting
+    assert task.jobs[0].state is JobState.RETURNED
+    assert "a" not in tasks.by_key
+
+
+def test_tasks_that_are_being_stopped_are_still_alive(tmp_path: Path) -> None:
+    tasks = Tasks()
+    for number, state in enumerate(TaskState):
+        task = task_of(tmp_path / "array", number, str(number))
+        task.state = state
+        tasks.add(task)
+    assert [task.state for task in tasks.alive()] == [TaskState.ALIVE, TaskState.STOPPING]
+
+
+@pytest.mark.parametrize(("name", "log"), [("7_0", "7_0_0_log.out"), ("123.456", "123_0_log.out")])
+def test_the_log_of_a_task_is_the_first_that_it_wrote(tmp_path: Path, name: str, log: str) -> None:
+    task = task_of(tmp_path / "array", 0, "a")
+    task.name = name
+    assert task.log() is None
+    folder = tmp_path / "array" / "submitit"
+    folder.mkdir()
+    for other in ("7_1_0_log.out", "8_0_0_log.out", "1234_0_log.out", log.replace("0_log", "1_log"), log):
+        (folder / other).touch()
+    assert task.log() == folder / log
