@@ -16,7 +16,7 @@ from xlgrid.data.formats import read_table
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.customs import customs
-from xlgrid.synthetic.natural import taxonomy
+from xlgrid.synthetic.natural import concepts, taxonomy
 
 
 def texts(path, language, n=30, seed=0, **more):
@@ -65,6 +65,13 @@ def test_a_rule_concludes_nothing_that_a_statement_is_about(tmp_path):
         }
         assert conclusion not in predicates, text
         assert conclusion not in statement, text
+
+
+@pytest.mark.parametrize(("animals", "about_persons"), [(2, True), (3, False)])
+def test_texts_about_animals_take_three_of_them(tmp_path, animals, about_persons):
+    """With fewer, all texts are about persons."""
+    rows = texts(tmp_path, "en", options={"animals": animals, "relational": 1.0})["text"].to_pylist()
+    assert {any(f"{name.title()} " in row for name in concepts().persons) for row in rows} == {about_persons}
 
 
 def test_texts_without_a_taxonomy_are_those_of_before(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from transformers import (
     AutoConfig,
+    AutoModel,
     XLMRobertaForTokenClassification,
 )
 
@@ -19,6 +20,22 @@ def shape_of(encoder: str) -> Any:
     config = AutoConfig.for_model(**HUB[encoder])
     with torch.device("meta"):
         return XLMRobertaForTokenClassification(config)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "expected"),
+    [
+        ("google-bert/bert-base-multilingual-cased", 177_853_440),
+        ("intfloat/multilingual-e5-small", 117_653_760),
+        ("FacebookAI/xlm-roberta-base", 278_043_648),
+        ("FacebookAI/xlm-roberta-large", 559_890_432),
+    ],
+)
+def test_encoders_of_the_hub_are_as_large_as_the_published_ones(encoder: str, expected: int) -> None:
+    """With the pooler, as the published files have it."""
+    with torch.device("meta"):
+        model = AutoModel.from_config(AutoConfig.for_model(**HUB[encoder]))
+    assert sum(p.numel() for p in model.parameters()) == expected
 
 
 @pytest.mark.parametrize(

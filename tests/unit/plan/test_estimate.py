@@ -229,6 +229,8 @@ def test_a_measured_run_takes_what_it_took(study: Plan) -> None:
         ({"steps": 60}, "60 steps, but 44"),
         ({"recipe": RUN._asdict() | {"seed": 9}}, "no run of study tiny"),
         ({"recipe": 1}, "is no run.json"),
+        ({"seconds": 0}, "no run of study tiny"),
+        ({"seconds": -1}, "no run of study tiny"),
     ],
 )
 def test_another_run_is_no_measure(study: Plan, changes: dict[str, Any], message: str) -> None:
@@ -252,6 +254,7 @@ def test_snapshots_are_stored_and_cost_no_training(study: Plan) -> None:
     changed = study.study.model_copy(update={"training": [*study.study.training, entry]})
     kept = Estimate(Plan(changed), Assumed()).run(query)
     plain = Estimate(study, Assumed()).run(query)
+    assert plain.gigabytes == 4 * Estimate(study, Assumed()).count(query).stored / 1e9, "four bytes a number"
     assert (kept.gigabytes, kept.hours) == (3 * plain.gigabytes, plain.hours)
 
 

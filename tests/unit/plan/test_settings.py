@@ -48,6 +48,17 @@ def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_fo
     assert (place["place"], place["revision"]) == ("a/en", ["--revision=v1"])
 
 
+def test_an_encoder_is_taken_over_from_where_it_is_with_its_modules() -> None:
+    study = begun()
+    modules = {"fr": "fr_FR"}
+    study.encoders["hub"] = EncoderEntry(hub="a/b", revision="v1", modules=modules)
+    study.encoders["path"] = EncoderEntry(path="x")
+    of_hub = {"hub": "a/b", "revision": "v1"}
+    assert settings(study, Encoder("begun", "hub")) == of_hub | {"modules": ['--modules={"fr":"fr_FR"}']}
+    assert settings(study, Encoder("begun", "path")) == {"path": "x", "modules": []}
+    assert settings(study, Vocabulary("begun", "hub")) == of_hub
+
+
 def test_tokens_of_text_depend_on_the_split_and_those_of_data_do_not() -> None:
     study = begun()
     of_text, of_dev = (settings(study, Tokens("begun", "mlm", "mini", "en", split)) for split in ("train", "dev"))

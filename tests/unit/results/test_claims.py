@@ -177,6 +177,12 @@ def test_a_side_that_is_not_planned_everywhere_is_refused(load: Callable[..., St
         terms(load(select={"source": "en"}))
 
 
+def test_the_first_of_several_sides_that_are_not_planned_is_named(load: Callable[..., Study]) -> None:
+    study = load(select={"source": "en"}, compare=None, trend=[{"task": task} for task in ("d0", "d1", "d2")])
+    with pytest.raises(ValueError, match=r"one: d1 has no planned cell for .*method bitfit.*where d0 has"):
+        terms(study)
+
+
 def test_a_selection_without_cells_is_refused(load: Callable[..., Study]) -> None:
     with pytest.raises(ValueError, match=r"claims\.one: no cell is planned for d1 bitfit"):
         terms(load(select={"task": "d1"}))

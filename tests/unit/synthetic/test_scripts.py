@@ -55,6 +55,12 @@ def test_every_letter_is_of_the_script(code: str) -> None:
 
 
 @scripts
+def test_a_script_has_capitals_if_its_letters_do(code: str) -> None:
+    script = BY_CODE[code]
+    assert script.cased == any(letter.title() != letter for letter in (*script.letters, *script.vowels))
+
+
+@scripts
 def test_two_words_are_not_written_alike(code: str) -> None:
     """Open syllables of each consonant and vowel, in words of two: the learner can tell the words apart."""
     script = BY_CODE[code]

@@ -222,3 +222,10 @@ def test_columns_that_do_not_suit_the_head_are_refused(kind, change, problem):
 def test_a_misspelt_column_names_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'inputs'"):
         task("token", {"input": ["words"]})
+
+
+@pytest.mark.parametrize("kind", GENERATED)
+def test_the_default_of_every_option_can_be_set(kind):
+    """The default is within the bounds of the option, so a study may write it out."""
+    options = task(kind).Options()
+    assert type(options)(**options.model_dump()) == options

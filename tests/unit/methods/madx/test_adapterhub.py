@@ -241,7 +241,10 @@ def test_an_adapter_of_another_architecture_says_what_differs(
         ("no weights", r"has none of adapter\.safetensors, pytorch_adapter\.bin: fetch"),
         ("cut", r"pytorch_adapter\.bin is damaged, or holds more than tensors"),
         ("code", r"pytorch_adapter\.bin is damaged, or holds more than tensors"),
-        ("less", r"it lacks 'bert\.encoder\.layer\.0\.output\.LayerNorm\.language\.down\.weight'"),
+        ("less", r"it lacks 'bert\.encoder\.layer\.0\.output\.LayerNorm\.language\.down\.weight'$"),
+        # Of several names that differ, the first one is enough.
+        ("much less", r"it lacks 'bert\.encoder\.layer\.0\.output\.LayerNorm\.language\.down\.weight'$"),
+        ("much more", r"method: it has 'bert\.encoder\.layer\.0\.[^']*\.2\.bias', which has no place here$"),
         ("more", r"it has 'bert\.encoder\.layer\.2.*', which has no place here"),
         ("another", r"it has 'bert\.encoder\.layer\.0\.output\.prefix', which has no place here"),
         ("shape", r"'bert\.encoder\.layer\.0\..*\.down\.weight' is \[4, 16\] there and \[8, 16\] here"),
@@ -264,6 +267,13 @@ def test_a_spoilt_folder_is_told(how: str, message: str, tmp_path: Path) -> None
         torch.save({down: Path("code")}, weights)
     elif how == "less":
         torch.save({key: tensor for key, tensor in tensors.items() if key != down}, weights)
+    elif how == "much less":
+        torch.save(
+            {key: tensor for key, tensor in tensors.items() if not key.endswith("adapter_down.0.weight")}, weights
+        )
+    elif how == "much more":
+        others = {f"bert.encoder.layer.0.output.adapters.lang.adapter_down.2.{name}" for name in ("weight", "bias")}
+        torch.save(tensors | dict.fromkeys(others, tensors[down]), weights)
     elif how == "more":
         torch.save({**tensors, down.replace(".0.", ".2.", 1): tensors[down]}, weights)
     elif how == "another":
