@@ -4,6 +4,7 @@ import re
 import shutil
 from collections import Counter
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
@@ -41,6 +42,11 @@ def study() -> Study:
 @pytest.fixture(scope="module")
 def released() -> Study:
     return load_study(ROOT / "studies" / "pfeiffer2022-released.yaml")
+
+
+@pytest.fixture(scope="module")
+def miniature() -> Study:
+    return load_study(ROOT / "studies" / "pfeiffer2022-mini.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -353,3 +359,39 @@ def test_the_studies_of_the_page_complete_tables_and_leave_other_exhibits_as_the
         assert of(name, completed) == of(name, study)
     for name in released.exhibits:
         assert of(name, rates) == of(name, released)
+
+
+def test_the_miniature_has_every_exhibit_and_claim_of_the_paper(study: Study, miniature: Study) -> None:
+    assert [*miniature.exhibits] == [*study.exhibits]
+    assert [*miniature.claims] == [*study.claims]
+
+
+def test_the_miniature_has_as_many_runs_and_cells_as_its_documentation_says(miniature: Study) -> None:
+    page = " ".join((ROOT / "docs" / "pfeiffer2022.md").read_text().split())
+    scratch = sum(entry.scratch is not None for entry in miniature.encoders.values())
+    assert f"{scratch} pre-trainings, {len(runs(miniature))} other runs and {len(cells(miniature))} cells" in page
+
+
+def test_languages_of_the_miniature_have_the_roles_of_those_that_they_stand_for(miniature: Study) -> None:
+    groups = miniature.groups
+    sizes = [set(groups[f"langs{n}"]) for n in (13, 30, 60, 75)]
+    assert [len(size) for size in sizes] == [4, 6, 9, 12]
+    assert all(smaller < larger for smaller, larger in pairwise(sizes)), (
+        "each encoder has the languages of the smaller ones"
+    )
+    assert not sizes[-1] & set(groups["added"])
+    assert set(groups["langs60-model2"]) == sizes[2] - set(groups["split1"]) | set(groups["split2"])
+    families = {code[:2] for code in groups["split2"]}
+    assert {code[:2] for code in groups["split1-related"]} <= families
+    assert not {code[:2] for code in groups["split1-unique"]} & families
+
+
+def test_encoders_of_the_capacity_study_differ_in_size_variant_and_languages_alone() -> None:
+    study = load_study(ROOT / "studies" / "pfeiffer2022-capacity.yaml")
+    for name, entry in study.encoders.items():
+        assert entry.scratch, name
+        variant, languages, hidden = entry.scratch.architecture, len(entry.scratch.languages), entry.scratch.hidden
+        assert name == f"{variant}-{languages}-h{hidden}"
+        assert entry.facts == {"variant": variant, "hidden": hidden}
+        assert entry.scratch.intermediate == 2 * hidden
+        assert entry.training and entry.training["steps"] == 2000 * languages
