@@ -215,4 +215,5 @@ def test_the_base_model_of_transformers_reads_what_is_saved(tmp_path: Any) -> No
     with torch.no_grad():
         expected = reference.eval()(**batch(6), lang_ids=rows).last_hidden_state
         states = model.base_model(**batch(6), **modules.routes_of(model, segments(MIXED), "cpu")).last_hidden_state
-    assert torch.equal(states, expected)
+    # Processors may round in another order where tensors lie otherwise in memory.
+    torch.testing.assert_close(states, expected, rtol=0, atol=1e-13)
