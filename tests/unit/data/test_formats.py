@@ -40,6 +40,11 @@ def test_documents_are_counted_between_empty_lines(tmp_path):
     assert (count_rows(tmp_path / "x.txt"), count_rows(tmp_path / "x.txt", documents=True)) == (4, 3)
 
 
+def test_documents_are_counted_where_the_first_line_has_text(tmp_path):
+    (tmp_path / "x.txt").write_text("one\ntwo\n\nthree\n")
+    assert count_rows(tmp_path / "x.txt", documents=True) == 2
+
+
 def reads_table(path):
     return read_table(path)
 

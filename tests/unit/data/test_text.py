@@ -67,6 +67,17 @@ def test_a_rule_concludes_nothing_that_a_statement_is_about(tmp_path):
         assert conclusion not in statement, text
 
 
+@pytest.mark.parametrize(("facts", "sentences"), [({}, {2, 3, 4}), ({"facts": (1, 1)}, {1})])
+def test_texts_have_from_the_least_to_the_most_facts(tmp_path, facts, sentences):
+    theories = texts(tmp_path, "en", 200, options={"rules": 0.0, "statements": 0, **facts})["text"].to_pylist()
+    assert {text.count(".") for text in theories} == sentences
+
+
+def test_texts_about_persons_take_two_of_them(tmp_path):
+    theories = texts(tmp_path, "en", 20, options={"relational": 0.0, "persons": 2, "animals": 0})["text"].to_pylist()
+    assert len(theories) == 20
+
+
 @pytest.mark.parametrize(("animals", "about_persons"), [(2, True), (3, False)])
 def test_texts_about_animals_take_three_of_them(tmp_path, animals, about_persons):
     """With fewer, all texts are about persons."""
