@@ -73,8 +73,12 @@ def main() -> None:
         drawn = chance.sample(places, min(arguments.sample, len(places)))
         tried = [(name, chance.choice(place)) for name, place in drawn]
         check_unmutated({command for name, _ in drawn for command in commands(name)})
-        outcomes = [outcome(name, mutation) for name, mutation in track(tried, "Trying mutations")]
-    print(*(str(result.diff) for result in outcomes if result.test_outcome == TestOutcome.SURVIVED), sep="\n\n")
+        outcomes = []
+        for name, mutation in track(tried, "Trying mutations"):
+            outcomes.append(outcome(name, mutation))
+            if outcomes[-1].test_outcome == TestOutcome.SURVIVED:
+                # At once, because the whole sample takes hours.
+                print(outcomes[-1].diff, end="\n\n", flush=True)
     counts = Counter(result.test_outcome for result in outcomes)
     tried_in_full = counts[TestOutcome.KILLED] + counts[TestOutcome.SURVIVED]
     print(

@@ -76,14 +76,13 @@ def head(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Head]:
         head.stop()
 
 
-def test_ctrl_c_ends_snakemake_within_ten_seconds(head: Head) -> None:
-    began = time.monotonic()
+def test_ctrl_c_does_not_wait_for_slurm(head: Head) -> None:
+    """Snakemake ends in seconds on a quiet machine; the command of Slurm would take hours."""
     head.process.send_signal(signal.SIGINT)
     try:
-        _, err = head.process.communicate(timeout=30)
+        _, err = head.process.communicate(timeout=60)
     except subprocess.TimeoutExpired:
-        raise AssertionError("Snakemake still runs after 30 s") from None
-    assert time.monotonic() - began < 10
+        raise AssertionError("Snakemake still runs after 60 s") from None
     assert "Traceback" not in err, err
     assert "please cancel: " in err, err
     assert head.left() == [], "commands of Slurm go on without Snakemake"
