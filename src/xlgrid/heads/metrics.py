@@ -129,17 +129,17 @@ SQUAD_EM = Metric(
 )
 MLQA_F1 = Metric(
     "mlqa-f1",
-    "xlgrid.heads.span_mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    "xlgrid.heads.span.mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
     _answer_f1,
 )
 MLQA_EM = Metric(
     "mlqa-em",
-    "xlgrid.heads.span_mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    "xlgrid.heads.span.mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
     _answer_match,
 )
 PERPLEXITY = Metric(
     "perplexity",
-    "xlgrid.heads.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",
+    "xlgrid.heads.language_modelling.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",
     lambda outcome: (outcome[0], outcome[1]),
     unit="",
     higher_is_better=False,

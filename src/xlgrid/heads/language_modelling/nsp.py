@@ -11,7 +11,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.encoding import IGNORED
-from xlgrid.heads.mlm import MlmHead, language_head
+from xlgrid.heads.language_modelling.mlm import MlmHead, language_head
 from xlgrid.heads.tokens import Tokens, offsets_of
 
 if TYPE_CHECKING:
