@@ -9,6 +9,7 @@ from xlgrid.heads.choice import ChoiceHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import Metric
+from xlgrid.heads.seq2seq import Seq2SeqHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
@@ -23,6 +24,7 @@ HEADS: dict[str, Head] = {
         ChoiceHead(),
         MlmHead(),
         PerplexityHead(),
+        Seq2SeqHead(),
     )
 }
 

@@ -125,7 +125,7 @@ def count(
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
     passed = {
-        name: float(p.numel())
+        name: head.passed_share * p.numel()
         for name, p in parameters.items()
         if name.startswith(model.base_model_prefix)
         and "embeddings" not in name

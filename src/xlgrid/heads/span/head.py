@@ -69,6 +69,7 @@ class SpanHead(Head):
     inputs_allowed = (2, 2)
     has_labels = False
     has_stride = True
+    masks_logits = True
 
     def second(self, task: TaskColumns) -> str:
         return task.inputs[0]
