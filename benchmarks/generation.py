@@ -4,7 +4,7 @@ An encoder-decoder is trained on sentences of an artificial language and their t
 sentences do. Both ways then search with the same beams, turn hypotheses into text, and compute BLEU.
 
 Run from the repository root: python benchmarks/generation.py [--hidden 256 --layers 6 --steps 1500 --examples 4000]
-A run that takes a minute: python benchmarks/generation.py --hidden 32 --layers 1 --steps 100 --examples 200 --rounds 1
+A run that takes a minute: python benchmarks/generation.py --hidden 64 --layers 2 --steps 800 --examples 1000 --rounds 2
 """
 
 import argparse
