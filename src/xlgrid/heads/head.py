@@ -69,7 +69,7 @@ class Head(ABC):
             begin with them.
         all_metrics: the metrics of all tasks with the head.
         loss_names: the names of `losses`.
-        masks_logits: some logits are minus infinity, so that no probability can be spread over all classes (`smoothed`).
+        allows_smoothing: the loss can spread probability over all classes (`smoothed`).
         label_smoothing: the share of each label's probability that the loss spreads over all classes.
     """
 
@@ -92,7 +92,7 @@ class Head(ABC):
     loss_names: ClassVar[tuple[str, ...]] = ("loss",)
     is_pretrained: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
-    masks_logits: ClassVar[bool] = False
+    allows_smoothing: ClassVar[bool] = True
     label_smoothing: float = 0.0
 
     def smoothed(self, label_smoothing: float) -> Self:
@@ -100,14 +100,14 @@ class Head(ABC):
         section 7).
 
         Raises:
-            ValueError: the head has classes without probability.
+            ValueError: the loss of the head has none.
         """
         if not label_smoothing:
             return self
-        if self.masks_logits:
+        if not self.allows_smoothing:
             raise ValueError(
-                f"`label_smoothing` spreads probability over all classes, and those of head {self.name} differ between examples: leave "
-                "it out for tasks of this kind"
+                f"the loss of head {self.name} has no label smoothing here, got {label_smoothing}: leave out `label_smoothing`, or say "
+                "`when` it is meant"
             )
         head = copy(self)
         head.label_smoothing = label_smoothing

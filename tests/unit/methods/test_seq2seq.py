@@ -183,11 +183,13 @@ def test_a_saved_delta_gives_the_same_scores(encoder: Path, tmp_path: Path, opti
         torch.testing.assert_close(HEAD.scores(again, batch)[0], expected, atol=0, rtol=0)
 
 
-def test_bitfit_trains_the_biases_of_both_parts(encoder: Path) -> None:
+def test_bitfit_trains_biases_and_cross_attention_which_is_new(encoder: Path) -> None:
     model, method = model_of(encoder), make("bitfit", {})
     method.install(model)
     names = {name for name in named_parameters(model) if method.trains(name)}
-    assert {name.split(".")[1] for name in names} == {"encoder", "decoder"} and all(".bias" in name for name in names)
+    assert {name.split(".")[1] for name in names} == {"encoder", "decoder"}
+    new = {name for name in named_parameters(model) if ".crossattention." in name}
+    assert len(new) == LAYERS * 10 and new <= names and all(".bias" in name for name in names - new)
 
 
 def test_methods_say_whether_they_are_for_encoder_decoders() -> None:

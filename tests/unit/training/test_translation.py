@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 from scratch_fixture import pretrain
 
+from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
+from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.results.records import outcomes, read_cell
 from xlgrid.training.loop import train
@@ -40,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def trained(folder: Path, run: str, base: str = "seq2seq", options: Any = None, **settings: Any) -> dict[str, Any]:
+def new_run(folder: Path, run: str, base: str = "seq2seq", options: Any = None, **settings: Any) -> dict[str, Any]:
     """The record of a new run."""
     named = {"study": "s", "task": "t", "kind": "translation", "encoder": "e", "method": "m", "source": PAIR, "seed": 1}
     recipe = {
@@ -62,7 +65,7 @@ def cell(folder: Path, run: str) -> dict[str, Any]:
 
 
 def test_sentences_are_learnt_by_heart(folder: Path) -> None:
-    record = trained(folder, "run", options={"init": "self", "decoder": "last-1", "longest": 40})
+    record = new_run(folder, "run", options={"init": "self", "decoder": "last-1", "longest": 40})
     evaluated = cell(folder, "run")
     assert evaluated["metric"]["name"] == "bleu"
     assert evaluated["metric"]["implementation"].startswith("sacrebleu: nrefs:1|")
@@ -72,7 +75,7 @@ def test_sentences_are_learnt_by_heart(folder: Path) -> None:
 
 
 def test_an_average_run_has_the_mean_of_the_last_weights_and_their_score(folder: Path) -> None:
-    record = trained(folder, "mean", keep="average", averaged=3, snapshots=[2, 4, 6, 8], **SHORT)
+    record = new_run(folder, "mean", keep="average", averaged=3, snapshots=[2, 4, 6, 8], **SHORT)
     snapshots = [load_file(folder / f"mean/step{step}.safetensors") for step in (4, 6, 8)]
     mean = load_file(folder / "mean/delta.safetensors")
     for name, tensor in mean.items():
@@ -84,7 +87,7 @@ def test_an_average_run_has_the_mean_of_the_last_weights_and_their_score(folder:
 
 def test_a_mean_is_not_in_the_snapshot_of_the_last_step(folder: Path) -> None:
     for run, keep in (("mean2", "average"), ("last", "last")):
-        trained(folder, run, keep=keep, averaged=2, snapshots=[8], **SHORT)
+        new_run(folder, run, keep=keep, averaged=2, snapshots=[8], **SHORT)
     weights = [load_file(folder / run / "step8.safetensors") for run in ("mean2", "last")]
     assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[1])
 
@@ -92,12 +95,19 @@ def test_a_mean_is_not_in_the_snapshot_of_the_last_step(folder: Path) -> None:
 def test_label_smoothing_reaches_the_loss_of_training(folder: Path) -> None:
     first = {}
     for share in (0.0, 0.4):
-        trained(folder, f"smooth{share}", label_smoothing=share, steps=1, evaluations=1)
+        new_run(folder, f"smooth{share}", label_smoothing=share, steps=1, evaluations=1)
         (line,) = (folder / f"smooth{share}/curve.jsonl").read_text().splitlines()
         first[share] = json.loads(line)["loss"]
     assert first[0.0] != first[0.4]
 
 
-def test_full_fine_tuning_trains_an_encoder_decoder_too(folder: Path) -> None:
-    record = trained(folder, "full", base="full-ft", options={}, **SHORT | {"evaluations": 1})
-    assert record["parameters"]["trained"] == record["parameters"]["total"]
+@pytest.mark.parametrize(("base", "is_all"), [("full-ft", True), ("bitfit", False)])
+def test_other_methods_train_encoder_decoders_too(folder: Path, base: str, is_all: bool) -> None:
+    """The results of a run have its cross-attention, which was drawn at random: no second draw shows in evaluation."""
+    record = new_run(folder, base, base=base, options={}, steps=2, evaluations=1)
+    assert (record["parameters"]["trained"] == record["parameters"]["total"]) is is_all
+    tokens, loaded = batches.read(folder / "train.arrow", PAIR), []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        loaded.append(trained.model_of(trained.read(folder / base), folder / "encoder", tokens).state_dict())
+    assert all(torch.equal(tensor, loaded[1][name]) for name, tensor in loaded[0].items())

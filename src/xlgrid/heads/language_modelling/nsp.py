@@ -28,6 +28,7 @@ class NextSentenceHead(MlmHead):
     """The objective of BERT: the losses `MLM` and `NSP`."""
 
     loss_names = ("MLM", "NSP")
+    allows_smoothing = False
 
     def __init__(self, max_length: int) -> None:
         """Inputs whose second segment is exchanged are cut to `max_length` tokens."""

@@ -10,7 +10,7 @@ from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.seq2seq import bleu
-from xlgrid.heads.seq2seq.model import encoder_decoder, texts
+from xlgrid.heads.seq2seq.model import CROSS, encoder_decoder, texts
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Seq2SeqHead(Head):
     """
 
     name = "seq2seq"
+    modules = (CROSS,)
     all_metrics = (bleu.CORPUS_BLEU,)
     has_labels = False
     has_decoder = True

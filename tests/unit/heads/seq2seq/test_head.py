@@ -107,10 +107,10 @@ def test_label_smoothing_is_its_formula(model: Any, share: float) -> None:
     assert HEAD.label_smoothing == 0, "the head itself stays as it is"
 
 
-def test_a_head_whose_classes_differ_has_no_label_smoothing() -> None:
+def test_a_head_of_which_some_classes_have_no_probability_has_no_label_smoothing() -> None:
     assert HEADS["span"].smoothed(0.0) is HEADS["span"]
     with pytest.raises(
-        ValueError, match=r"`label_smoothing` .* those of head span differ between examples: leave it out"
+        ValueError, match=r"head span has no label smoothing here, got 0.1: leave out `label_smoothing`"
     ):
         HEADS["span"].smoothed(0.1)
 
