@@ -10,6 +10,7 @@ import torch
 from safetensors.numpy import load_file
 from scratch_fixture import pretrain
 
+from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
@@ -17,7 +18,7 @@ from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation import trained
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.results.records import outcomes, read_cell
-from xlgrid.training.loop import train
+from xlgrid.training.loop import Loop, Stopped, train
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.scratch import Scratch
 
@@ -83,6 +84,25 @@ def test_an_average_run_has_the_mean_of_the_last_weights_and_their_score(folder:
         np.testing.assert_allclose(tensor, expected, rtol=1e-5, atol=1e-7, err_msg=name)
     assert record["best_step"] == 8
     assert cell(folder, "mean")["scores"]["bleu"] == pytest.approx(record["dev_score"])
+
+
+def test_an_average_run_that_was_stopped_between_evaluations_ends_the_same(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"keep": "average", "averaged": 3, "dropout": 0.1, **SHORT}
+    record = new_run(folder, "whole", **settings)
+    advance = Loop.advance
+
+    def stopping(self: Loop, chosen: Ints) -> dict[str, float]:
+        if self.step == 5:
+            raise Stopped
+        return advance(self, chosen)
+
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(Loop, "advance", stopping)
+        new_run(folder, "stopped", **settings)
+    assert new_run(folder, "stopped", **settings)["dev_score"] == record["dev_score"]
+    assert (folder / "stopped/delta.safetensors").read_bytes() == (folder / "whole/delta.safetensors").read_bytes()
 
 
 def test_a_mean_is_not_in_the_snapshot_of_the_last_step(folder: Path) -> None:
