@@ -52,6 +52,7 @@ def test_an_empty_hypothesis_counts_no_word_and_empty_hypotheses_have_bleu_0() -
     assert statistics("", "a dog") == [0, 2, 0, 0, 0, 0, 0, 0, 0, 0]
     assert CORPUS_BLEU.score(outcomes(["", ""], ["a dog", "a house"])) == 0
     assert CORPUS_BLEU.score([]) == 0
+    assert statistics("a dog", "") == [2, 0, 0, 0, 0, 0, 2, 1, 0, 0]
     assert not CORPUS_BLEU.moves(outcomes(["", ""], ["a dog", "a house"])).any()
 
 
