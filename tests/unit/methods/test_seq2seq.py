@@ -189,6 +189,18 @@ def test_bitfit_trains_biases_and_cross_attention_which_is_new(encoder: Path) ->
     assert len(new) == LAYERS * 10 and new <= names and all(".bias" in name for name in names - new)
 
 
+def test_a_run_stores_an_output_that_the_encoder_lacks(tmp_path: Path) -> None:
+    """BitFit does not train the layer, which the next process would draw anew."""
+    encoder = write_encoder(tmp_path / "encoder", "xlmr", cross=False)
+    stored = load_file(encoder / "model.safetensors")
+    method = make("bitfit", {})
+    layer = "encoder_decoder.decoder.lm_head.dense.weight"
+    assert layer not in kept(model_of(encoder), method, HEAD)
+    bare = {name: tensor for name, tensor in stored.items() if not name.startswith("lm_head")}
+    save_file(bare, encoder / "model.safetensors", {"format": "pt"})
+    assert layer in kept(model_of(encoder), method, HEAD)
+
+
 def test_methods_say_whether_they_are_for_encoder_decoders() -> None:
     assert {name for name, method in METHODS.items() if method.decoders == "only"} == {"seq2seq"}
     assert METHODS["full-ft"].decoders == METHODS["bitfit"].decoders == "all"

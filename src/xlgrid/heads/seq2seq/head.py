@@ -115,8 +115,7 @@ class Seq2SeqHead(Head):
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[str]:
         """The hypothesis for each row."""
-        sources: dict[str, torch.Tensor]
-        sources = {name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids") if name in batch}
+        sources: dict[str, torch.Tensor] = {name: batch[name] for name in ("input_ids", "attention_mask")}
         return texts(model, generate(model, sources, tokens))
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[str]) -> list[Outcome]:

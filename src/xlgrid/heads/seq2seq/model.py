@@ -1,7 +1,7 @@
 """An encoder-decoder of transformers of which both parts begin with the weights of one encoder (Rothe et al. 2020; Luo et al.
 2021, section 3.2)."""
 
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def encoder_decoder(family: str) -> Any:
 
     if family not in CAUSAL:
         raise ValueError(
-            f"transformers has no decoder for this encoder: name an encoder of type {', '.join(map(str.lower, CAUSAL))} for a task of "
+            "transformers has no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta for a task of "
             "kind seq2seq or translation"
         )
     make_encoder, make_decoder = (getattr(transformers, name) for name in (f"{family}Model", CAUSAL[family]))
@@ -41,10 +41,12 @@ def encoder_decoder(family: str) -> Any:
 
         Attributes:
             stores_cross: the weights of the cross-attention are those that are stored with the encoder, and not random ones.
+            drawn: the names of the parameters that were drawn at random because the encoder's folder lacks them.
             tokenizer_file: the path of the encoder's tokenizer.json; None for a model that was made from a configuration.
         """
 
         stores_cross = False
+        drawn: frozenset[str] = frozenset()
         tokenizer_file: Path | None = None
 
         def __init__(self, config: Any, parts: tuple[Any, Any] | None = None) -> None:
@@ -72,22 +74,30 @@ def encoder_decoder(family: str) -> Any:
                 folder, is_decoder=True, add_cross_attention=True, **settings
             )
             model = cls(encoder.config, (encoder, decoder))
-            missing = {*about["missing_keys"], *of_decoder["missing_keys"]}
+            missing = of_decoder["missing_keys"]
             model.stores_cross = not any(f".{CROSS}." in name for name in missing)
+            model.drawn = frozenset(f"{cls.base_model_prefix}.decoder.{name}" for name in missing)
             model.tokenizer_file = folder / "tokenizer.json"
-            return model, {"missing_keys": missing}
+            return model, {"missing_keys": {*about["missing_keys"], *missing}}
+
+        @cached_property
+        def tokenizer(self) -> Any:
+            """The tokenizer of the encoder.
+
+            Raises:
+                ValueError: it is missing or damaged.
+            """
+            from tokenizers import Tokenizer
+
+            path = self.tokenizer_file
+            try:
+                return Tokenizer.from_file(str(path))
+            except Exception as error:  # The tokenizers library raises bare Exceptions.
+                raise Damaged(
+                    f"{path} is missing or damaged ({error}): make or fetch the encoder again", *filter(None, [path])
+                ) from error
 
     return EncoderDecoder
-
-
-@cache
-def _tokenizer(path: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # The tokenizers library raises bare Exceptions.
-        raise Damaged(f"{path} is missing or damaged ({error}): make or fetch the encoder again", path) from error
 
 
 def texts(model: Any, sequences: list[list[int]]) -> list[str]:
@@ -96,5 +106,5 @@ def texts(model: Any, sequences: list[list[int]]) -> list[str]:
     Raises:
         ValueError: the tokenizer is missing or damaged.
     """
-    decoded: list[str] = _tokenizer(model.tokenizer_file).decode_batch(sequences, skip_special_tokens=True)
+    decoded: list[str] = model.tokenizer.decode_batch(sequences, skip_special_tokens=True)
     return [text.strip() for text in decoded]

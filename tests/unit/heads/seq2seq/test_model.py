@@ -77,9 +77,8 @@ def test_an_encoder_without_a_decoder_is_refused(tmp_path: Path) -> None:
     DistilBertModel(DistilBertConfig(vocab_size=20, dim=8, n_layers=1, n_heads=2, hidden_dim=8)).save_pretrained(
         tmp_path
     )
-    with pytest.raises(
-        ValueError, match=r"no decoder for this encoder: name an encoder of type bert, xlmroberta"
-    ) as caught:
+    said = r"no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta"
+    with pytest.raises(ValueError, match=said) as caught:
         load_model(tmp_path, HEAD, 0)
     assert not isinstance(caught.value, Damaged), "nothing is to be deleted"
 
