@@ -198,3 +198,8 @@ def test_a_target_that_is_no_text_names_its_column() -> None:
 def test_a_new_model_has_beam_search_by_default(model: Any) -> None:
     assert isinstance(model.generation_config, GenerationConfig)
     assert (model.generation_config.num_beams, model.generation_config.max_new_tokens) == (4, 200)
+    assert model.generation_config.early_stopping is True
+
+
+def test_a_cell_counts_the_tokens_of_targets() -> None:
+    assert HEAD.counts(translations([[5], [6, 7]], [[8, 9, 10], [11]])) == {"target_tokens": 5 + 3}

@@ -1,5 +1,6 @@
 """The encoder-decoder is that of transformers, with the weights of one encoder and shared word embeddings."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,15 @@ def test_an_encoder_without_a_decoder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=said) as caught:
         load_model(tmp_path, HEAD, 0)
     assert not isinstance(caught.value, Damaged), "nothing is to be deleted"
+
+
+def test_an_encoder_with_modules_for_languages_is_refused(tmp_path: Path) -> None:
+    encoder = write_encoder(tmp_path / "encoder", "xlmr")
+    config = json.loads((encoder / "config.json").read_text())
+    (encoder / "config.json").write_text(json.dumps(config | {"model_type": "xmod", "languages": ["de", "en"]}))
+    with pytest.raises(ValueError, match=r"a decoder has no modules for languages: name an encoder without") as caught:
+        load_model(encoder, HEAD, 0)
+    assert not isinstance(caught.value, Damaged)
 
 
 def test_every_family_has_a_decoder_in_transformers() -> None:
