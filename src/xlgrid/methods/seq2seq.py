@@ -54,7 +54,7 @@ class EncoderDecoder(Method):
         """
         if not hasattr(model, "decoder"):
             raise ValueError("method seq2seq is for encoder-decoders: name a task of kind seq2seq or translation")
-        numbers = self._numbers(model.config.encoder.num_hidden_layers)
+        numbers = self.layers_of(model.config.encoder.num_hidden_layers)
         stack = model.decoder.base_model.encoder
         stack.layer = type(stack.layer)(stack.layer[number] for number in numbers)
         model.config.decoder.num_hidden_layers = len(numbers)
@@ -76,8 +76,15 @@ class EncoderDecoder(Method):
         generation.early_stopping = self.beams > 1
         generation.length_penalty = self.length_penalty if self.beams > 1 else 1.0
 
-    def _numbers(self, layers: int) -> range:
-        """The numbers of the encoder's layers with which those of the decoder begin."""
+    def layers_of(self, layers: int) -> range:
+        """The numbers of the encoder's layers with which those of the decoder begin.
+
+        Args:
+            layers: how many layers the encoder has.
+
+        Raises:
+            ValueError: it has too few.
+        """
         if not (choice := _LAYERS.fullmatch(self.decoder)):
             return range(layers)
         end, count = choice[1], int(choice[2])

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 from xlgrid.heads import HEADS
 from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.methods import ALL_METHODS
+from xlgrid.methods import ALL_METHODS, make
+from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.study import check_data, check_exhibits, check_modules, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
-    from xlgrid.study.schema import Study
+    from xlgrid.study.schema import Grid, Study
 
 
 def problems(study: "Study") -> list[str]:
@@ -211,6 +212,21 @@ def _decoders(study: "Study") -> Iterator[str]:
                 )
             elif without and models == "only":
                 yield f"{place}: {key} is for encoder-decoders, and task {without[0]} has none: put it into a grid of its own"
+            if models == "only":
+                yield from _decoder_layers(study, grid, key, place)
+
+
+def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Iterator[str]:
+    """An encoder from scratch has as many layers as the decoders that begin with them."""
+    method = make(study.methods[key].base, study.methods[key].options)
+    for encoder in grid.encoder:
+        entry = study.encoders[encoder]
+        scratch = study.encoders[entry.of or encoder].scratch
+        if scratch and isinstance(method, EncoderDecoder):
+            try:
+                method.layers_of(scratch.layers)
+            except ValueError as error:
+                yield f"{place}: {key} on encoder {encoder}: {error}"
 
 
 def _held_out(study: "Study") -> Iterator[str]:

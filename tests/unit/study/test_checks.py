@@ -224,6 +224,11 @@ def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path:
             "{base: qcross}",
             r"grids\.mt\.method: last is not for the encoder-decoders of task mt: name full-ft, bitfit or seq2seq",
         ),
+        (
+            "decoder: last-1",
+            "decoder: last-9",
+            r"grids\.mt\.method: last on encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
+        ),
         ("[qa1-qb1], target", "[en-qb1], target", r"grids\.mt: task mt cannot be generated in en"),
     ],
 )
