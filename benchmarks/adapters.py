@@ -20,7 +20,7 @@ from steps import seconds
 from transformers import AutoConfig
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.mlm import MASKED
+from xlgrid.heads.language_modelling.mlm import MASKED
 from xlgrid.methods import make
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import model_class

@@ -20,7 +20,7 @@ from transformers import XmodForMaskedLM
 
 from xlgrid.base.arrays import Segments
 from xlgrid.heads import HEADS
-from xlgrid.heads.mlm import MASKED
+from xlgrid.heads.language_modelling.mlm import MASKED
 from xlgrid.methods.xmod.modules import routes_of
 from xlgrid.models import prediction
 from xlgrid.training.optimiser import clip, new_optimiser

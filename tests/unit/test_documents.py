@@ -107,3 +107,12 @@ def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
     if profile == "slurm":
         of_a_gpu = {name for name, resources in entries.items() if resources.get("gpus")}
         assert of_a_gpu == {"pretrain", "train", "evaluate", "attention"}
+
+
+def test_the_example_of_a_translation_is_a_study(tmp_path: Path) -> None:
+    example = text("docs/tasks.md").partition("## Generation\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "s.yaml").write_text("title: WMT14\nlanguages: [de, en]\n" + example)
+    plan = load_plan(tmp_path / "s.yaml")
+    assert {(run.method, run.source) for run in plan.runs} == {("full-ft", "en-de"), ("last-6", "en-de")}
+    recipe = plan.study.recipe("wmt14", "xlmr-base", "last-6", "en-de", 1)
+    assert (recipe.training.keep, recipe.training.label_smoothing) == ("average", 0.2)

@@ -88,7 +88,7 @@ def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> 
     else:
         where = source.path(language, split)
         table = read_table(where)
-    return _renamed(_selected(table, source, where), source.rename, where), where
+    return _renamed(_selected(table, source, where), source.renamed(language), where), where
 
 
 def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> None:

@@ -58,7 +58,8 @@ class Origin(Strict):
     rename: dict[str, str] = Field(
         {},
         description="column of the source: its new name; `options.0` is the first element of lists in the column options, "
-        "and `answer.text` the field of mappings in the column answer",
+        "and `answer.text` the field of mappings in the column answer. `{first}` and `{second}` stand for the languages of a pair: "
+        "`translation.{second}`",
     )
     labels: Annotated[dict[str, str], BeforeValidator(_written_labels)] = Field(
         {}, description="label of the source (text, a number, true or false): label of the task"
@@ -106,6 +107,13 @@ class Origin(Strict):
     def configuration(self, language: str) -> str | None:
         """The name of a language's part of the data on the Hub; None for the only one."""
         return self.names.get(language) or (self.name and self.name.replace("{language}", language))
+
+    def renamed(self, language: str) -> dict[str, str]:
+        """`rename` for the data of a language or pair."""
+        codes = Target(language).languages
+        return {
+            old.replace("{first}", codes[0]).replace("{second}", codes[-1]): new for old, new in self.rename.items()
+        }
 
     def hub_arguments(self, language: str, split: str) -> dict[str, Any]:
         """The arguments of `datasets.load_dataset` that select a language, besides split and revision."""

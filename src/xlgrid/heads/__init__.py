@@ -7,12 +7,11 @@ from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads.choice import ChoiceHead
 from xlgrid.heads.head import Head
+from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import Metric
-from xlgrid.heads.mlm import MlmHead
-from xlgrid.heads.perplexity import PerplexityHead
+from xlgrid.heads.seq2seq import Seq2SeqHead
 from xlgrid.heads.sequence import SequenceHead
-from xlgrid.heads.span import SpanHead
-from xlgrid.heads.span_mlqa import MlqaSpanHead
+from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
 
 HEADS: dict[str, Head] = {
@@ -25,6 +24,7 @@ HEADS: dict[str, Head] = {
         ChoiceHead(),
         MlmHead(),
         PerplexityHead(),
+        Seq2SeqHead(),
     )
 }
 

@@ -6,8 +6,9 @@ model's predictions into outcomes, of which its metrics are made. Nothing outsid
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -60,12 +61,16 @@ class Head(ABC):
         has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
         mixes_all_rows: a mix has all rows of each part; otherwise each example comes from one of the parts.
         reads_first_token: the head reads the first token of the encoder's last layer, and no other.
+        has_decoder: the model is an encoder-decoder, both parts of which are made from the encoder.
+        passed_share: the share of an example's tokens that pass a layer of the model.
         output_share: the share of tokens at which a language model's output embeddings are computed.
         is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
         has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
             begin with them.
         all_metrics: the metrics of all tasks with the head.
         loss_names: the names of `losses`.
+        allows_smoothing: the loss can spread probability over all classes (`smoothed`).
+        label_smoothing: the share of each label's probability that the loss spreads over all classes.
     """
 
     name: ClassVar[str]
@@ -81,10 +86,32 @@ class Head(ABC):
     has_stride: ClassVar[bool] = False
     mixes_all_rows: ClassVar[bool] = False
     reads_first_token: ClassVar[bool] = False
+    has_decoder: ClassVar[bool] = False
+    passed_share: ClassVar[float] = 1.0
     output_share: ClassVar[float] = 0.0
     loss_names: ClassVar[tuple[str, ...]] = ("loss",)
     is_pretrained: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
+    allows_smoothing: ClassVar[bool] = True
+    label_smoothing: float = 0.0
+
+    def smoothed(self, label_smoothing: float) -> Self:
+        """The head with a loss that spreads a share of each label's probability evenly over all classes (Szegedy et al. 2016,
+        section 7).
+
+        Raises:
+            ValueError: the loss of the head has none.
+        """
+        if not label_smoothing:
+            return self
+        if not self.allows_smoothing:
+            raise ValueError(
+                f"the loss of head {self.name} has no label smoothing here, got {label_smoothing}: leave out `label_smoothing`, or say "
+                "`when` it is meant"
+            )
+        head = copy(self)
+        head.label_smoothing = label_smoothing
+        return head
 
     # Data
 
@@ -225,6 +252,16 @@ class Head(ABC):
 
     # Models
 
+    def model_class(self, family: str) -> Any:
+        """The class of transformers for encoders of a family with the head.
+
+        Args:
+            family: the stem of the names of the family's classes, such as `XLMRoberta`.
+        """
+        import transformers
+
+        return getattr(transformers, f"{family}For{self.model_suffix}")
+
     def settings(self, labels: int) -> dict[str, int]:
         """The entries of a model's configuration that the head needs, for a task with so many labels."""
         return {"num_labels": labels} if self.output_per_label else {}
@@ -247,7 +284,8 @@ class Head(ABC):
         from torch.nn.functional import cross_entropy
 
         logits, labels = self.scores(model, batch)
-        return cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum")
+        smoothing = self.label_smoothing
+        return cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction="sum", label_smoothing=smoothing)
 
     def losses(self, model: "PreTrainedModel", batch: "Batch") -> dict[str, "torch.Tensor"]:
         """The losses that training adds up, by name, each the sum of its terms in a batch."""

@@ -2,12 +2,14 @@
 
 The head decides what an outcome is: 0 or 1 for a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
 `[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]`
-for the F1 of labelled spans, and `[F1, exact match]`, each from 0 to 1, for the answer to a question.
+for the F1 of labelled spans, `[F1, exact match]`, each from 0 to 1, for the answer to a question, and ten statistics for the BLEU
+of a sentence.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,23 +17,26 @@ if TYPE_CHECKING:
 
 # The largest exponent of a number in double precision is a little larger.
 LARGEST = 700
+# The draws of examples from which a bootstrap estimates a variance.
+DRAWS = 1000
 Outcome = int | list[int] | list[float]
-# The amounts that an example adds to the numerator and to the denominator of a metric.
-Share = tuple[float, float]
+# The amounts that an example adds to the sums from which a metric is computed: to the numerator and to the denominator of a ratio.
+Share = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A ratio of two sums over examples, or its exponential.
+    """A ratio of two sums over examples, or its exponential; or, with `of_sums`, another function of several sums.
 
     Attributes:
         name: the name in cells, tables and published numbers.
         implementation: the module of the computation and the definition that it follows; cells record it.
-        shares: returns the amounts that an outcome adds to the numerator and to the denominator.
+        shares: returns the amounts that an outcome adds to the sums, which are the numerator and the denominator of a ratio.
         unit: "%" or, for a metric without a unit, "".
         higher_is_better: whether a greater score is a better one.
         scale: the factor of the ratio, 100 for percent.
         is_exponential: the metric is e to the power of the ratio, as perplexity is.
+        of_sums: returns the metric, in its unit, of the sums of `shares`, as for BLEU; None for a ratio.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Metric:
     higher_is_better: bool = True
     scale: float = 100
     is_exponential: bool = False
+    of_sums: Callable[[Sequence[float]], float] | None = None
 
     def score(self, outcomes: Iterable[Outcome]) -> float:
         """The metric over all examples, in its unit.
@@ -52,6 +58,8 @@ class Metric:
             ValueError: nothing can be counted, and less is better; or an exponential is too large for a number.
         """
         shares = [self.shares(outcome) for outcome in outcomes]
+        if self.of_sums:
+            return self.of_sums([sum(column) for column in zip(*shares, strict=True)]) if shares else 0.0
         numerator, denominator = (sum(column) for column in zip(*shares, strict=True)) if shares else (0, 0)
         if denominator > 0:
             ratio = self.scale * numerator / denominator
@@ -65,8 +73,35 @@ class Metric:
             "the task's data and its labels, then tokenize again"
         )
 
+    def moves(self, outcomes: Sequence[Outcome]) -> "np.ndarray":
+        """Values of which the mean of the squares, divided by their number, is the variance of the score over draws of as many
+        examples.
+
+        The values of scores on the same examples add up as the scores do, so that the variance of a weighted sum of scores follows
+        from the weighted sum of their values.
+
+        Returns:
+            Shape [examples], as `influences`; for a metric with `of_sums`, shape [DRAWS], as `resampled`.
+        """
+        return self.resampled(outcomes) if self.of_sums else self.influences(outcomes)
+
+    def resampled(self, outcomes: Sequence[Outcome]) -> "np.ndarray":
+        """How far the score is from its mean, in its unit, times the root of `DRAWS`, in each of `DRAWS` draws of examples with
+        replacement (the bootstrap; for BLEU, Koehn 2004). The draws depend on the number of examples only.
+
+        Returns:
+            Shape [DRAWS], of mean 0.
+        """
+        import numpy as np
+
+        assert self.of_sums
+        shares = np.array([self.shares(outcome) for outcome in outcomes], dtype=float)
+        scores = np.array([self.of_sums(sums) for sums in _draws(len(outcomes)) @ shares])
+        moves: np.ndarray = (scores - scores.mean()) * math.sqrt(DRAWS)
+        return moves
+
     def influences(self, outcomes: Sequence[Outcome]) -> "np.ndarray":
-        """How far each example moves the score, in its unit, to first order; the mean of all is 0.
+        """How far each example moves a ratio, in the unit of the score, to first order; the mean of all is 0.
 
         The variance of a score over draws of as many examples is the mean of their squares divided by their number. All are
         0 where nothing can be counted.
@@ -88,6 +123,14 @@ class Metric:
     def better(self, first: float, second: float) -> bool:
         """Whether the first of two scores is the better one."""
         return first > second if self.higher_is_better else first < second
+
+
+@lru_cache(maxsize=1)
+def _draws(examples: int) -> "np.ndarray":
+    """[DRAWS, examples], how often each draw takes each example."""
+    import numpy as np
+
+    return np.random.default_rng([examples]).multinomial(examples, np.full(examples, 1 / examples), size=DRAWS)
 
 
 def _accuracy(outcome: int | list[int]) -> Share:
@@ -129,17 +172,17 @@ SQUAD_EM = Metric(
 )
 MLQA_F1 = Metric(
     "mlqa-f1",
-    "xlgrid.heads.span_mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    "xlgrid.heads.span.mlqa: F1 of words, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
     _answer_f1,
 )
 MLQA_EM = Metric(
     "mlqa-em",
-    "xlgrid.heads.span_mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
+    "xlgrid.heads.span.mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
     _answer_match,
 )
 PERPLEXITY = Metric(
     "perplexity",
-    "xlgrid.heads.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",
+    "xlgrid.heads.language_modelling.perplexity: e to the mean negative log-likelihood, in nats, of masked tokens",
     lambda outcome: (outcome[0], outcome[1]),
     unit="",
     higher_is_better=False,

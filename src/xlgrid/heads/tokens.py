@@ -37,7 +37,8 @@ class Tokens:
         languages: the codes of all languages in the data.
         language_of: [inputs, 2], the positions in `languages` of the first and the second segment's language.
         columns: the columns that the head's `encode` returned for rows, by name, as an array of
-            numbers or as an Arrow array. `example` has the number of the example of each row, where an example can have
+            numbers or as an Arrow array. `target_size` has the number of tokens of each row's target, where a decoder reads
+            targets. `example` has the number of the example of each row, where an example can have
             several rows; `depth` has the depth of proof, where the data have it.
         token_columns: likewise those for tokens, in the order of `values`.
         inputs_per_row: the number of inputs in a row.
@@ -87,8 +88,9 @@ class Tokens:
 
     @cached_property
     def lengths(self) -> Ints:
-        """[rows], the number of tokens with the padding that makes the row's inputs equally long."""
-        return self.longest if self.inputs_per_row == 1 else self.longest * self.inputs_per_row
+        """[rows], the number of tokens with the padding that makes the row's inputs equally long, and those of its target."""
+        inputs = self.longest if self.inputs_per_row == 1 else self.longest * self.inputs_per_row
+        return inputs + self.columns["target_size"] if "target_size" in self.columns else inputs
 
     def inputs(self, rows: Ints) -> Ints:
         """The positions of the inputs of some rows."""

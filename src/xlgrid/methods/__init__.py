@@ -12,6 +12,7 @@ from xlgrid.methods.as_is import AsIs
 from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
+from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
 from xlgrid.methods.xmod import XMod
 
@@ -24,6 +25,7 @@ METHODS: dict[str, type[Method]] = {
     "qcross": CrossQuery,
     "madx": MadX,
     "xmod": XMod,
+    "seq2seq": EncoderDecoder,
     "as-is": AsIs,
 }
 

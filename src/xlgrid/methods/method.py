@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from xlgrid.base.arrays import Segments
 from xlgrid.heads import ALL_HEADS
@@ -38,6 +38,8 @@ class Method:
     is_trained: ClassVar[bool] = True
     # Whether the embeddings belong to a language: a cell has those of its target's run on text, or else those of the encoder.
     exchanges_embeddings: ClassVar[bool] = False
+    # Whether the method is for encoder-decoders (`Head.has_decoder`): for all models, for all but these, or for these only.
+    decoders: ClassVar[Literal["all", "none", "only"]] = "all"
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
     # The format in which runs of the method are read and exported; None if it has no adapters.

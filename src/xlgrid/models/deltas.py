@@ -38,7 +38,8 @@ def trains(method: "Method", name: str) -> bool:
 def kept(
     model: "PreTrainedModel", method: "Method", head: "Head", embeddings: bool = False
 ) -> dict[str, "torch.nn.Parameter"]:
-    """The parameters that a run's `delta.safetensors` holds: those that train, and the head.
+    """The parameters that a run's `delta.safetensors` holds: those that train, the head, and those of a decoder that the encoder
+    lacks.
 
     A run without cells (`Head.has_cells`) stores parameters of the encoder only.
 
@@ -49,10 +50,11 @@ def kept(
         parameters = named_parameters(model)
     else:
         parameters = {f"{model.base_model_prefix}.{name}": p for name, p in model.base_model.named_parameters()}
+    drawn = getattr(model, "drawn", ())
     return {
         name: p
         for name, p in parameters.items()
-        if trains(method, name) or is_head(name) or (embeddings and name.endswith(EMBEDDINGS))
+        if trains(method, name) or is_head(name) or name in drawn or (embeddings and name.endswith(EMBEDDINGS))
     }
 
 

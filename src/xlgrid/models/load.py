@@ -30,10 +30,14 @@ FAMILIES = {
 
 
 def model_class(model_type: str | None, head: Head) -> Any:
-    """The class of transformers for an encoder of a model type with a head."""
-    import transformers
+    """The class of transformers for an encoder of a model type with a head.
 
-    known = getattr(transformers, f"{FAMILIES.get(model_type or '', 'AutoModel')}For{head.model_suffix}")
+    Raises:
+        ValueError: the head has a decoder, and there is none for encoders of this type.
+    """
+    if model_type == XMOD and head.has_decoder:
+        raise ValueError("a decoder has no modules for languages: name an encoder without them for this task")
+    known = head.model_class(FAMILIES.get(model_type or "", "AutoModel"))
     if model_type == XMOD:
         from xlgrid.methods.xmod.modules import with_modules
 
@@ -45,6 +49,8 @@ def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
     """A model with a head whose parameters have names and shapes but no numbers (they are on torch's meta device)."""
     import torch
 
+    # An encoder-decoder is made from the configuration of its encoder.
+    config = getattr(config, "encoder", config)
     maker = model_class(config.model_type, head)
     with torch.device("meta"):
         return maker(config) if config.model_type in FAMILIES else maker.from_config(config)
@@ -60,7 +66,8 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
         dropout: replaces the rates in the encoder's configuration.
 
     Raises:
-        ValueError: the folder lacks a file, or a file is damaged.
+        ValueError: the folder lacks a file, a file is damaged, or the head has a decoder and there is none for encoders of this
+            type.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -75,7 +82,10 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
     try:
         written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         model_type = written.get("model_type")
-        maker = model_class(model_type, head)
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, error) from error
+    maker = model_class(model_type, head)
+    try:
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
         changes: dict[str, Any] = {"dtype": torch.float32, **head.settings(labels)}
         if dropout is not None:
@@ -88,9 +98,7 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
             raise ValueError(f"it has no {missing[0]}, and config.json says that it has")
         return model
     except (OSError, ValueError, RuntimeError) as error:
-        raise Damaged(
-            f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again", folder
-        ) from error
+        raise _damaged(folder, error) from error
     except Exception as error:
         if type(error).__name__ != "SafetensorError":
             raise
@@ -98,6 +106,10 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
         raise Damaged(
             f"{weights} is damaged ({error}): delete it and make or fetch the encoder again", weights
         ) from error
+
+
+def _damaged(folder: Path, error: Exception) -> Damaged:
+    return Damaged(f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again", folder)
 
 
 def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
@@ -181,7 +193,8 @@ def check_positions(model: "PreTrainedModel", *tokens: Tokens) -> None:
     """
     import torch
 
-    longest = max(int(part.sizes.max(initial=0)) for part in tokens)
+    sizes = [size for part in tokens for size in (part.sizes, part.columns.get("target_size")) if size is not None]
+    longest = max(int(size.max(initial=0)) for size in sizes)
     for name, table in model.base_model.named_modules():
         if name.endswith("position_embeddings") and isinstance(table, torch.nn.Embedding):
             # The families of RoBERTa count positions from the padding id + 1, which is the `padding_idx` of their table.

@@ -125,11 +125,12 @@ def count(
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
     passed = {
-        name: float(p.numel())
+        name: head.passed_share * p.numel()
         for name, p in parameters.items()
         if name.startswith(model.base_model_prefix)
         and "embeddings" not in name
-        and not is_head(name)
+        # Every token passes the modules of a head that are in layers, as cross-attention is.
+        and (".layer." in name or not is_head(name))
         and module_of(name) not in idle
     }
     if head.output_share:

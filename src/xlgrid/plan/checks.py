@@ -106,7 +106,7 @@ def _steps(plan: "Plan") -> Iterator[str]:
     numbered = [*enumerate(study.training)]
     setting: dict[str, str] = {
         key: f"training.{i}.set"
-        for key in ("alpha", "snapshots", "dev_targets")
+        for key in ("alpha", "snapshots", "dev_targets", "keep")
         for i, entry in numbered
         if key in entry.set
     }

@@ -8,7 +8,7 @@ standard deviation of the effect over the S seeds, and t is Student's with S - 1
 of the effect over draws of test examples, and z is the normal distribution's. Drawing an example draws it in all cells
 of a claim: example i is the same in both methods and all seeds, so it is paired, and in all languages of a generated or
 parallel test set, so it counts once (`Metric.influences`; a bootstrap over examples tends to the same variance with
-many draws).
+many draws). For BLEU, v is the variance over draws of a bootstrap, which are the same in all cells (`Metric.resampled`).
 
 If the noise is normal, the interval covers the true effect with at least 95 %, however the noise divides between seeds
 and examples; `benchmarks/verdicts.py` measures the level on simulated studies without an effect. The reason: the chance
@@ -81,7 +81,7 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
         for term in each:
             if term.cell.seed in complete:
                 enters.setdefault(term.cell, []).append((name, term.weight))
-    # Claim -> examples of a test set -> by how much each of them moves the effect.
+    # Claim -> number of examples of a test set -> by how much each of them, or each draw of them, moves the effect.
     moved: dict[str, dict[int, np.ndarray]] = {name: {} for name in terms}
     metric_of: dict[str, str] = {}
     size_of: dict[tuple[str, str], int] = {}
@@ -103,8 +103,8 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
                 )
             effects[name][cell.seed] += weight * records.score(paths[cell], record, metric)
             if metric not in moves:
-                moves[metric] = heads.metric(metric).influences(outcomes)
-            total = moved[name].setdefault(n, np.zeros(n))
+                moves[metric] = heads.metric(metric).moves(outcomes)
+            total = moved[name].setdefault(n, np.zeros(len(moves[metric])))
             total += weight / len(effects[name]) * moves[metric]
     rows = []
     for name, each in terms.items():

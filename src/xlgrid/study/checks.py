@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from xlgrid.heads import HEADS
 from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
+from xlgrid.methods import ALL_METHODS, make
+from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.study import check_data, check_exhibits, check_modules, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
-    from xlgrid.study.schema import Study
+    from xlgrid.study.schema import Grid, Study
 
 
 def problems(study: "Study") -> list[str]:
@@ -30,6 +32,7 @@ def problems(study: "Study") -> list[str]:
         check_starts.begun,
         _names,
         _untrained,
+        _decoders,
         _held_out,
         check_starts.first_tasks,
         check_starts.grids,
@@ -190,6 +193,40 @@ def _untrained(study: "Study") -> Iterator[str]:
                         f"grids.{name}.task: method {key} trains nothing, and the weights of the head of {task} would be random: "
                         f"name a task of kind {' or '.join(kinds)}, or a method that trains"
                     )
+
+
+def _decoders(study: "Study") -> Iterator[str]:
+    """Tasks whose models are encoder-decoders have methods for these, which begin with the encoder alone."""
+    for name, grid in study.grids.items():
+        for key in grid.method:
+            entry, place = study.methods[key], f"grids.{name}.method"
+            models = ALL_METHODS.find(entry.base).decoders
+            with_decoder = [task for task in grid.task if study.tasks[task].task.head.has_decoder]
+            without = [task for task in grid.task if task not in with_decoder]
+            if with_decoder and models == "none":
+                yield f"{place}: {key} is not for the encoder-decoders of task {with_decoder[0]}: name full-ft, bitfit or seq2seq"
+            elif with_decoder and entry.start:
+                yield (
+                    f"{place}: runs of {key} begin with a run on text, and the encoder-decoders of task {with_decoder[0]} with the "
+                    "encoder alone: leave out `start`"
+                )
+            elif without and models == "only":
+                yield f"{place}: {key} is for encoder-decoders, and task {without[0]} has none: put it into a grid of its own"
+            if models == "only":
+                yield from _decoder_layers(study, grid, key, place)
+
+
+def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Iterator[str]:
+    """An encoder from scratch has as many layers as the decoders that begin with them."""
+    method = make(study.methods[key].base, study.methods[key].options)
+    for encoder in grid.encoder:
+        entry = study.encoders[encoder]
+        scratch = study.encoders[entry.of or encoder].scratch
+        if scratch and isinstance(method, EncoderDecoder):
+            try:
+                method.layers_of(scratch.layers)
+            except ValueError as error:
+                yield f"{place}: {key} on encoder {encoder}: {error}"
 
 
 def _held_out(study: "Study") -> Iterator[str]:

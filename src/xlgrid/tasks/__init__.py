@@ -11,7 +11,7 @@ from typing import Any
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads import ALL_HEADS, HEADS
-from xlgrid.tasks import causal_nli, copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
+from xlgrid.tasks import causal_nli, copa, lot, mlm, ruletaker, siqa, translation, udpos, wikiann, xnli, xquad
 from xlgrid.tasks.task import Columns, Task
 
 __all__ = ["ALL_TASKS", "TASKS", "Columns", "Task", "task"]
@@ -37,6 +37,7 @@ TASKS: dict[str, Task] = {
     "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),
+    "translation": _generated("translation", translation, "seq2seq", ("source",), "target", 60),
     **{name: Task(name, ("text",), "", (), (), HEADS[name], mlm.Options, tokens=60) for name in ("mlm", "perplexity")},
 }
 

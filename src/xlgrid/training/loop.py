@@ -28,13 +28,13 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
-from xlgrid.models import deltas, first_token, load, prediction
+from xlgrid.models import averaging, deltas, first_token, load, prediction
 from xlgrid.models.device import training_device
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.progress import Progress, added, means
 from xlgrid.training.recipe import Recipe
-from xlgrid.training.results import packages, write_record, write_tensors
+from xlgrid.training.results import details_of, write_record, write_tensors
 from xlgrid.training.schedule import learning_rate
 from xlgrid.training.signals import Stopped, signals
 from xlgrid.training.state import say
@@ -147,6 +147,7 @@ class Loop:
         np.random.seed(recipe.seed % 2**32)
         torch.manual_seed(recipe.seed)
         self.model = self.load_model()
+        self.objective = self.objective.smoothed(self.settings.label_smoothing)
         load.check_positions(self.model, self.train, *self.dev_sets)
         if self.settings.head == "lm-head":
             load.head_of_lm(self.model, encoder)
@@ -344,39 +345,55 @@ class Loop:
 
     def evaluate(self, check: Any) -> None:
         """Score the dev sets, add a line to the curve, keep the weights if they are the best so far, or the last count."""
+        steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
+        line = {
+            "step": self.step,
+            "loss": sum(self.losses.values()) / max(1, steps),
+            "score": self.score(check),
+            "lr": learning_rate(self.settings, self.step - 1, self.steps),
+            "seconds": round(self.elapsed(), 3),
+        }
+        self.curve.append(line)
+        losses, self.losses = means(self.losses, steps), {}
+        if self.settings.keep == "average":
+            self.average()
+        elif self.best_step < 0 or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
+            self.best_step, self.best_score = line["step"], line["score"]
+            self.best = self.trained()
+        kept = f"  ({self.settings.keep} {self.best_score:.2f} at {self.best_step})" if self.best else ""
+        say(f"step {self.step}/{self.steps}  {losses}  dev {line['score']:.2f}{kept}  {line['seconds']:.0f} s")
+
+    def score(self, check: Any = lambda: None) -> float:
+        """The mean score on the dev sets."""
         import torch
 
         # For methods whose evaluation has something random: the same whether it follows a step or an interruption.
         torch.manual_seed(self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
         # Other processes would wait at another batch for one that begins again with smaller ones.
-        halves = self.processes.count == 1
-        settings = budget, self.bf16, self.settings.segments, check, halves
+        settings = budget, self.bf16, self.settings.segments, check, self.processes.count == 1
         outcomes = [prediction.outcomes_on(self.model, self.method, dev, *settings) for dev in self.dev_sets]
-        scores = [*map(self.metric.score, outcomes)]
-        steps = self.step - (int(self.curve[-1]["step"]) if self.curve else 0)
-        line = {
-            "step": self.step,
-            "loss": sum(self.losses.values()) / max(1, steps),
-            "score": sum(scores) / len(scores),
-            "lr": learning_rate(self.settings, self.step - 1, self.steps),
-            "seconds": round(self.elapsed(), 3),
-        }
-        self.curve.append(line)
-        losses, self.losses = means(self.losses, steps), {}
-        first = self.best_step < 0
-        if first or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
-            self.best_step, self.best_score = line["step"], line["score"]
-            self.best = self.trained()
-        say(
-            f"step {self.step}/{self.steps}  {losses}  dev {line['score']:.2f}  "
-            f"({self.settings.keep} {self.best_score:.2f} at {self.best_step})  {line['seconds']:.0f} s"
-        )
+        return sum(map(self.metric.score, outcomes)) / len(outcomes)
+
+    def average(self) -> None:
+        """Count the weights of one of the last evaluations into their mean, which is scored after the last one."""
+        count = min(self.settings.evaluations, self.steps)
+        number = len(self.curve) - max(0, count - self.settings.averaged)
+        if number > 0:
+            self.best = averaging.next_mean(self.best, self.trained(), number)
+            self.best_step, self.best_score = self.step, self.curve[-1]["score"]
+        if self.step == self.steps:
+            # A stop would leave the mean in the model, so nothing checks for signals.
+            with averaging.in_place(self.kept(), self.best):
+                self.best_score = self.score()
+
+    def kept(self) -> dict[str, "torch.nn.Parameter"]:
+        """The parameters that the run's results hold."""
+        return deltas.kept(self.model, self.method, self.head, bool(self.begun_with["vocabulary"]))
 
     def trained(self) -> dict[str, "torch.Tensor"]:
         """A copy of what the run's results hold, as it is now."""
-        kept = deltas.kept(self.model, self.method, self.head, bool(self.begun_with["vocabulary"]))
-        return {name: p.detach().cpu().clone() for name, p in kept.items()}
+        return {name: p.detach().cpu().clone() for name, p in self.kept().items()}
 
     def elapsed(self) -> float:
         """Seconds of training, those before interruptions included."""
@@ -419,29 +436,7 @@ class Loop:
         """Write the results and remove the state."""
         if not self.processes.writes:
             return
-        details = {
-            **self.begun_with,
-            "inputs": self.inputs,
-            "labels": list(self.train.label_names),
-            # Of the weights that are kept, be they the best or the last.
-            "best_step": self.best_step,
-            "dev_score": self.best_score,
-            "metric": self.metric.name,
-            "steps": self.steps,
-            # Less than the recipe asks for, where memory ran out.
-            "micro_batch_tokens": self.limit,
-            "n_train": self.train.examples,
-            "n_dev": sum(dev.examples for dev in self.dev_sets),
-            "parameters": {
-                "trained": sum(p.numel() for p in self.weights.values()),
-                "total": sum(p.numel() for p in self.model.parameters()),
-            },
-            "processes": self.processes.count,
-            **prediction.circumstances(self.device),
-            **packages(self.recipe, self.head.name),
-            "seconds": round(self.elapsed(), 3),
-        }
-        self.write(details)
+        self.write(details_of(self))
         state.remove(self.folder)
 
     def write(self, details: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole, write_text
 from xlgrid.data.encoders import copy_tokenizer, token_ids, write_json
 from xlgrid.data.vocabulary import specials
-from xlgrid.heads.nsp import MODULE, NextSentenceHead
+from xlgrid.heads.language_modelling.nsp import MODULE, NextSentenceHead
 from xlgrid.models import deltas
 from xlgrid.training import loop
 from xlgrid.training.recipe import Recipe

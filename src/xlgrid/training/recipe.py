@@ -18,7 +18,7 @@ from xlgrid.training.scratch import Scratch
 # what the memory of a machine allows, and run.json has it; it changes the order of sums, and what dropout and masks draw.
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 # Settings that the first recipes did not have. Their defaults are no part of a digest, so that the results of these recipes stay valid.
-LATER = ("betas", "epsilon")
+LATER = ("betas", "epsilon", "label_smoothing", "averaged")
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -63,9 +63,16 @@ class Training(Strict):
         description="targets, or groups of them, on whose dev sets a run is evaluated; the mean of their scores counts (Pfeiffer et "
         "al. 2022, section 4.3: the pre-trained languages); absent: the dev set of the source",
     )
-    keep: Literal["best", "last"] = Field(
-        "best", description="which of the evaluated weights become the run's (Foroutan et al. 2023's code: last)"
+    label_smoothing: Rate = Field(
+        0,
+        description="share of each label's probability that the loss spreads over all classes (Szegedy et al. 2016, section 7)",
     )
+    keep: Literal["best", "last", "average"] = Field(
+        "best",
+        description="which of the evaluated weights become the run's (Foroutan et al. 2023's code: last); average: the mean of the "
+        "last ones",
+    )
+    averaged: PositiveInt = Field(5, description="with `keep: average`: evaluated weights whose mean is taken")
     checkpoint_seconds: PositiveFloat = Field(60, description="seconds between saves of the state for resuming")
     segments: bool = Field(
         True, description="tell BERT the second segment by its type (Foroutan et al. 2023's code: no)"
@@ -108,6 +115,11 @@ class Training(Strict):
         """
         if self.alpha is not None and (self.steps is None or self.curriculum):
             return "alpha", "`alpha` draws examples without end: set `steps` beside it, and leave out `curriculum`"
+        if self.keep == "average" and self.averaged > self.evaluations:
+            return "keep", (
+                f"`keep: average` takes the weights of the last {self.averaged} evaluations, and there are {self.evaluations}: raise "
+                "`evaluations`, or lower `averaged`"
+            )
         if len(set(self.dev_targets)) < len(self.dev_targets):
             return "dev_targets", f"`dev_targets` has a target twice among {', '.join(self.dev_targets)}: leave one out"
         if self.steps and (last := max(self.snapshots, default=0)) > self.steps:

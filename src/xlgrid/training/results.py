@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.files import whole, write_text
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import ALL_METHODS
+from xlgrid.models import prediction
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
 
@@ -22,6 +23,36 @@ if TYPE_CHECKING:
 HASHED_AT_ONCE, BLOCK = 4, 2**24
 # Seconds between two lines about the inputs that are read.
 PROGRESS_SECONDS = 30.0
+
+
+def details_of(run: Any) -> dict[str, Any]:
+    """The entries of run.json besides those of every record.
+
+    Args:
+        run: the `xlgrid.training.loop.Loop` of the run, at its end.
+    """
+    return {
+        **run.begun_with,
+        "inputs": run.inputs,
+        "labels": list(run.train.label_names),
+        # Of the weights that are kept, be they the best, the last or a mean.
+        "best_step": run.best_step,
+        "dev_score": run.best_score,
+        "metric": run.metric.name,
+        "steps": run.steps,
+        # Less than the recipe asks for, where memory ran out.
+        "micro_batch_tokens": run.limit,
+        "n_train": run.train.examples,
+        "n_dev": sum(dev.examples for dev in run.dev_sets),
+        "parameters": {
+            "trained": sum(p.numel() for p in run.weights.values()),
+            "total": sum(p.numel() for p in run.model.parameters()),
+        },
+        "processes": run.processes.count,
+        **prediction.circumstances(run.device),
+        **packages(run.recipe, run.head.name),
+        "seconds": round(run.elapsed(), 3),
+    }
 
 
 def write_record(folder: Path, recipe: Recipe, details: dict[str, Any], curve: list[dict[str, float]]) -> None:

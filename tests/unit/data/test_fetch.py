@@ -59,6 +59,27 @@ def test_local_files_may_have_other_names_for_splits(made, tmp_path):
     assert read_table(tmp_path / "out" / "dev.parquet") == read_table(made / "en" / "dev.parquet")
 
 
+# Both directions of a translation are columns of one file, as WMT's data sets on the Hub have them.
+WMT = {"rename": {"translation.{first}": "source", "translation.{second}": "target"}}
+
+
+@pytest.mark.parametrize(("pair", "source", "target"), [("de-en", "Hund", "dog"), ("en-de", "dog", "Hund")])
+def test_a_translation_is_between_the_languages_of_the_pair(tmp_path, pair, source, target):
+    rows = [{"translation": {"de": f"Hund {i}", "en": f"dog {i}"}} for i in range(3)]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "train.parquet")
+    origin = {"local": f"{tmp_path}/{{split}}.parquet", **WMT}
+    fetch.fetch_data("translation", origin, pair, "train", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+    expected = [{"source": f"{source} {i}", "target": f"{target} {i}"} for i in range(3)]
+    assert read_table(tmp_path / "out.parquet").to_pylist() == expected
+
+
+def test_a_translation_without_a_language_of_the_pair_is_an_error(tmp_path):
+    pq.write_table(pa.Table.from_pylist([{"translation": {"de": "Hund", "en": "dog"}}]), tmp_path / "train.parquet")
+    origin = {"local": f"{tmp_path}/{{split}}.parquet", **WMT}
+    with pytest.raises(ValueError, match=r"column 'translation' has no part 'translation.fr' in every row"):
+        fetch.fetch_data("translation", origin, "de-fr", "train", tmp_path / "out.parquet", tmp_path / "lock.yaml")
+
+
 def test_a_split_that_does_not_exist_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="'train', 'dev' or 'test'"):
         fetch_data("xnli", {"hub": "a/b", "splits": {"valid": "x"}}, "en", tmp_path, tmp_path / "lock.yaml")

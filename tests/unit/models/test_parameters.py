@@ -7,6 +7,7 @@ import torch
 from transformers import (
     AutoConfig,
     AutoModel,
+    XLMRobertaConfig,
     XLMRobertaForTokenClassification,
 )
 
@@ -104,3 +105,20 @@ def test_check_8_fine_tuning_costs_the_same_with_13_languages_as_with_75() -> No
 def test_an_added_language_stores_its_module_and_embeddings() -> None:
     counted = of_xmod(60, head="mlm", options={"tune": "language"}, embeddings=True)
     assert counted.stored == counted.trained == 7_091_712 + (250_002 + 514) * 768
+
+
+@pytest.mark.parametrize(("decoder", "layers"), [("full", 3), ("last-1", 1)])
+def test_half_of_the_tokens_pass_the_encoder_and_half_the_decoder(decoder: str, layers: int) -> None:
+    """Of an encoder-decoder, whose cross-attention is passed though a run stores it as a part of the head."""
+    h, inner, words = 8, 16, 50
+    config = XLMRobertaConfig(
+        vocab_size=words, hidden_size=h, num_hidden_layers=3, num_attention_heads=2, intermediate_size=inner
+    )
+    attention = 4 * h * h + 4 * h + 2 * h
+    layer = attention + 2 * h * inner + inner + h + 2 * h
+    output = h * h + h + 2 * h + words
+    count = parameters.count(config, HEADS["seq2seq"], 0, "seq2seq", {"decoder": decoder})
+    assert count.passed == (3 * layer + layers * (layer + attention) + output + h * words) / 2
+    assert count.passed_trained == count.passed and count.stored == count.total == count.trained
+    biases = parameters.count(config, HEADS["seq2seq"], 0, "bitfit", {})
+    assert biases.trained == biases.stored < biases.total

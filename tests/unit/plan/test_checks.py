@@ -71,6 +71,15 @@ def test_runs_that_draw_parts_without_end_have_steps(tmp_path: Path) -> None:
         load_study(write(tmp_path, drawn.replace("set: {steps: 100}", "set: {epochs: 3}")))
 
 
+def test_an_average_is_of_evaluations_that_there_are(tmp_path: Path) -> None:
+    averaged = SPOKEN.replace("- {set: {steps: 100}}", "- {set: {steps: 100, keep: average, averaged: 10}}")
+    load_study(write(tmp_path, averaged))
+    with pytest.raises(
+        ValueError, match=r"s\.yaml:13: .*in results.*, `keep: average` takes .* last 11 .* lower `averaged`"
+    ):
+        load_study(write(tmp_path, averaged.replace("averaged: 10", "averaged: 11")))
+
+
 @pytest.mark.parametrize(
     ("when", "targets", "said"),
     [

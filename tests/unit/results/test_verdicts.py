@@ -140,6 +140,32 @@ def test_the_noise_of_examples_is_that_of_a_bootstrap_that_draws_all_cells_toget
     assert variance == pytest.approx(np.var(drawn), rel=0.08)
 
 
+def test_the_noise_of_bleu_is_that_of_a_bootstrap_that_draws_all_cells_together() -> None:
+    """Most sentences are as hard for one method as for the other, so that cells that are drawn apart would differ much more."""
+    rng, count = np.random.default_rng([7]), 60
+    about, outcomes = {"one": compared("b", "a", (1, 2))}, {}
+    hard = rng.integers(0, 11, count)
+    for term in about["one"]:
+        right = np.clip(hard + rng.integers(0, 2, count), 0, 10)
+        ngrams = [np.clip(right - step, 0, None) for step in range(4)]
+        outcomes[term.cell] = np.stack(
+            [*[np.full(count, 10)] * 2, *ngrams, *[np.full(count, 10 - n) for n in range(4)]], 1
+        )
+        write(term.cell, outcomes[term.cell], "bleu")
+    measured = verdicts.measure(about).iloc[0]
+    draws = []
+    for _ in range(300):
+        rows = rng.integers(0, count, count)
+        scores = {cell: heads.metric("bleu").score(sums[rows].tolist()) for cell, sums in outcomes.items()}
+        draws.append(sum(term.weight / 2 * scores[term.cell] for term in about["one"]))
+    assert measured["example_variance"] == pytest.approx(np.var(draws), rel=0.3)
+    apart = sum(
+        (term.weight / 2) ** 2 * (heads.metric("bleu").moves(outcomes[term.cell].tolist()) ** 2).mean() / 1000
+        for term in about["one"]
+    )
+    assert measured["example_variance"] < apart / 2
+
+
 def test_the_noise_of_seeds_is_that_of_their_mean() -> None:
     """With effects of 10, 20 and 30 points: sd 10, over three seeds."""
     terms = compared("b", "a", (1, 2, 3), ("fr",))

@@ -30,19 +30,30 @@ def test_settings_that_change_no_result_are_no_part_of_the_digest(pace: dict[str
 
 @pytest.mark.parametrize(
     "other",
-    [{"lr": 2e-3}, {"batch_tokens": 64}, {"keep": "last"}, {"mix_seed": 1}, {"betas": [0.9, 0.98]}, {"epsilon": 1e-6}],
+    [
+        {"lr": 2e-3},
+        {"batch_tokens": 64},
+        {"keep": "last"},
+        {"keep": "average"},
+        {"averaged": 3},
+        {"label_smoothing": 0.1},
+        {"mix_seed": 1},
+        {"betas": [0.9, 0.98]},
+        {"epsilon": 1e-6},
+    ],
 )
 def test_every_other_setting_is(other: dict[str, object]) -> None:
     assert recipe(**({"lr": 1e-3} | other)).digest() != recipe(lr=1e-3).digest()
     assert recipe(**({"lr": 1e-3} | other)).identity() != recipe(lr=1e-3).identity()
 
 
-# The digests of recipes from before there were constants of the optimiser.
+# The digests of recipes from before there were constants of the optimiser, label smoothing and averages.
 @pytest.mark.parametrize(("training", "digest"), [({}, "e82fc41ddd1e"), ({"lr": 1e-3}, "fba475d5276f")])
 def test_later_settings_leave_earlier_digests_as_they_are(training: dict[str, object], digest: str) -> None:
     assert recipe(**training).digest() == digest
-    assert recipe(**training, betas=[0.9, 0.999], epsilon=1e-8).digest() == digest
-    assert recipe(**training, betas=[0.9, 0.999], epsilon=1e-8).identity() == recipe(**training).identity()
+    defaults = {"betas": [0.9, 0.999], "epsilon": 1e-8, "label_smoothing": 0, "averaged": 5}
+    assert recipe(**training, **defaults).digest() == digest
+    assert recipe(**training, **defaults).identity() == recipe(**training).identity()
 
 
 CHANGES = {
@@ -78,3 +89,11 @@ def test_a_seed_is_one_that_all_libraries_take() -> None:
         assert settings.model_validate({**fields, "seed": 2**32 - 1})
         with pytest.raises(ValidationError, match="less than 4294967296"):
             settings.model_validate({**fields, "seed": 10**22})
+
+
+def test_an_average_takes_no_more_weights_than_there_are_evaluations() -> None:
+    assert recipe(keep="average", averaged=10).training.conflict is None
+    key, said = recipe(keep="average", averaged=11).training.conflict
+    assert (
+        key == "keep" and "the last 11 evaluations, and there are 10: raise `evaluations`, or lower `averaged`" in said
+    )

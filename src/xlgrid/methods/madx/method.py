@@ -1,7 +1,7 @@
 """The method MAD-X (Pfeiffer et al. 2020, section 4): its options, and the parameters that they train."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from xlgrid.methods.method import Method, check_choice, is_head
 
@@ -36,6 +36,8 @@ class MadX(Method):
             (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
         init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
     """
+
+    decoders: ClassVar = "none"
 
     tune: Literal["task", "language", "encoder"] = "task"
     language: bool = True

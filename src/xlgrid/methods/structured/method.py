@@ -22,6 +22,7 @@ class StructuredDropout(Method):
         bridge: the first token always attends to all tokens, and all tokens attend to it.
     """
 
+    decoders: ClassVar = "none"
     masks: ClassVar[tuple[str, ...]] = ("M1",)
 
     tune: Literal["bitfit", "full-ft"] = "bitfit"
@@ -63,6 +64,7 @@ class CrossQuery(Method):
         overlap: in cells with both queries, their exponentials are added (the formula and the code), or halved first.
     """
 
+    decoders: ClassVar = "none"
     masks: ClassVar[tuple[str, ...]] = ("M1", "M2")
 
     tune: Literal["bitfit", "full-ft", "query"] = "bitfit"

@@ -27,6 +27,7 @@ class XMod(Method):
             `tune: language`.
     """
 
+    decoders: ClassVar = "none"
     exchanges_embeddings: ClassVar[bool] = True
 
     tune: Literal["shared", "language"] = "shared"

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.mlm import language_head
+from xlgrid.heads.language_modelling.mlm import language_head
 from xlgrid.methods import make
 from xlgrid.methods.madx.modules import Invertible
 

@@ -69,6 +69,8 @@ class SpanHead(Head):
     inputs_allowed = (2, 2)
     has_labels = False
     has_stride = True
+    # The tokens outside of a context have no probability, whatever the loss.
+    allows_smoothing = False
 
     def second(self, task: TaskColumns) -> str:
         return task.inputs[0]

@@ -1,7 +1,7 @@
 """Makes squad.json: answers drawn by chance, and what `transformers` 4, whose successor has no metrics, gives them.
 
     python -m venv elsewhere && elsewhere/bin/pip install torch==2.13.0 transformers==4.57.6
-    elsewhere/bin/python tests/unit/heads/squad_fixture.py
+    elsewhere/bin/python tests/unit/heads/span/squad_fixture.py
 
 Each is [predicted, gold answers, F1, exact match]. Gold answers without a word, which SQuAD v1.1 has not, are left out: here
 the functions follow v2.0, where they are questions without an answer.

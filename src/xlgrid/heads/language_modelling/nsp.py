@@ -11,7 +11,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.encoding import IGNORED
-from xlgrid.heads.mlm import MlmHead, language_head
+from xlgrid.heads.language_modelling.mlm import MlmHead, language_head
 from xlgrid.heads.tokens import Tokens, offsets_of
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class NextSentenceHead(MlmHead):
     """The objective of BERT: the losses `MLM` and `NSP`."""
 
     loss_names = ("MLM", "NSP")
+    allows_smoothing = False
 
     def __init__(self, max_length: int) -> None:
         """Inputs whose second segment is exchanged are cut to `max_length` tokens."""

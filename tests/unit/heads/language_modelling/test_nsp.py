@@ -9,7 +9,7 @@ from tokens_fixture import write
 from transformers import BertConfig, BertForMaskedLM, XLMRobertaConfig, XLMRobertaForMaskedLM
 
 from xlgrid.data import batches
-from xlgrid.heads.nsp import KEPT, MODULE, NextSentenceHead, exchange
+from xlgrid.heads.language_modelling.nsp import KEPT, MODULE, NextSentenceHead, exchange
 from xlgrid.heads.tokens import Tokens
 
 LENGTH = 12

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.span import Answer
-from xlgrid.heads.span_mlqa import MlqaSpanHead
+from xlgrid.heads.span.head import Answer
+from xlgrid.heads.span.mlqa import MlqaSpanHead
 from xlgrid.heads.tokens import Tokens, Vocabulary
 
 LANGUAGES = ("en", "es", "hi", "vi", "de", "ar", "zh")

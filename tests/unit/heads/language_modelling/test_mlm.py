@@ -10,7 +10,7 @@ from transformers import DistilBertConfig, DistilBertForMaskedLM
 
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
-from xlgrid.heads.mlm import language_head
+from xlgrid.heads.language_modelling.mlm import language_head
 
 
 def test_text_is_masked_anew_at_each_draw_and_the_same_for_a_seed(tmp_path: Path) -> None:

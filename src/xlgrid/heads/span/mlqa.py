@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 
 from xlgrid.heads.metrics import MLQA_EM, MLQA_F1
-from xlgrid.heads.span import SpanHead
+from xlgrid.heads.span.head import SpanHead
 
 
 def _without(*articles: str) -> Callable[[str], str]:

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import IGNORED
+from xlgrid.heads.language_modelling.mlm import MlmHead
 from xlgrid.heads.metrics import PERPLEXITY
-from xlgrid.heads.mlm import MlmHead
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:

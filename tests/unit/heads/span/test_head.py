@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xlgrid.heads import HEADS, span
-from xlgrid.heads.span import NO_ANSWER, Answer, Window
+from xlgrid.heads import HEADS
+from xlgrid.heads.span import head as span
+from xlgrid.heads.span.head import NO_ANSWER, Answer, Window
 from xlgrid.heads.tokens import Tokens, Vocabulary
 
 TEXT = "Ada met Bob in Rome."

@@ -1,0 +1,154 @@
+"""The head `seq2seq`: a text is generated from a text, such as its translation, by an encoder-decoder (Luo et al. 2021, section 3.2)."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
+from xlgrid.heads.metrics import Outcome
+from xlgrid.heads.seq2seq import bleu
+from xlgrid.heads.seq2seq.model import CROSS, encoder_decoder, texts
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+
+class Seq2SeqHead(Head):
+    """A text that is generated from a text.
+
+    The input is the source, and the target is the text to generate, in the second language of a pair. Sources and targets that are
+    too long lose their ends, and are counted as truncated.
+
+    The columns of tokens files: `target_ids` has the tokens of the target with the special tokens around them, as in an encoder's
+    input; `target_size` is their number; `reference` is the text of the target, with which hypotheses are compared.
+
+    The decoder reads the target from its first special token, and predicts the next token: those of the text, and the last special
+    token, which ends it. Hypotheses are the results of beam search by transformers' `generate`, as the `generation_config` of the
+    model says, without special tokens.
+
+    An outcome has the ten statistics of a sentence that BLEU sums up, see `xlgrid.heads.seq2seq.bleu`.
+    """
+
+    name = "seq2seq"
+    modules = (CROSS,)
+    all_metrics = (bleu.CORPUS_BLEU,)
+    has_labels = False
+    has_decoder = True
+    mixes_all_rows = True
+    # Half of the tokens of an example, about, pass the encoder, and the others the decoder and the output embeddings.
+    passed_share = 0.5
+    output_share = 0.5
+
+    def model_class(self, family: str) -> Any:
+        return encoder_decoder(family)
+
+    def second(self, task: TaskColumns) -> str:
+        return task.target
+
+    def parallel(self, task: TaskColumns) -> str:
+        """No column: the texts of two languages differ."""
+        return ""
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+        super().check(table, task, where, first_row)
+        check_text(table, [*task.inputs, task.target], where)
+
+    def fields(self) -> list["pa.Field"]:
+        import pyarrow as pa
+
+        return [
+            pa.field("target_ids", pa.list_(pa.int32())),
+            pa.field("target_size", pa.int32()),
+            pa.field("reference", pa.string()),
+        ]
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        references = table[task.target].to_pylist()
+        sources, targets = (
+            encoding.columns(encoding.tokenizer(column, truncation=True, max_length=encoding.max_length))
+            for column in (table[task.inputs[0]].to_pylist(), references)
+        )
+        ids = targets["input_ids"]
+        return sources | {"target_ids": ids, "target_size": [len(row) for row in ids], "reference": references}
+
+    def collate(
+        self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
+    ) -> dict[str, "torch.Tensor"]:
+        """The tensors of a batch of sources, and those of the decoder: `decoder_input_ids` and `decoder_attention_mask`, both
+        [rows, tokens of the longest target - 1]."""
+        import torch
+
+        batch = super().collate(tokens, rows, token_types, device)
+        ids, real = self._targets(tokens, rows)
+        # The decoder does not read the last token of a target, after which there is nothing to predict.
+        arrays = {"decoder_input_ids": ids[:, :-1], "decoder_attention_mask": real[:, 1:].astype(np.int64)}
+        return batch | {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        """The token of each target after each token that the decoder reads: [rows, tokens of the longest target - 1]."""
+        ids, real = self._targets(tokens, rows)
+        return np.where(real, ids, IGNORED)[:, 1:]
+
+    def _targets(self, tokens: Tokens, rows: Ints) -> tuple[np.ndarray, np.ndarray]:
+        """The token ids of the targets of some rows, and where they are no padding; both [rows, tokens of the longest target]."""
+        import pyarrow as pa
+
+        sizes = tokens.columns["target_size"][rows]
+        real = np.arange(sizes.max())[None, :] < sizes[:, None]
+        ids = np.full(real.shape, tokens.pad_id, np.int64)
+        ids[real] = np.from_dlpack(tokens.columns["target_ids"].take(pa.array(rows)).flatten())
+        return ids, real
+
+    def scores(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"]
+    ) -> tuple["torch.Tensor", "torch.Tensor"]:
+        inputs, labels = without_labels(batch)
+        return model(**inputs, use_cache=False).logits.flatten(0, -2), labels.flatten()
+
+    def predict(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
+    ) -> list[str]:
+        """The hypothesis for each row."""
+        sources: dict[str, torch.Tensor] = {name: batch[name] for name in ("input_ids", "attention_mask")}
+        return texts(model, generate(model, sources, tokens))
+
+    def outcomes(self, tokens: Tokens, predictions: Sequence[str]) -> list[Outcome]:
+        references = tokens.columns["reference"].to_pylist()
+        return [bleu.statistics(*pair) for pair in zip(predictions, references, strict=True)]
+
+    def counts(self, tokens: Tokens) -> dict[str, int]:
+        return {"target_tokens": int(tokens.columns["target_size"].sum())}
+
+
+def generate(model: Any, sources: Mapping[str, "torch.Tensor"], tokens: Tokens, **settings: Any) -> list[list[int]]:
+    """The token ids of the hypothesis for each source, special tokens included.
+
+    No special token is generated but the one that ends a hypothesis. A hypothesis has no more tokens than the decoder has positions.
+
+    Args:
+        sources: `input_ids` and `attention_mask`, both [rows, longest].
+        tokens: the data of the sources, whose targets show the first and the last special token.
+        settings: replace entries of the model's `generation_config`.
+    """
+    first, *_, last = tokens.columns["target_ids"][0].as_py()
+    ending: dict[str, Any] = {
+        "decoder_start_token_id": first,
+        "eos_token_id": last,
+        "pad_token_id": tokens.pad_id,
+        "suppress_tokens": [number for number in tokens.vocabulary.special_ids if number != last],
+        "max_new_tokens": min(model.generation_config.max_new_tokens, positions(model.decoder) - 1),
+    }
+    sequences = model.generate(**sources, **{**ending, **settings})
+    return list(sequences.tolist())
+
+
+def positions(decoder: Any) -> int:
+    """The number of tokens for which a decoder has positions."""
+    table = decoder.base_model.embeddings.position_embeddings
+    return int(table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1))

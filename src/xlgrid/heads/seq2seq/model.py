@@ -1,0 +1,110 @@
+"""An encoder-decoder of transformers of which both parts begin with the weights of one encoder (Rothe et al. 2020; Luo et al.
+2021, section 3.2)."""
+
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from xlgrid.base.errors import Damaged
+
+# Stem of the names of the classes of transformers -> the class of a causal language model.
+CAUSAL = {"Bert": "BertLMHeadModel", "XLMRoberta": "XLMRobertaForCausalLM", "Roberta": "RobertaForCausalLM"}
+# The modules of a decoder's layer that an encoder may lack.
+CROSS = "crossattention"
+
+
+@cache
+def encoder_decoder(family: str) -> Any:
+    """The class of encoder-decoders whose parts are of a family of encoders.
+
+    The class is transformers' `EncoderDecoderModel`, but is made as the class of an encoder with a head is: from the encoder's
+    configuration, or from the folder of the encoder.
+
+    Args:
+        family: the stem of the names of the family's classes.
+
+    Raises:
+        ValueError: transformers has no decoder of the family.
+    """
+    import transformers
+
+    if family not in CAUSAL:
+        raise ValueError(
+            "transformers has no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta for a task of "
+            "kind seq2seq or translation"
+        )
+    make_encoder, make_decoder = (getattr(transformers, name) for name in (f"{family}Model", CAUSAL[family]))
+
+    class EncoderDecoder(transformers.EncoderDecoderModel):
+        """An encoder, and a decoder with a causal mask and a cross-attention in each layer. The word embeddings of the encoder are
+        those of the decoder and of its output.
+
+        Attributes:
+            stores_cross: the weights of the cross-attention are those that are stored with the encoder, and not random ones.
+            drawn: the names of the parameters that were drawn at random because the encoder's folder lacks them.
+            tokenizer_file: the path of the encoder's tokenizer.json; None for a model that was made from a configuration.
+        """
+
+        stores_cross = False
+        drawn: frozenset[str] = frozenset()
+        tokenizer_file: Path | None = None
+
+        def __init__(self, config: Any, parts: tuple[Any, Any] | None = None) -> None:
+            """`config` is that of the encoder."""
+            encoder, decoder = parts or (
+                make_encoder(config, add_pooling_layer=False),
+                make_decoder(
+                    type(config).from_dict(config.to_dict() | {"is_decoder": True, "add_cross_attention": True})
+                ),
+            )
+            super().__init__(encoder=encoder, decoder=decoder)
+            decoder.set_input_embeddings(encoder.get_input_embeddings())
+            decoder.get_output_embeddings().weight = encoder.get_input_embeddings().weight
+            self.generation_config = transformers.GenerationConfig(num_beams=4, max_new_tokens=200, early_stopping=True)
+
+        @classmethod
+        def from_pretrained(cls, folder: Path, **settings: Any) -> tuple[Any, dict[str, Any]]:  # type: ignore[override]
+            """The encoder-decoder of an encoder's folder, and the parameters that the folder lacks (`missing_keys`).
+
+            Torch's generator draws the weights of a cross-attention that is not stored with the encoder.
+            """
+            settings["output_loading_info"] = True
+            encoder, about = make_encoder.from_pretrained(folder, add_pooling_layer=False, **settings)
+            decoder, of_decoder = make_decoder.from_pretrained(
+                folder, is_decoder=True, add_cross_attention=True, **settings
+            )
+            model = cls(encoder.config, (encoder, decoder))
+            missing = of_decoder["missing_keys"]
+            model.stores_cross = not any(f".{CROSS}." in name for name in missing)
+            model.drawn = frozenset(f"{cls.base_model_prefix}.decoder.{name}" for name in missing)
+            model.tokenizer_file = folder / "tokenizer.json"
+            return model, {"missing_keys": {*about["missing_keys"], *missing}}
+
+        @cached_property
+        def tokenizer(self) -> Any:
+            """The tokenizer of the encoder.
+
+            Raises:
+                ValueError: it is missing or damaged.
+            """
+            from tokenizers import Tokenizer
+
+            path = self.tokenizer_file
+            try:
+                return Tokenizer.from_file(str(path))
+            except Exception as error:  # The tokenizers library raises bare Exceptions.
+                raise Damaged(
+                    f"{path} is missing or damaged ({error}): make or fetch the encoder again", *filter(None, [path])
+                ) from error
+
+    return EncoderDecoder
+
+
+def texts(model: Any, sequences: list[list[int]]) -> list[str]:
+    """The texts of sequences of token ids, without special tokens, by the tokenizer of the model's encoder.
+
+    Raises:
+        ValueError: the tokenizer is missing or damaged.
+    """
+    decoded: list[str] = model.tokenizer.decode_batch(sequences, skip_special_tokens=True)
+    return [text.strip() for text in decoded]

@@ -1,0 +1,134 @@
+"""Choices of an encoder-decoder: the layers of its decoder, the first weights of its cross-attention, and its beam search."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from xlgrid.heads.seq2seq.model import CROSS
+from xlgrid.methods.method import Method, check_choice
+
+_LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
+
+
+@dataclass(frozen=True)
+class EncoderDecoder(Method):
+    """Trains all weights of an encoder-decoder, whose parts begin with the weights of one encoder (Luo et al. 2021, section 3.2).
+
+    Attributes:
+        decoder: the layers of the encoder with which those of the decoder begin: full, first-N or last-N (table 4 there: the
+            first or last 3 or 6).
+        init: the first weights of cross-attention: random, as transformers draws those of new layers; self, those of the layer's
+            self-attention; cross, those that the encoder stores, as VECO does.
+        tie: embeddings: the words of sources, of targets and of the output share their embeddings (the released code); all: the
+            decoder also shares the other weights of its layers and embeddings with the encoder, and has a cross-attention of
+            its own (the paper).
+        beams: the number of hypotheses that beam search keeps; 1 is greedy search.
+        length_penalty: the score of a hypothesis is its log-likelihood divided by its length to this power.
+        longest: the most tokens of a hypothesis.
+    """
+
+    decoders: ClassVar = "only"
+
+    decoder: str = "full"
+    init: Literal["random", "self", "cross"] = "random"
+    tie: Literal["embeddings", "all"] = "embeddings"
+    beams: int = 4
+    length_penalty: float = 1.0
+    longest: int = 200
+
+    def __post_init__(self) -> None:
+        if self.decoder != "full" and not _LAYERS.fullmatch(self.decoder):
+            raise ValueError(f"option decoder must be full, first-N or last-N, such as last-6, got {self.decoder!r}")
+        check_choice(self, "init", ("random", "self", "cross"))
+        check_choice(self, "tie", ("embeddings", "all"))
+        for name in ("beams", "longest"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"option {name} must be a whole number from 1 up, got {value!r}")
+
+    def install(self, model: Any) -> None:
+        """Change the decoder of an encoder-decoder, in place.
+
+        Raises:
+            ValueError: the model has no decoder, the encoder has too few layers, or it stores no cross-attention.
+        """
+        if not hasattr(model, "decoder"):
+            raise ValueError("method seq2seq is for encoder-decoders: name a task of kind seq2seq or translation")
+        numbers = self.layers_of(model.config.encoder.num_hidden_layers)
+        stack = model.decoder.base_model.encoder
+        stack.layer = type(stack.layer)(stack.layer[number] for number in numbers)
+        model.config.decoder.num_hidden_layers = len(numbers)
+        for place, layer in enumerate(stack.layer):
+            # The cache of a decoder finds the keys and values of a layer by this number.
+            for module in layer.modules():
+                if hasattr(module, "layer_idx"):
+                    module.layer_idx = place
+        self._begin_cross_attention(model)
+        if self.tie == "all":
+            encoder = model.encoder.encoder.layer
+            pairs = [(model.encoder.embeddings, model.decoder.base_model.embeddings)]
+            pairs += [(encoder[number], layer) for number, layer in zip(numbers, stack.layer, strict=True)]
+            for own, other in pairs:
+                share(own, other)
+        generation = model.generation_config
+        generation.num_beams, generation.max_new_tokens = self.beams, self.longest
+        # Greedy search has no use for these settings, and transformers warns of them.
+        generation.early_stopping = self.beams > 1
+        generation.length_penalty = self.length_penalty if self.beams > 1 else 1.0
+
+    def layers_of(self, layers: int) -> range:
+        """The numbers of the encoder's layers with which those of the decoder begin.
+
+        Args:
+            layers: how many layers the encoder has.
+
+        Raises:
+            ValueError: it has too few.
+        """
+        if not (choice := _LAYERS.fullmatch(self.decoder)):
+            return range(layers)
+        end, count = choice[1], int(choice[2])
+        if count > layers:
+            raise ValueError(
+                f"option decoder: {self.decoder} takes {count} layers, and the encoder has {layers}: write {end}-1 to "
+                f"{end}-{layers}, or full"
+            )
+        return range(count) if end == "first" else range(layers - count, layers)
+
+    def _begin_cross_attention(self, model: Any) -> None:
+        """Give cross-attention its first weights. Those of the model are what the encoder stores, or random."""
+        import torch
+
+        is_empty = model.decoder.device.type == "meta"
+        if self.init == "cross" and not model.stores_cross and not is_empty:
+            raise ValueError(
+                "option init: cross begins with the cross-attention of the encoder, and the encoder stores none: pre-train it with "
+                "`architecture: veco`, or set `init: self` or `init: random`"
+            )
+        with torch.no_grad():
+            for layer in model.decoder.base_model.encoder.layer:
+                cross = layer.get_submodule(CROSS)
+                if self.init == "self":
+                    for name, parameter in cross.named_parameters():
+                        parameter.copy_(layer.attention.get_parameter(name))
+                elif self.init == "random" and model.stores_cross:
+                    _draw(cross, model.config.decoder.initializer_range)
+
+
+def share(own: Any, other: Any) -> None:
+    """Put all parameters of a module in the place of those of the same names in another one, whose further ones stay."""
+    for name, parameter in own.named_parameters():
+        module, _, last = name.rpartition(".")
+        setattr(other.get_submodule(module), last, parameter)
+
+
+def _draw(cross: Any, deviation: float) -> None:
+    """Draw the weights of attention as transformers draws those of new layers."""
+    from torch import nn
+
+    for module in cross.modules():
+        if isinstance(module, nn.Linear):
+            module.weight.normal_(0.0, deviation)
+            module.bias.zero_()
+        elif isinstance(module, nn.LayerNorm):
+            module.reset_parameters()

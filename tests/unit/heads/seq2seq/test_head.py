@@ -1,0 +1,205 @@
+"""The head seq2seq: what the decoder reads and predicts, its loss, and beam search."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from encoders_fixture import KINDS, model_of, some_translations, translations, write_encoder
+from transformers import GenerationConfig
+
+from xlgrid.heads import HEADS
+from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.seq2seq.head import generate, positions
+from xlgrid.methods import Method
+from xlgrid.models import prediction
+from xlgrid.models.load import check_positions
+from xlgrid.tasks import task
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+HEAD = HEADS["seq2seq"]
+ROWS = np.arange(6)
+
+
+@pytest.fixture(params=KINDS)
+def model(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return model_of(write_encoder(tmp_path / "encoder", request.param))
+
+
+def sources(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: batch[name] for name in ("input_ids", "attention_mask")}
+
+
+class Letters:
+    """A tokenizer whose tokens are letters, with special tokens around them."""
+
+    def __call__(self, texts: list[str], truncation: bool, max_length: int) -> Any:
+        kept = [text[: max_length - 2] for text in texts]
+        encodings = [Letters.Row(text, len(text) > max_length - 2) for text in texts]
+        ids = [[0, *map(ord, text), 2] for text in kept]
+        for encoding, row in zip(encodings, ids, strict=True):
+            encoding.sequence_ids = [None, *[0] * (len(row) - 2), None]
+        return Letters.Encoded(ids, encodings)
+
+    class Row:
+        def __init__(self, text: str, is_cut: bool) -> None:
+            self.overflowing = [text] if is_cut else []
+            self.sequence_ids: list[Any] = []
+
+    class Encoded(dict):
+        def __init__(self, ids: list[list[int]], encodings: list[Any]) -> None:
+            super().__init__(input_ids=ids)
+            self.encodings = encodings
+
+
+def test_rows_have_the_tokens_of_both_texts_and_the_reference() -> None:
+    encoding = Encoding(Letters(), max_length=5)
+    table = pa.table({"source": ["ab", "abcdef"], "target": ["xyz", ""]})
+    columns = HEAD.encode(table, task("translation"), encoding)
+    assert columns["input_ids"] == [[0, 97, 98, 2], [0, 97, 98, 99, 2]]
+    assert columns["target_ids"] == [[0, 120, 121, 122, 2], [0, 2]]
+    assert columns["target_size"] == [5, 2] and columns["reference"] == ["xyz", ""]
+    assert encoding.truncated == 1, "a source that is too long is counted"
+
+
+def test_the_decoder_reads_a_target_and_predicts_its_next_tokens() -> None:
+    tokens = translations([[5], [6, 7]], [[8, 9, 10], [11]])
+    batch = HEAD.collate(tokens, np.array([1, 0]), False)
+    assert batch["input_ids"].tolist() == [[0, 6, 7, 2], [0, 5, 2, 1]]
+    assert batch["decoder_input_ids"].tolist() == [[0, 11, 2, 1], [0, 8, 9, 10]]
+    assert batch["labels"].tolist() == [[11, 2, IGNORED, IGNORED], [8, 9, 10, 2]]
+    assert batch["decoder_attention_mask"].tolist() == [[1, 1, 0, 0], [1, 1, 1, 1]]
+
+
+def test_lengths_count_the_tokens_of_targets() -> None:
+    tokens = translations([[5], [6, 7]], [[8, 9, 10], [11]])
+    assert tokens.lengths.tolist() == [3 + 5, 4 + 3]
+    assert tokens.take(np.array([1])).lengths.tolist() == [7]
+
+
+@torch.no_grad()
+def test_no_token_sees_a_later_one_and_every_token_sees_the_source(model: Any) -> None:
+    batch = HEAD.collate(some_translations(), ROWS, False)
+    before = HEAD.scores(model, batch)[0].reshape(6, -1, 40)
+    later = batch | {"decoder_input_ids": batch["decoder_input_ids"].clone()}
+    later["decoder_input_ids"][:, 2:] = 7
+    after = HEAD.scores(model, later)[0].reshape(6, -1, 40)
+    torch.testing.assert_close(after[:, :2], before[:, :2], atol=1e-5, rtol=0)
+    assert ((after - before)[:, 2:].abs().amax(-1) > 1e-4).any()
+    other = HEAD.scores(model, batch | {"input_ids": batch["input_ids"].clone().fill_(9)})[0].reshape(6, -1, 40)
+    assert ((other - before).abs().amax(-1) > 1e-4).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.4])
+def test_label_smoothing_is_its_formula(model: Any, share: float) -> None:
+    """The cross entropy with a distribution that gives the label 1 - share, and share / 40 to each of 40 classes."""
+    batch = HEAD.collate(some_translations(), ROWS, False)
+    logits, labels = (tensor.double().numpy() for tensor in HEAD.scores(model, batch))
+    due = labels != IGNORED
+    wanted = np.full((due.sum(), 40), share / 40)
+    wanted[np.arange(len(wanted)), labels[due].astype(int)] += 1 - share
+    log_p = logits[due] - np.log(np.exp(logits[due]).sum(1, keepdims=True))
+    loss = HEAD.smoothed(share).loss(model, batch)
+    assert float(loss) == pytest.approx(-(wanted * log_p).sum(), rel=1e-5)
+    assert HEAD.label_smoothing == 0, "the head itself stays as it is"
+
+
+def test_a_head_of_which_some_classes_have_no_probability_has_no_label_smoothing() -> None:
+    assert HEADS["span"].smoothed(0.0) is HEADS["span"]
+    with pytest.raises(
+        ValueError, match=r"head span has no label smoothing here, got 0.1: leave out `label_smoothing`"
+    ):
+        HEADS["span"].smoothed(0.1)
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+def test_beam_search_with_a_cache_is_beam_search_without(model: Any, beams: int) -> None:
+    tokens = some_translations()
+    batch = sources(HEAD.collate(tokens, ROWS, False))
+    settings = {"num_beams": beams, "early_stopping": beams > 1}
+    cached, uncached = (generate(model, batch, tokens, use_cache=cache, **settings) for cache in (True, False))
+    assert cached == uncached
+    assert len({tuple(row) for row in cached}) > 1 and max(map(len, cached)) > 5
+
+
+@torch.no_grad()
+def test_greedy_search_takes_the_best_token_at_each_step(model: Any) -> None:
+    tokens = some_translations()
+    batch = sources(HEAD.collate(tokens, ROWS, False))
+    forbidden = [number for number in tokens.vocabulary.special_ids if number != 2]
+    for row, generated in enumerate(generate(model, batch, tokens, num_beams=1, early_stopping=False)):
+        one = {name: tensor[row : row + 1] for name, tensor in batch.items()}
+        ids = [0]
+        while ids[-1] != 2 and len(ids) < positions(model.decoder):
+            logits = model(**one, decoder_input_ids=torch.tensor([ids])).logits[0, -1]
+            logits[forbidden] = -torch.inf
+            ids.append(int(logits.argmax()))
+        assert generated[: len(ids)] == ids and {*generated[len(ids) :]} <= {1}
+
+
+def test_of_one_token_a_beam_finds_the_best(model: Any) -> None:
+    tokens = some_translations()
+    batch = sources(HEAD.collate(tokens, ROWS, False))
+    greedy, wide = (
+        generate(model, batch, tokens, num_beams=beams, max_new_tokens=1, early_stopping=beams > 1) for beams in (1, 8)
+    )
+    assert [row[:2] for row in greedy] == [row[:2] for row in wide]
+
+
+def test_hypotheses_end_where_positions_do(model: Any) -> None:
+    model.generation_config.max_new_tokens = 1000
+    tokens = some_translations()
+    batch = sources(HEAD.collate(tokens, ROWS, False))
+    # No hypothesis may end by itself.
+    rows = generate(model, batch, tokens, num_beams=1, early_stopping=False, suppress_tokens=[0, 1, 2, 3, 4])
+    assert {len(row) for row in rows} == {positions(model.decoder)}
+
+
+def test_the_outcome_of_a_row_does_not_depend_on_its_batch(model: Any) -> None:
+    tokens = some_translations(12)
+    together, alone = (prediction.outcomes_on(model, Method(), tokens, budget) for budget in (10_000, 1))
+    assert together == alone
+
+
+def test_empty_hypotheses_have_bleu_0(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model that ends each hypothesis at once."""
+    monkeypatch.setattr(type(model), "generate", lambda self, input_ids, **_: torch.tensor([[0, 2]] * len(input_ids)))
+    outcomes = prediction.outcomes_on(model, Method(), some_translations(), 1000)
+    assert {outcome[0] for outcome in outcomes} == {0} and all(outcome[1] for outcome in outcomes)
+    assert HEAD.all_metrics[0].score(outcomes) == 0
+
+
+def test_a_perfect_translation_has_bleu_100() -> None:
+    tokens = some_translations()
+    outcomes = HEAD.outcomes(tokens, tokens.columns["reference"].to_pylist())
+    assert HEAD.all_metrics[0].score(outcomes) == pytest.approx(100)
+
+
+def test_a_target_without_a_position_is_refused(model: Any) -> None:
+    tokens = translations([[5]], [[6] * 40])
+    with pytest.raises(ValueError, match=r"the longest input has 42 tokens, but the encoder takes at most"):
+        check_positions(model, tokens)
+
+
+def test_a_missing_target_column_names_the_nearest() -> None:
+    table = pa.table({"source": ["a"], "targets": ["b"]})
+    with pytest.raises(ValueError, match=r"here has no column 'target', .*did you mean 'targets'.*`rename`"):
+        task("translation").check(table, "here")
+
+
+def test_a_target_that_is_no_text_names_its_column() -> None:
+    with pytest.raises(ValueError, match=r"here, column 'target' is of type int64: expected text"):
+        task("translation").check(pa.table({"source": ["a"], "target": [1]}), "here")
+
+
+def test_a_new_model_has_beam_search_by_default(model: Any) -> None:
+    assert isinstance(model.generation_config, GenerationConfig)
+    assert (model.generation_config.num_beams, model.generation_config.max_new_tokens) == (4, 200)
+    assert model.generation_config.early_stopping is True
+
+
+def test_a_cell_counts_the_tokens_of_targets() -> None:
+    assert HEAD.counts(translations([[5], [6, 7]], [[8, 9, 10], [11]])) == {"target_tokens": 5 + 3}
