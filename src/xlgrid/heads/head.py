@@ -82,7 +82,7 @@ class Head(ABC):
     mixes_all_rows: ClassVar[bool] = False
     reads_first_token: ClassVar[bool] = False
     output_share: ClassVar[float] = 0.0
-    loss_names: ClassVar[tuple[str, ...]] = ("loss",)
+    loss_names: tuple[str, ...] = ("loss",)
     is_pretrained: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
 

@@ -104,7 +104,8 @@ def inputs(plan: Planned, product: Product) -> Inputs:
                 ]
                 for split in ("train", "dev"):
                     named[split] = [plan.owned(Tokens(*place, split)).path for place in of_part]
-                return named
+                begin = entry.scratch.begin
+                return {**named, "begin": [plan.owned(Encoder(study.name, begin)).path] if begin else []}
             return {**named, "files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
             data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]

@@ -152,6 +152,11 @@ def pretraining(study: "Study") -> Iterator[str]:
                 f"{place}.nsp: next sentences are second segments, but task {scratch.task} has `lines: {lines}`: set `options: "
                 "{lines: segments}` there, or nsp to false"
             )
+        if scratch.adjacent == "next" and (documents := Options(**task.options).documents) == "cut":
+            yield (
+                f"{place}.adjacent: next rows go on with a text if it fills several rows, but task {scratch.task} has `documents: "
+                f"{documents}`: set `options: {{documents: pack}}` there, or adjacent to halves"
+            )
 
 
 def _limit(study: "Study", task: str, encoder: str) -> tuple[str, str, int] | None:

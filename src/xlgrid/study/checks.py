@@ -13,6 +13,7 @@ from xlgrid.study import check_data, check_exhibits, check_modules, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
+from xlgrid.training.encoders import encoders_before
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
@@ -93,6 +94,7 @@ def _languages(study: "Study") -> Iterator[str]:
                 )
             texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
             yield from among(f"{place}.task", "task of kind `mlm`", [scratch.task], texts)
+            yield from _beginnings(study, name)
         if encoder.of:
             others = {key: entry for key, entry in study.encoders.items() if entry.scratch}
             yield from among(f"encoders.{name}.of", "encoder from scratch", [encoder.of], others)
@@ -106,6 +108,23 @@ def _languages(study: "Study") -> Iterator[str]:
         # A study that extends another may generate its data instead, in other languages.
         codes = [code for part in entry.examples_of if entry.data for code in Target(part).languages]
         yield from among(f"tasks.{name}.examples_of", LANGUAGE, codes, study.languages)
+
+
+def _beginnings(study: "Study", name: str) -> Iterator[str]:
+    """An encoder that begins with another has the vocabulary of that encoder, which does not begin with it in turn."""
+    scratch = study.encoders[name].scratch
+    if not (scratch and scratch.begin):
+        return
+    place, others = f"encoders.{name}.scratch.begin", [key for key in study.encoders if key != name]
+    if scratch.begin not in others:
+        yield from among(place, "encoder that is there before", [scratch.begin], others)
+    elif name in (before := encoders_before(study.encoders, name)):
+        yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
+    elif (vocabulary := study.vocabulary_of(scratch.begin)) != study.vocabulary_of(name):
+        yield (
+            f"{place}: {scratch.begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
+            f"get embeddings of others: add `vocabulary: {vocabulary}`"
+        )
 
 
 def _vocabularies(study: "Study") -> Iterator[str]:

@@ -237,6 +237,15 @@ def test_a_run_with_dev_targets_needs_their_dev_sets_and_no_other(plan: Plan) ->
     assert needs.inputs(plan, CELL.run)["dev"] == [f"{folder}/qa1/dev.arrow"]
 
 
+def test_an_encoder_that_begins_with_another_rests_on_it(plan: Plan) -> None:
+    begun_with = {"vocabulary": "tiny", "scratch": {"kind": "bert", "languages": ["qa1"], "begin": "tiny"}}
+    encoders = plan.study.encoders | {"more": EncoderEntry.model_validate(begun_with)}
+    whole = Plan(plan.study.model_copy(update={"encoders": encoders}))
+    tiny, more = Encoder("tiny", "tiny"), Encoder("tiny", "more")
+    assert needs.inputs(whole, more)["begin"] == [tiny.path] and needs.inputs(whole, tiny)["begin"] == []
+    assert tiny in whole.rests_on(more)
+
+
 def added_languages() -> Plan:
     """Fine-tuning from a pre-trained source and from an added one, with pre-trained and added targets."""
     scratch = {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"]}

@@ -160,12 +160,43 @@ def test_the_task_of_a_pre_training_fits_its_encoder_and_its_vocabulary(tmp_path
         ({"scratch": {"languages": ["en"], "task": "pretrainin"}}, "did you mean 'pretraining'"),
         ({"scratch": {"languages": ["en"], "bitext": [["en", "fr"]]}}, "unknown language of this encoder 'fr'"),
         ({"scratch": {"languages": ["en"], "nsp": True}}, "scratch.nsp: .* task pretraining has `lines: joined`"),
+        ({"scratch": {"languages": ["en"], "begin": "mime"}}, r"scratch\.begin: .*did you mean 'mine'"),
+        ({"scratch": {"languages": ["en"], "begin": "other"}}, "unknown encoder that is there before 'other'"),
+        ({"scratch": {"languages": ["en"], "begin": "mine"}}, "has the vocabulary mine, .*: add `vocabulary: mine`"),
     ],
 )
 def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
     keys = pretrained()
     keys["encoders"]["other"] = entry
     with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
+@pytest.mark.parametrize("begin", ["other", "other-early"])
+def test_encoders_do_not_begin_with_each_other(tmp_path: Path, begin: str) -> None:
+    keys = pretrained()
+    of_both = {"kind": "xlmr", "languages": ["en"], "task": "pretraining", "objective": "mlm+tlm", "adjacent": "next"}
+    keys["encoders"]["other"] = {
+        "vocabulary": "mine",
+        "scratch": of_both | {"begin": "mine"},
+        "training": {"snapshots": [9]},
+    }
+    keys["encoders"]["other-early"] = {"of": "other", "step": 9}
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+    keys["encoders"]["mine"]["scratch"]["begin"] = begin
+    with pytest.raises(
+        ValueError, match=r"mine\.scratch\.begin: mine begins with other(-early begins with other)? begins with mine:"
+    ):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
+def test_the_next_row_of_a_text_goes_on_with_it(tmp_path: Path) -> None:
+    keys = pretrained()
+    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en"], "adjacent": "next"}
+    keys["encoders"]["other"] = {"scratch": scratch}
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+    del keys["tasks"]["pretraining"]["options"]
+    with pytest.raises(ValueError, match=r"other\.scratch\.adjacent: .* has `documents: cut`: set .*pack"):
         load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 
