@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
-from xlgrid.data.formats import COLUMN, rows, tables
+from xlgrid.data.formats import COLUMN, notes, rows, tables
 from xlgrid.data.streams import Progress
+from xlgrid.data.text import LAST_ID
 from xlgrid.heads.encoding import Encoding
 from xlgrid.tasks import Columns, task
 from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, split_of
@@ -167,6 +168,13 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> Iterat
     """The texts of each id that all files have, in parts; `ROWS` has their row numbers in the files."""
     import pyarrow as pa
 
+    last = [notes(path).get(LAST_ID, "") for path in texts]
+    if all(last) and len({*last}) > 1:
+        # A line that is missing in one of them moves all lines after it, which ids alone would not show.
+        raise ValueError(
+            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are {' and '.join(last)}, counted from 0: row i "
+            "must say the same in both, so give both the same rows, an empty one where one of them says nothing"
+        )
     count = 0
     common = _common(texts)
     while part := list(islice(common, BATCH)):

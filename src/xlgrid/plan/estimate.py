@@ -218,11 +218,17 @@ class Estimate:
         recipe = self.study.pretraining(encoder)
         settings, name = recipe.training, recipe.task
         entry, length = self.study.tasks[name], self.tokens(name)
-        sizes = {part: self.sizes.of(name, part) for part in recipe.source.parts}
+        assert recipe.scratch
+        task_of = {part: recipe.scratch.task_of(part) for part in recipe.source.parts}
+        sizes = {part: self.sizes.of(task, part) for part, task in task_of.items()}
         # A text has at most so many rows for the dev set.
         most: Any = entry.task.Options(**entry.options)
-        dev = sum(self._inputs(name, most.dev_rows if each.dev is None else each.dev) for each in sizes.values())
-        known = {part: self._inputs(name, each.train) for part, each in sizes.items() if each.train is not None}
+        dev = sum(
+            self._inputs(task_of[part], most.dev_rows if each.dev is None else each.dev) for part, each in sizes.items()
+        )
+        known = {
+            part: self._inputs(task_of[part], each.train) for part, each in sizes.items() if each.train is not None
+        }
         inputs = sum(known.values()) if len(known) == len(sizes) else None
         of_languages = sum(number for part, number in known.items() if len(Target(part).languages) == 1)
         updates, examples = training_length(settings, inputs or 0, length, {})
@@ -236,10 +242,9 @@ class Estimate:
         setattr(plain, STREAM, None)
         without = self._count(plain, entry.task, recipe.base, {}, pretraining=True)
         attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
-        assert origin.scratch
-        of_first, of_second = origin.scratch.passes(settings.tlm)
+        of_first, of_second = recipe.scratch.passes(settings.tlm)
         first, second = without.training + attention, counted.training + 2 * attention
-        if origin.scratch.trains != "all":
+        if recipe.scratch.trains != "all":
             # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
             first, second = without.evaluation + attention / 3, second - 2 * without.passed_trained
         work = (of_first * first + of_second * second) * examples * length

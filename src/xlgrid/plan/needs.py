@@ -99,7 +99,7 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             named: Inputs = {"vocabulary": plan.owned(Vocabulary(study.name, named_vocabulary)).path}
             if entry.scratch:
                 of_part = [
-                    (study.name, entry.scratch.task, named_vocabulary, part)
+                    (study.name, entry.scratch.task_of(part), named_vocabulary, part)
                     for part in Source(entry.scratch.source).parts
                 ]
                 for split in ("train", "dev"):

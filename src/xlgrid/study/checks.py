@@ -87,13 +87,21 @@ def _languages(study: "Study") -> Iterator[str]:
             yield from among(f"{place}.languages", LANGUAGE, scratch.languages, study.languages)
             aligned = [code for pair in scratch.bitext for code in pair]
             yield from among(f"{place}.bitext", "language of this encoder", aligned, scratch.languages)
-            if scratch.bitext and study.text.customs.facts and any(map(is_artificial, aligned)):
+            if (
+                scratch.bitext
+                and not scratch.bitext_task
+                and study.text.customs.facts
+                and any(map(is_artificial, aligned))
+            ):
                 yield (
                     f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own: "
                     "leave out `bitext`, or `text.customs`"
                 )
             texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
             yield from among(f"{place}.task", "task of kind `mlm`", [scratch.task], texts)
+            of_pairs = [key for key in texts if study.tasks[key].data and len(study.tasks[key].task.inputs) == 2]
+            wanted = "task of kind `mlm` with `data` and two `inputs`"
+            yield from among(f"{place}.bitext_task", wanted, filter(None, [scratch.bitext_task]), of_pairs)
             yield from _beginnings(study, name)
         if encoder.of:
             others = {key: entry for key, entry in study.encoders.items() if entry.scratch}

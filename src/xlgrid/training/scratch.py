@@ -8,6 +8,7 @@ from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.vocabulary import Kind
 from xlgrid.heads import HEADS
 from xlgrid.heads.language_modelling.mlm import Masked
+from xlgrid.languages.sources import Target
 from xlgrid.methods.veco.names import STREAM
 from xlgrid.methods.xmod.names import SHARED
 from xlgrid.models.load import model_class
@@ -104,6 +105,11 @@ class Scratch(Strict):
         PRETRAINING,
         description="task of kind `mlm` of the study whose tokens are read; a study need not have the task `pretraining`, whose "
         "rows are cut at 512 tokens, with a line break before the second segment",
+    )
+    bitext_task: str | None = Field(
+        None,
+        description="task of kind `mlm` of the study with two `inputs` and `data` in the pairs of `bitext`, whose tokens are read for "
+        "them; absent: rows of one id in the texts of both languages, as tokens of `task`",
     )
     nsp: bool = Field(
         False,
@@ -202,6 +208,10 @@ class Scratch(Strict):
         """Whether the objective of pairs has TLM, for which there is bitext."""
         return self.takes_pairs and self.objective != "ca-mlm" and bool(self.bitext)
 
+    def task_of(self, part: str) -> str:
+        """The task whose tokens are read for a language or a pair."""
+        return self.bitext_task if self.bitext_task and Target(part).is_pair else self.task
+
     def passes(self, tlm: float) -> tuple[float, float]:
         """How often a token of a row passes the encoder in training, without and with cross-attention.
 
@@ -213,6 +223,14 @@ class Scratch(Strict):
         of_bitext = tlm if self.bitext else 0.0
         pairs = of_bitext + (1 - of_bitext) * (2 if self.adjacent == "next" else 1)
         return pairs + of_bitext * self.joins_bitext, pairs * self.uses_cross_attention
+
+    @model_validator(mode="after")
+    def _bitext_has_pairs(self) -> Self:
+        if self.bitext_task and not self.bitext:
+            raise ValueError(
+                f"bitext_task {self.bitext_task} is for pairs, and `bitext` has none: name them there, or leave it out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _parts_differ(self) -> Self:

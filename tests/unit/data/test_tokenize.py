@@ -252,6 +252,24 @@ def test_texts_without_a_common_id_are_refused(world):
         [*splits(world, [world / "en.parquet", path])]
 
 
+def test_bitext_of_unequal_length_is_refused(world):
+    """A line that German lacks moves all later lines, though their numbers are those of lines in English."""
+    english = [f"is Bob {number}" for number in range(120)]
+    lines = {"en": english, "de": [*english[:40], *english[41:]], "fr": english}
+    files = {code: str(world / f"lines-{code}.txt") for code in lines}
+    for code in files:
+        (world / f"lines-{code}.txt").write_text("".join(f"{line}\n" for line in lines[code]))
+        make_text(code, world / f"lines-{code}.parquet", TextSettings(files=files))
+        # What is cut at a number of characters ends with another row in each language.
+        make_text(code, world / f"cut-{code}.parquet", TextSettings(files=files, most_characters=len(code) * 500))
+    texts = {code: world / f"lines-{code}.parquet" for code in lines}
+    with pytest.raises(ValueError, match=r"lines-en.* and .*lines-de.* their last rows are 119 and 118"):
+        [*splits(world, [texts["en"], texts["de"]], "en-de")]
+    for other in (texts["fr"], world / "cut-de.parquet"):
+        train, dev = splits(world, [texts["en"], other], "en-fr")
+        assert len(train) > 100 and len(dev) == 3
+
+
 def test_parallel_texts_are_read_side_by_side(world, monkeypatch):
     """In parts of two rows; each text has ids that the other one lacks."""
     monkeypatch.setattr(module, "BATCH", 2)

@@ -14,7 +14,7 @@ from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
+from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study, TaskEntry
 from xlgrid.training.encoders import EncoderEntry
 
 RULES = Path(__file__).parents[3] / "rules"
@@ -244,6 +244,20 @@ def test_an_encoder_that_begins_with_another_rests_on_it(plan: Plan) -> None:
     tiny, more = Encoder("tiny", "tiny"), Encoder("tiny", "more")
     assert needs.inputs(whole, more)["begin"] == [tiny.path] and needs.inputs(whole, tiny)["begin"] == []
     assert tiny in whole.rests_on(more)
+
+
+def test_an_encoder_reads_bitext_as_tokens_of_the_task_that_it_names(plan: Plan) -> None:
+    scratch = {"kind": "bert", "languages": ["qa1", "qb1"], "bitext": [["qa1", "qb1"]], "bitext_task": "opus"}
+    opus = {"kind": "mlm", "inputs": ["a", "b"], "data": {"local": "x/{language}-{split}.jsonl"}}
+    changes = {
+        "encoders": plan.study.encoders | {"more": EncoderEntry.model_validate({"scratch": scratch})},
+        "tasks": plan.study.tasks | {"opus": TaskEntry.model_validate(opus)},
+    }
+    whole = Plan(plan.study.model_copy(update=changes))
+    inputs = needs.inputs(whole, Encoder("tiny", "more"))
+    parts = ["pretraining/more/qa1", "pretraining/more/qb1", "opus/more/qa1-qb1"]
+    assert inputs["dev"] == [f"results/tiny/tokens/{part}/dev.arrow" for part in parts]
+    assert Data("tiny", "opus", "qa1-qb1", "train") in whole.rests_on(Encoder("tiny", "more"))
 
 
 def added_languages() -> Plan:

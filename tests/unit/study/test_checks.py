@@ -190,6 +190,30 @@ def test_encoders_do_not_begin_with_each_other(tmp_path: Path, begin: str) -> No
         load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (
+            {"inputs": ["first"]},
+            r"scratch\.bitext_task: unknown task of kind `mlm` with `data` and two `inputs` 'opus'",
+        ),
+        ({"data": {"hub": "a/b", "names": {"en-ru": "en-ru"}}}, r"scratch\.bitext: opus has no train data in en-fr"),
+        ({"max_length": 999}, r"inputs of up to 999 tokens, those of task opus, are too long for encoder other"),
+    ],
+)
+def test_the_task_of_bitext_has_pairs_of_texts(tmp_path: Path, task: dict[str, Any], message: str) -> None:
+    keys = pretrained()
+    scratch = {"kind": "xlmr", "languages": ["en", "fr"], "bitext": [["en", "fr"]], "bitext_task": "opus"}
+    keys["encoders"]["other"] = {"scratch": scratch}
+    data = {"hub": "Helsinki-NLP/opus-100", "names": {"en-fr": "en-fr"}}
+    opus = {"kind": "mlm", "inputs": ["first", "second"], "data": data, "max_length": 128}
+    keys["tasks"]["opus"] = opus
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+    keys["tasks"]["opus"] = opus | task
+    with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
 def test_the_next_row_of_a_text_goes_on_with_it(tmp_path: Path) -> None:
     keys = pretrained()
     scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en"], "adjacent": "next"}

@@ -58,7 +58,7 @@ def test_later_settings_of_an_encoder_leave_earlier_digests_as_they_are() -> Non
         "adjacent": "halves",
         "s_stream": "self+cross",
     }
-    written |= {"detach": True, "begin": None, "trains": "all"}
+    written |= {"detach": True, "begin": None, "trains": "all", "bitext_task": None}
     assert of_scratch(**written).digest() == of_scratch().digest()
     assert of_scratch(**written).identity() == of_scratch().identity()
 

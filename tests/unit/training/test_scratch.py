@@ -133,11 +133,18 @@ VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bite
         ({"trains": "cross-attention"}, "cross-attention alone learns nothing from an encoder of random weights"),
         ({"masked": {"mono": 0.15, "bitexts": 0.25}}, "did you mean 'bitext'"),
         ({"masked": {"mono": 1.0}}, "less than 1"),
+        ({"bitext": [], "bitext_task": "opus"}, "bitext_task opus is for pairs, and `bitext` has none"),
     ],
 )
 def test_settings_of_streams_that_do_not_go_together_are_named(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Scratch.model_validate(VECO | fields)
+
+
+def test_pairs_are_read_from_a_task_of_their_own_if_it_is_named() -> None:
+    scratch = Scratch.model_validate(VECO | {"bitext_task": "opus"})
+    assert [scratch.task_of(part) for part in ("en", "fr", "en-fr")] == ["pretraining", "pretraining", "opus"]
+    assert Scratch.model_validate(VECO).task_of("en-fr") == "pretraining"
 
 
 def test_what_the_objective_of_an_encoder_has() -> None:
