@@ -208,7 +208,7 @@ def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modul
 @app.command()
 def tokenize(
     kind: str,
-    data: Annotated[list[Path], typer.Argument(help="the data of a split; or a text, or both texts of a pair")],
+    data: Annotated[list[Path], typer.Argument(help="data of a split, and of companions; or a text, or a pair's")],
     vocabulary: VocabularyFolder,
     max_length: Annotated[int, typer.Option(help="tokens")],
     output: Output,

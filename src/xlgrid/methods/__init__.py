@@ -13,6 +13,7 @@ from xlgrid.methods.bitfit import BitFit
 from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
+from xlgrid.methods.veco import PlugIn
 from xlgrid.methods.xmod import XMod
 
 Option = float | int | str | bool
@@ -24,6 +25,7 @@ METHODS: dict[str, type[Method]] = {
     "qcross": CrossQuery,
     "madx": MadX,
     "xmod": XMod,
+    "plug-in": PlugIn,
     "as-is": AsIs,
 }
 
@@ -36,7 +38,7 @@ ALL_METHODS = Extensible(
     expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without runs",
 )
 
-__all__ = ["ALL_METHODS", "METHODS", "Method", "XMod", "is_head", "make", "without_defaults"]
+__all__ = ["ALL_METHODS", "METHODS", "Method", "PlugIn", "XMod", "is_head", "make", "without_defaults"]
 
 
 def make(base: str, options: Mapping[str, Option]) -> Method:

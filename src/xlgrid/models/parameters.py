@@ -148,8 +148,8 @@ def count(
         trained=sum(p.numel() for name, p in parameters.items() if trains(name) or (embeddings and p is table)),
         stored=sum(p.numel() for p in stored.values()),
         total=sum(p.numel() for p in parameters.values()),
-        passed=sum(passed.values()),
-        passed_trained=sum(number for name, number in passed.items() if trains(name)),
+        passed=method.passes * sum(passed.values()),
+        passed_trained=method.passes * sum(number for name, number in passed.items() if trains(name)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xlgrid.heads import HEADS
 from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
-from xlgrid.study import check_data, check_exhibits, check_modules, check_starts
+from xlgrid.study import check_companions, check_data, check_exhibits, check_modules, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
@@ -35,6 +35,7 @@ def problems(study: "Study") -> list[str]:
         check_starts.first_tasks,
         check_starts.grids,
         check_modules.grids,
+        check_companions.grids,
         check_data.available,
         check_data.training,
         check_data.sizes,

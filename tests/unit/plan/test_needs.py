@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -258,6 +259,30 @@ def test_an_encoder_reads_bitext_as_tokens_of_the_task_that_it_names(plan: Plan)
     parts = ["pretraining/more/qa1", "pretraining/more/qb1", "opus/more/qa1-qb1"]
     assert inputs["dev"] == [f"results/tiny/tokens/{part}/dev.arrow" for part in parts]
     assert Data("tiny", "opus", "qa1-qb1", "train") in whole.rests_on(Encoder("tiny", "more"))
+
+
+def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
+    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
+    axes = {"task": ["nli"], "encoder": ["mini"], "seed": [1], "source": ["fr+en"], "target": ["de"]}
+    study = Study(
+        name="s",
+        title="s",
+        languages=["en", "fr", "de"],
+        encoders={"mini": {"scratch": scratch}},
+        tasks={"nli": {"kind": "ruletaker"}},
+        methods={"plug-in": {"options": {"companion": "en"}}, "full-ft": {}},
+        grids={"g": axes | {"method": ["plug-in", "full-ft"]}},
+    )
+    plan = Plan(study)
+    second, plain = ({cell.method: cell for cell in plan.cells}[name] for name in ("plug-in", "full-ft"))
+    assert needs.test_tokens(plan, second).language == "de~en" and needs.test_tokens(plan, plain).language == "de"
+    assert [tokens.language for tokens in needs.source_tokens(plan, second.run, "dev")] == ["fr~en", "en~en"]
+    tokens = needs.test_tokens(plan, second)
+    assert product_of(tokens.path) == tokens and plan.has(tokens)
+    assert not plan.has(replace(tokens, language="de~sw")) and not plan.has(replace(tokens, language="sw~en"))
+    data = [Data("s", "nli", code, "test") for code in ("de", "en")]
+    assert needs.inputs(plan, tokens)["data"] == [each.path for each in data]
+    assert {*data} <= {*plan.rests_on(second)}
 
 
 def added_languages() -> Plan:

@@ -13,6 +13,7 @@ from scratch_fixture import TINY, contents, inputs, recipe, started, texts_of
 from transformers import AutoModelForMaskedLM
 
 from xlgrid.data.tokenize import tokenize
+from xlgrid.evaluation import cell
 from xlgrid.heads import HEADS
 from xlgrid.methods.veco import modules
 from xlgrid.methods.veco.names import is_cross_attention
@@ -200,3 +201,32 @@ def test_the_cross_attention_of_a_pre_training_comes_back_from_its_folder(files:
     modules.load_cross_attention(model, folder / "model.safetensors")
     stored = weights(folder)
     assert all(torch.equal(p, stored[name]) for name, p in model.named_parameters() if is_cross_attention(name))
+
+
+def test_a_run_with_companions_is_trained_and_evaluated_with_both_streams(files: Files, tmp_path: Path) -> None:
+    """The label is that of the companion: which of two words it has. The inputs tell nothing."""
+    folder = made(scratch(), files, tmp_path / "e", steps=30, lr=0.003, batch_size=16)
+    words = {"entailment": "Bob is kind", "neutral": "Anne likes dogs"}
+    labels = [*words] * 40
+    for name, texts in (("fr", ["Bob"] * len(labels)), ("en", [words[label] for label in labels])):
+        rows = [
+            {"premise": text, "hypothesis": "Bob", "label": label} for text, label in zip(texts, labels, strict=True)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tokens = tmp_path / "fr~en.arrow"
+    tokenize([tmp_path / "fr.jsonl", tmp_path / "en.jsonl"], files[0], "xnli", 64, tokens)
+    names = {"study": "s", "task": "t", "kind": "xnli", "encoder": "e", "method": "m", "source": "fr", "seed": 1}
+    settings = {"steps": 60, "batch_size": 16, "lr": 0.01, "evaluations": 2}
+    scores = {}
+    for base, options in (("plug-in", {}), ("plug-in", {"shuffled": True}), ("full-ft", {})):
+        out = tmp_path / f"{base}{len(options)}"
+        asked = Recipe.model_validate({**names, "base": base, "options": options, "training": settings})
+        train(asked, folder, [tokens], [tokens], out)
+        cell.evaluate(out, folder, tokens, "fr", out / "cell.json")
+        scores[base, len(options)] = json.loads((out / "cell.json").read_text())
+    accuracy = {name: result["scores"]["accuracy"] for name, result in scores.items()}
+    assert accuracy["plug-in", 0] > 95 and accuracy["full-ft", 0] <= 51
+    assert accuracy["plug-in", 1] < 75, "companions of other rows tell nothing, but for rows that are learnt by heart"
+    assert scores["plug-in", 0]["stack"] == ["companion:en"]
+    record = json.loads((tmp_path / "plug-in0" / "run.json").read_text())
+    assert record["dev_score"] == pytest.approx(accuracy["plug-in", 0])

@@ -16,6 +16,7 @@ transformers loads from the folder of an encoder, is the plain XLM-R that comput
 """
 
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -140,3 +141,75 @@ def load_cross_attention(model: "PreTrainedModel", weights: Any) -> None:
                     f"{list(parameter.shape)}: pre-train an encoder of `architecture: veco`"
                 )
             parameter.copy_(stored.get_tensor(names[name]))
+
+
+def plug_in(model: Any, detach: bool) -> None:
+    """Let the head of a model read both streams: [H; S], of twice the hidden size.
+
+    The model's forward gets `companion_ids` and `companion_mask`, [inputs, longest companion]. Cross-attention has the weights in
+    the folder from which the model was loaded; a model that was not loaded, such as one for counting, gets random ones.
+
+    Args:
+        detach: treat H of the companion as a constant.
+
+    Raises:
+        ValueError: the encoder has no cross-attention, or the task's head cannot read two streams.
+    """
+    stream = stream_of(model.config)
+    if stream is None:
+        raise ValueError(
+            "plug-in takes an encoder with cross-attention, which this one lacks: pre-train one of `architecture: veco`"
+        )
+    install(model, stream)
+    weights = Path(model.name_or_path) / "model.safetensors"
+    if model.name_or_path and weights.is_file():
+        load_cross_attention(model, weights)
+    owner, name = _first_layer_of_head(model)
+    old = getattr(owner, name)
+    with old.weight.device:
+        wide = nn.Linear(2 * old.in_features, old.out_features)
+    nn.init.normal_(wide.weight, std=model.config.initializer_range)
+    with torch.no_grad():
+        wide.weight[:, : old.in_features], wide.bias[:] = old.weight, old.bias
+    setattr(owner, name, wide)
+    model.base_model.__class__ = _with_companions()
+    model.base_model.detaches_companions = detach
+
+
+def _first_layer_of_head(model: Any) -> tuple[Any, str]:
+    """The module and the attribute with the linear layer of a task's head that reads the encoder's last layer."""
+    for owner, name in ((model, "qa_outputs"), (getattr(model, "classifier", None), "dense"), (model, "classifier")):
+        layer = getattr(owner, name, None)
+        if isinstance(layer, nn.Linear) and model.base_model.pooler is None:
+            return owner, name
+    raise ValueError(
+        f"plug-in is for the heads of sequences, tokens and spans, not for {type(model).__name__}: leave the task out"
+    )
+
+
+@cache
+def _with_companions() -> Any:
+    """The class of an encoder that reads each input with a companion, and returns both streams of the input side by side."""
+    from transformers import XLMRobertaModel
+
+    class Accompanied(XLMRobertaModel):
+        detaches_companions = False
+
+        def forward(
+            self,
+            *inputs: Any,
+            companion_ids: Tensor | None = None,
+            companion_mask: Tensor | None = None,
+            **options: Any,
+        ) -> Any:
+            if companion_ids is None:
+                raise ValueError("plug-in reads each input with a companion: pass what `PlugIn.accompany` returns")
+            output = super().forward(*inputs, **options)
+            partners = super().forward(companion_ids, attention_mask=companion_mask).last_hidden_state
+            partners = partners.detach() if self.detaches_companions else partners
+            memory = {"encoder_hidden_states": partners, "encoder_attention_mask": companion_mask}
+            second = super().forward(*inputs, **options, **memory).last_hidden_state
+            output.last_hidden_state = torch.cat([output.last_hidden_state, second], -1)
+            return output
+
+    return Accompanied
