@@ -41,7 +41,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return vocabulary, train_files, dev_files
 
 
-def made(described: Scratch, files: Files, out: Path, begin: Path | None = None, **settings: Any) -> Path:
+def pretrained(described: Scratch, files: Files, out: Path, begin: Path | None = None, **settings: Any) -> Path:
     pretraining.pretrain(recipe(described, **settings), *files, out, begin)
     return out
 
@@ -51,7 +51,7 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def test_the_folder_has_both_streams_and_transformers_reads_the_first(files: Files, tmp_path: Path) -> None:
-    folder = made(scratch(s_stream="cross"), files, tmp_path / "e")
+    folder = pretrained(scratch(s_stream="cross"), files, tmp_path / "e")
     stored = weights(folder)
     assert sum(map(is_cross_attention, stored)) == 2 * 10
     config = json.loads((folder / "config.json").read_text())
@@ -83,7 +83,7 @@ def test_all_losses_fall_and_the_log_has_them(files: Files, tmp_path: Path, caps
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Loop, "advance", noted)
-        made(scratch(), files, tmp_path / "e", steps=60, batch_size=16, lr=0.01)
+        pretrained(scratch(), files, tmp_path / "e", steps=60, batch_size=16, lr=0.01)
     log = capsys.readouterr().err
     for name in ("MLM", "CA-MLM", "TLM"):
         assert f" {name} " in log
@@ -92,8 +92,8 @@ def test_all_losses_fall_and_the_log_has_them(files: Files, tmp_path: Path, caps
 
 
 def test_the_first_stage_trains_cross_attention_alone_and_the_second_goes_on(files: Files, tmp_path: Path) -> None:
-    plain = made(scratch(architecture="plain"), files, tmp_path / "plain")
-    first = made(scratch(begin="plain", trains="cross-attention"), files, tmp_path / "first", plain, lr=0.05)
+    plain = pretrained(scratch(architecture="plain"), files, tmp_path / "plain")
+    first = pretrained(scratch(begin="plain", trains="cross-attention"), files, tmp_path / "first", plain, lr=0.05)
     before, after = weights(plain), weights(first)
     assert {name for name in after if name not in before} == {name for name in after if is_cross_attention(name)}
     assert all(torch.equal(after[name], tensor) for name, tensor in before.items()), "XLM-R is frozen, byte by byte"
@@ -109,7 +109,7 @@ def test_the_first_stage_trains_cross_attention_alone_and_the_second_goes_on(fil
 
 
 def test_another_beginning_begins_the_training_anew(files: Files, tmp_path: Path) -> None:
-    plain = made(scratch(architecture="plain"), files, tmp_path / "plain")
+    plain = pretrained(scratch(architecture="plain"), files, tmp_path / "plain")
     asked = recipe(scratch(begin="plain"))
     before = Pretraining(asked, *files, tmp_path / "e", plain).inputs
     changed = weights(plain) | {"lm_head.bias": weights(plain)["lm_head.bias"] + 1}
@@ -128,9 +128,9 @@ def test_another_beginning_begins_the_training_anew(files: Files, tmp_path: Path
 def test_an_encoder_of_other_sizes_is_no_beginning(
     files: Files, tmp_path: Path, sizes: dict[str, int], message: str
 ) -> None:
-    other = made(scratch(architecture="plain", **sizes), files, tmp_path / "other")
+    other = pretrained(scratch(architecture="plain", **sizes), files, tmp_path / "other")
     with pytest.raises(ValueError, match=message):
-        made(scratch(begin="other"), files, tmp_path / "e", other)
+        pretrained(scratch(begin="other"), files, tmp_path / "e", other)
 
 
 def test_an_encoder_of_another_type_is_no_beginning(files: Files, tmp_path: Path) -> None:
@@ -139,18 +139,18 @@ def test_an_encoder_of_another_type_is_no_beginning(files: Files, tmp_path: Path
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16}
     BertForMaskedLM(BertConfig(**sizes, vocab_size=40)).save_pretrained(tmp_path / "bert")
     with pytest.raises(ValueError, match="is of type bert, and this one of type xlm-roberta"):
-        made(scratch(begin="bert"), files, tmp_path / "e", tmp_path / "bert")
+        pretrained(scratch(begin="bert"), files, tmp_path / "e", tmp_path / "bert")
 
 
 def test_the_call_names_the_encoder_that_the_recipe_begins_with(files: Files, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="begins with the encoder plain, but the call names no folder: add --begin"):
-        made(scratch(begin="plain"), files, tmp_path / "e")
+        pretrained(scratch(begin="plain"), files, tmp_path / "e")
     with pytest.raises(ValueError, match=r"begins with new weights, but the call names .*: leave out --begin"):
-        made(scratch(), files, tmp_path / "e", tmp_path)
+        pretrained(scratch(), files, tmp_path / "e", tmp_path)
 
 
 def test_a_longer_pre_training_of_xlm_r_can_begin_with_it(files: Files, tmp_path: Path) -> None:
-    plain = made(scratch(architecture="plain"), files, tmp_path / "plain")
+    plain = pretrained(scratch(architecture="plain"), files, tmp_path / "plain")
     longer = Pretraining(recipe(scratch(architecture="plain", begin="plain")), *files, tmp_path / "longer", plain)
     assert all(torch.equal(longer.trained()[name], tensor) for name, tensor in weights(plain).items())
 
@@ -159,7 +159,7 @@ def test_a_longer_pre_training_of_xlm_r_can_begin_with_it(files: Files, tmp_path
 def test_the_baseline_has_the_objective_without_cross_attention(kind: str, tmp_path: Path) -> None:
     described = scratch(architecture="plain", kind=kind, objective="mlm+tlm")
     of_kind = inputs(described, texts_of(tmp_path), tmp_path / "v")
-    folder = made(described, of_kind, tmp_path / "e")
+    folder = pretrained(described, of_kind, tmp_path / "e")
     assert not any(map(is_cross_attention, weights(folder)))
     training = Pretraining(recipe(described), *of_kind, tmp_path / "other")
     assert training.objective.loss_names == ("MLM", "TLM")
@@ -168,7 +168,7 @@ def test_the_baseline_has_the_objective_without_cross_attention(kind: str, tmp_p
 def test_shares_of_masked_tokens_change_what_is_trained(files: Files, tmp_path: Path) -> None:
     written = {"mono": 0.15, "bitext": 0.15}
     plain, same, other = (
-        weights(made(scratch(architecture="plain", masked=masked), files, tmp_path / name))["lm_head.bias"]
+        weights(pretrained(scratch(architecture="plain", masked=masked), files, tmp_path / name))["lm_head.bias"]
         for name, masked in (("plain", {}), ("same", written), ("other", written | {"bitext": 0.25}))
     )
     assert torch.equal(plain, same) and not torch.equal(plain, other)
@@ -176,7 +176,7 @@ def test_shares_of_masked_tokens_change_what_is_trained(files: Files, tmp_path: 
 
 def test_full_fine_tuning_leaves_the_cross_attention_out(files: Files, tmp_path: Path) -> None:
     """Plug-out: the run is that of the same encoder without these weights, byte by byte."""
-    folder = made(scratch(), files, tmp_path / "e")
+    folder = pretrained(scratch(), files, tmp_path / "e")
     stripped = tmp_path / "stripped"
     stripped.mkdir()
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
@@ -195,7 +195,7 @@ def test_full_fine_tuning_leaves_the_cross_attention_out(files: Files, tmp_path:
 
 
 def test_the_cross_attention_of_a_pre_training_comes_back_from_its_folder(files: Files, tmp_path: Path) -> None:
-    folder = made(scratch(), files, tmp_path / "e")
+    folder = pretrained(scratch(), files, tmp_path / "e")
     model = load.load_model(folder, HEADS["mlm"], 0)
     modules.install(model, modules.stream_of(model.config) or "self+cross")
     modules.load_cross_attention(model, folder / "model.safetensors")
@@ -205,7 +205,7 @@ def test_the_cross_attention_of_a_pre_training_comes_back_from_its_folder(files:
 
 def test_a_run_with_companions_is_trained_and_evaluated_with_both_streams(files: Files, tmp_path: Path) -> None:
     """The label is that of the companion: which of two words it has. The inputs tell nothing."""
-    folder = made(scratch(), files, tmp_path / "e", steps=30, lr=0.003, batch_size=16)
+    folder = pretrained(scratch(), files, tmp_path / "e", steps=30, lr=0.003, batch_size=16)
     words = {"entailment": "Bob is kind", "neutral": "Anne likes dogs"}
     labels = [*words] * 40
     for name, texts in (("fr", ["Bob"] * len(labels)), ("en", [words[label] for label in labels])):

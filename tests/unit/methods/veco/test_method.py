@@ -62,9 +62,9 @@ def test_the_head_reads_both_streams_side_by_side(encoder: Path, kind: str) -> N
     model, pretrained = installed(encoder, kind), model_of()
     first, second = pairs()
     with torch.no_grad():
-        own, partners = (modules.first_stream(pretrained, inputs) for inputs in (first, second))
+        states, partners = (modules.first_stream(pretrained, inputs) for inputs in (first, second))
         both = torch.cat(
-            [own, modules.second_stream(pretrained, first, partners, second["attention_mask"])], -1
+            [states, modules.second_stream(pretrained, first, partners, second["attention_mask"])], -1
         ).numpy()
         logits = answers(model(**given())).numpy()
     weights = {name: p.detach().numpy() for name, p in model.named_parameters() if not name.startswith("roberta.")}
@@ -150,10 +150,10 @@ def companions(method: PlugIn, read: Tokens, rows: Ints) -> list[list[int]]:
 
 def test_each_row_has_its_companion_or_that_of_another_row_as_a_control(tmp_path: Path) -> None:
     read = tokens(tmp_path)
-    own = read.columns["companion_ids"].to_pylist()
-    assert companions(PlugIn(), read, np.array([2, 0])) == [own[2], own[0]]
+    written = read.columns["companion_ids"].to_pylist()
+    assert companions(PlugIn(), read, np.array([2, 0])) == [written[2], written[0]]
     shuffled = companions(PlugIn(shuffled=True), read, np.arange(4))
-    assert sorted(shuffled) == sorted(own) and not any(map(list.__eq__, shuffled, own))
+    assert sorted(shuffled) == sorted(written) and not any(map(list.__eq__, shuffled, written))
     assert companions(PlugIn(shuffled=True), read, np.array([2])) == [shuffled[2]], "whatever else is in the batch"
     assert PlugIn().accompany(read, np.array([0, 1]), "cpu")["companion_ids"][0, -1] == read.pad_id
     assert [PlugIn(shuffled=each).stack("t", None) for each in (False, True)] == [
