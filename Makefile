@@ -30,9 +30,9 @@ test-plugin: .venv/installed
 test-fast: .venv/installed
 	$(UNIT) -m "not slow"
 
-# Whether tests fail on small changes of the code: see benchmarks/mutants.py. A hundred changes take about two hours.
+# Whether tests fail on small changes of the code: see benchmarks/mutants.py. A hundred changes take about an hour.
 mutants: .venv/installed
-	$(BIN)/pip install --quiet --disable-pip-version-check "cosmic-ray>=8.4,<9"
+	$(BIN)/pip install --quiet --disable-pip-version-check "cosmic-ray>=8.4,<9" "pytest-cov>=6,<8"
 	$(BIN)/python benchmarks/mutants.py
 
 lint: .venv/installed

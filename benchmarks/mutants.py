@@ -1,13 +1,17 @@
 """Whether the tests notice mutations: small changes of the code, such as `<` for `<=`, each of which some test should fail on.
 
-cosmic-ray lists every mutation of the packages that compute results, and of the executor. A random sample of them is
-tried, one after another, on a copy of the repository: places in the code are drawn first, then a mutation of each, because `a / b`
-has a dozen that are alike. A mutation is killed if a test fails: the fast tests of its own package are run
-first, then the fast tests of all packages, then the slow tests of its own package, but none on a real Slurm. Three kinds of mutations
-change no result, and are not drawn: between `==` and `is`, which are the same for enums, short strings and small numbers; of
-`if TYPE_CHECKING`; and without a `@cache`, which only saves time. The score is the share of killed mutations; those that survive are
-printed as diffs. Mutations that could not be tried are counted apart, and so are those that a time limit killed, which may be due to a
-busy machine. The tests are run without a mutation first, because tests that fail anyway would kill every mutation.
+cosmic-ray lists every mutation of the packages that compute results, and of the executor. A random sample of them is tried on copies of
+the repository: places in the code are drawn first, then a mutation of each, because `a / b` has a dozen that are alike. A mutation is
+killed if a test fails. Three kinds of mutations change no result, and are not drawn: between `==` and `is`, which are the same for enums,
+short strings and small numbers; of `if TYPE_CHECKING`; and without a `@cache`, which only saves time.
+
+All unit tests run once without a mutation, in which coverage notes the tests that run each line. They have to pass, because tests that
+fail anyway would kill every mutation. A mutation within a function of the library is then tried with the tests that run its lines; any other
+with the fast tests of its package, then with all unit tests. A mutation of the executor is tried with its fast tests, then with
+its slow ones, but with none on a real Slurm.
+
+Each mutation is printed with the test that failed. The score is the share of killed mutations; those that survive are printed as
+diffs. Mutations that could not be tried are counted apart, and so are those that a time limit killed, which may be due to a busy machine.
 
 Run from the repository root: make mutants, or python benchmarks/mutants.py [--sample 100] [--seed 1] [--packages heads results]
 """
@@ -16,12 +20,14 @@ import argparse
 import ast
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from cosmic_ray.commands import init
@@ -29,7 +35,7 @@ from cosmic_ray.modules import find_modules
 from cosmic_ray.mutating import mutate_and_test
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome, WorkResult
-from rich.progress import track
+from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
 EXECUTOR = "packages/snakemake-executor-plugin-submitit"
@@ -50,7 +56,8 @@ PACKAGES = {
         "plan",
     )
 } | {"executor": (f"{EXECUTOR}/src/snakemake_executor_plugin_submitit", f"{EXECUTOR}/tests")}
-PYTEST = f"{sys.executable} -m pytest -q -x -p no:cacheprovider"
+PYTEST = f"{sys.executable} -m pytest -q -rfE -x -p no:cacheprovider"
+UNIT = "-m 'slow or not slow' tests/unit"
 # Operators of cosmic-ray whose mutations hardly ever change what the code does, by the ends of their names.
 WITHOUT_EFFECT = ("Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq")
 # A test that takes longer counts as failed.
@@ -63,31 +70,55 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--packages", nargs="+", choices=PACKAGES, default=[*PACKAGES])
     arguments = parser.parse_args()
+    cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as folder:
-        copy_repository(Path(folder))
-        os.chdir(folder)
-        # The tests import the copy, not the installed sources.
-        os.environ["PYTHONPATH"] = os.pathsep.join([f"{folder}/src", f"{folder}/{EXECUTOR}/src"])
+        move_to_copy(folder)
         places = [(name, place) for name in arguments.packages for place in mutations(PACKAGES[name][0])]
         chance = random.Random(arguments.seed)
         drawn = chance.sample(places, min(arguments.sample, len(places)))
         tried = [(name, chance.choice(place)) for name, place in drawn]
-        check_unmutated({command for name, _ in drawn for command in commands(name)})
-        outcomes = []
-        for name, mutation in track(tried, "Trying mutations"):
-            outcomes.append(outcome(name, mutation))
-            if outcomes[-1].test_outcome == TestOutcome.SURVIVED:
-                # At once, because the whole sample takes hours.
-                print(outcomes[-1].diff, end="\n\n", flush=True)
-    counts = Counter(result.test_outcome for result in outcomes)
+        tests_of_line = run_unmutated(cores, any(name == "executor" for name, _ in tried))
+        # Each process mutates a copy of its own.
+        with ProcessPoolExecutor(cores, initializer=move_to_copy, initargs=(folder,)) as pool:
+            trials = [
+                pool.submit(outcome, name, mutation, covering_tests(mutation, tests_of_line))
+                for name, mutation in tried
+            ]
+            results = []
+            for (_, mutation), trial in zip(tried, trials, strict=True):
+                results.append(trial.result())
+                print(f"{len(results)}/{len(tried)}", *describe(mutation, results[-1]), flush=True)
+    counts = Counter(result.test_outcome for result in results)
     tried_in_full = counts[TestOutcome.KILLED] + counts[TestOutcome.SURVIVED]
     print(
         f"{counts[TestOutcome.KILLED]} of {tried_in_full} mutations are killed; the code has {len(places):,} places to draw from"
     )
-    if late := sum(result.output == "timeout" for result in outcomes):
+    if late := sum(result.output == "timeout" for result in results):
         print(f"{late} of the killed were killed by the limit of {SECONDS} s for the tests")
     if untried := len(drawn) - tried_in_full:
         print(f"{untried} more could not be tried")
+
+
+def describe(mutation: MutationSpec, result: WorkResult) -> Iterator[str]:
+    """Parts of the line about a tried mutation: its place, its outcome, and the test that failed or the diff."""
+    yield f"{mutation.module_path}:{mutation.start_pos[0]}"
+    yield str(result.test_outcome)
+    if result.test_outcome == TestOutcome.SURVIVED:
+        yield f"\n{result.diff}\n"
+    else:
+        failed = re.search(r"^(FAILED|ERROR) .*", result.output or "", re.MULTILINE)
+        yield failed[0] if failed else (result.output or "")[-300:]
+
+
+def move_to_copy(parent: str) -> None:
+    """Make a copy of the repository in a folder, and work there."""
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    copy_repository(folder)
+    os.chdir(folder)
+    # The tests import the copy, not the installed sources.
+    os.environ["PYTHONPATH"] = os.pathsep.join([f"{folder}/src", f"{folder}/{EXECUTOR}/src"])
+    # The mutations are tried side by side, each on a core.
+    os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def copy_repository(folder: Path) -> None:
@@ -131,27 +162,83 @@ def without_effect(path: Path) -> Iterator[tuple[tuple[int, int], tuple[int, int
             yield (node.lineno, node.col_offset), (node.test.end_lineno, node.test.end_col_offset)
 
 
-def commands(name: str) -> list[str]:
-    """The commands that run the tests which may notice a mutation of a package, in the order in which they run."""
-    tests = PACKAGES[name][1]
-    # The fast tests of all packages take two minutes, so those of the package come first.
-    fast = [f"{PYTEST} -m 'not slow' {folder}" for folder in ([tests] if name == "executor" else [tests, "tests/unit"])]
-    return [*fast, f"{PYTEST} -m 'slow or not slow' {tests}"]
-
-
-def check_unmutated(runs: Iterable[str]) -> None:
-    """Exit with a message if one of these commands, which run tests, fails without a mutation."""
-    for command in sorted(runs):
+def run_unmutated(cores: int, executor: bool) -> dict[tuple[str, int], set[str]]:
+    """The unit tests that run each line of the library, as module and line. Exits with a message if a test fails."""
+    coverage = f"--cov=xlgrid --cov-context=test --cov-report= --numprocesses {cores} --dist loadfile {UNIT}"
+    runs = [f"{PYTEST} {coverage}"]
+    if executor:
+        runs.append(f"{PYTEST} -m 'slow or not slow' {PACKAGES['executor'][1]}")
+    Path(".coveragerc").write_text("[run]\nrelative_files = true\n", encoding="utf-8")
+    for command in runs:
         if subprocess.run(command, shell=True).returncode:
             sys.exit(
                 f"{command} fails without a mutation: mend it first, because its failure would kill every mutation"
             )
+    data = CoverageData()
+    data.read()
+    # Names of tests that differ from run to run, such as those with addresses of objects, stand for their files.
+    listed = {
+        *subprocess.run(
+            f"{PYTEST} --verbose --collect-only {UNIT}", shell=True, capture_output=True, text=True
+        ).stdout.split("\n")
+    }
+    tests_of_line: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for path in data.measured_files():
+        for line, contexts in data.contexts_by_lineno(path).items():
+            for context in filter(None, contexts):
+                test, phase = context.rsplit("|", 1)
+                # What a fixture makes may serve all tests of its file.
+                tests_of_line[path, line].add(test if phase == "run" and test in listed else test.split("::")[0])
+    return tests_of_line
 
 
-def outcome(name: str, mutation: MutationSpec) -> WorkResult:
+def covering_tests(mutation: MutationSpec, tests_of_line: dict[tuple[str, int], set[str]]) -> list[str]:
+    """The tests that run the statement of a mutation, those of its package first; none for a statement outside of functions.
+
+    Such a statement runs at import, for all tests, while coverage notes only the first of them.
+    """
+    path = Path(mutation.module_path)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    statements = [
+        (start, end)
+        for function in functions
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.stmt) and statement is not function
+        for start, end in [header(statement)]
+        if start <= mutation.start_pos[0] <= end
+    ]
+    if not statements:
+        return []
+    start, end = min(statements, key=lambda lines: lines[1] - lines[0])
+    tests = set().union(*(tests_of_line.get((str(path), line), set()) for line in range(start, end + 1)))
+    files = {test for test in tests if "::" not in test}
+    package = f"tests/unit/{path.parts[2]}/"
+    return sorted(
+        files | {test for test in tests if test.split("::")[0] not in files},
+        key=lambda test: (not test.startswith(package), test),
+    )
+
+
+def header(statement: ast.stmt) -> tuple[int, int]:
+    """The first and the last line of a statement, or of what stands before the body of a compound one."""
+    body = getattr(statement, "body", None)
+    end = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno
+    return statement.lineno, max(statement.lineno, end)
+
+
+def outcome(name: str, mutation: MutationSpec, tests: list[str]) -> WorkResult:
     """What the tests say of a mutation. The outcome is INCOMPETENT or None if the mutation could not be tried."""
-    for command in commands(name):
-        result = mutate_and_test([mutation], command, SECONDS)
+    folder = PACKAGES[name][1]
+    if name == "executor":
+        commands = [f"-m 'not slow' {folder}", f"-m slow {folder}"]
+    elif tests:
+        Path("tests.txt").write_text("\n".join(tests), encoding="utf-8")
+        commands = ["-m 'slow or not slow' @tests.txt"]
+    else:
+        commands = [f"-m 'not slow' {folder}", UNIT]
+    for command in commands:
+        result = mutate_and_test([mutation], f"{PYTEST} {command}", SECONDS)
         if result.test_outcome != TestOutcome.SURVIVED:
             break
     return result
