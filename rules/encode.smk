@@ -103,7 +103,11 @@ rule pretrain:
         # A process for each GPU that the job asks for. The number changes the result by the order of sums only.
         processes=lambda w, resources: max(1, resources.get("gpus", 1)),
         folder=subpath(output[0], parent=True),
-        train=lambda w, input: [f"--train={path}" for path in input.train],
+        # With the encoder that a pre-training begins with: a further parameter would train all encoders again.
+        train=lambda w, input: [
+            *(f"--begin={path}" for path in input.begin),
+            *(f"--train={path}" for path in input.train),
+        ],
         dev=lambda w, input: [f"--dev={path}" for path in input.dev],
     shell:
         r"""

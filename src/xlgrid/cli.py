@@ -160,10 +160,10 @@ def pretrain(
     dev: Annotated[list[Path], typer.Option(help="likewise, for evaluations")],
     output: Output,
     pace: Json = "{}",
+    begin: Annotated[Path | None, typer.Option(help="the encoder with whose weights it begins")] = None,
     processes: Annotated[int, typer.Option(min=1, help="that share the work, each with a GPU if there is one")] = 1,
 ) -> None:
-    """Pre-train an encoder from scratch; repeat --train and --dev for each language and pair. An interrupted training goes on
-    from where it was."""
+    """Pre-train an encoder; repeat --train and --dev for each part of the source. A stopped training goes on from where it was."""
     from xlgrid.training.processes import is_shared, launch
 
     if processes > 1 and not is_shared():
@@ -171,7 +171,7 @@ def pretrain(
     from xlgrid.training.pretraining import pretrain
     from xlgrid.training.recipe import Recipe
 
-    pretrain(Recipe.parse(recipe, pace), _folder(vocabulary), train, dev, output)
+    pretrain(Recipe.parse(recipe, pace), _folder(vocabulary), train, dev, output, begin and _folder(begin))
 
 
 @app.command()
@@ -208,7 +208,7 @@ def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modul
 @app.command()
 def tokenize(
     kind: str,
-    data: Annotated[list[Path], typer.Argument(help="the data of a split; or a text, or both texts of a pair")],
+    data: Annotated[list[Path], typer.Argument(help="data of a split, and of companions; or a text, or a pair's")],
     vocabulary: VocabularyFolder,
     max_length: Annotated[int, typer.Option(help="tokens")],
     output: Output,

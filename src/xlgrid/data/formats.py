@@ -127,6 +127,23 @@ def rows(path: str | Path, columns: Sequence[str]) -> Rows:
     return _rows(_existing(path, TYPES), columns)
 
 
+def notes(path: str | Path) -> dict[str, str]:
+    """The entries that the writer of a parquet file has added to its metadata; none for files of other types.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_table`.
+    """
+    path = _existing(path, TYPES)
+    if path.suffix != ".parquet":
+        return {}
+    try:
+        with _opened(path) as file:
+            entries: dict[bytes, bytes] = file.metadata.metadata or {}
+    except (ValueError, OSError) as error:
+        raise _damaged(path, f"is damaged or not parquet: {error}") from error
+    return {name.decode(): value.decode() for name, value in entries.items() if name != b"ARROW:schema"}
+
+
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number, counted from 1, and object of every line of a jsonl file that is not empty.
 

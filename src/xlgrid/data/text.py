@@ -20,6 +20,8 @@ from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
 # Characters of fetched text that are kept in memory until they are written as a row group.
 _GROUP = 2**23
+# The entry of a fetched text's metadata with its last id, if nothing of the text was left out at the end.
+LAST_ID = "xlgrid last id"
 
 
 class TextOptions(Strict):
@@ -282,7 +284,7 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
     progress = streams.Progress()
     ids: list[int] = []
     texts: list[str] = []
-    rows = characters = held = 0
+    number = rows = characters = held = 0
     with pq.ParquetWriter(path, schema) as writer:
         for number, text in numbered:
             if most and characters + len(text) > most:
@@ -297,6 +299,8 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
                 ids, texts, held = [], [], 0
             if progress.due():
                 progress.say(f"{where}: {rows:,} rows, {characters:,} characters")
+        else:
+            writer.add_key_value_metadata({LAST_ID: str(number)})
         if ids:
             writer.write_table(pa.table([ids, texts], schema=schema))
     progress.say(f"{where}: {rows:,} rows, {characters:,} characters in all")

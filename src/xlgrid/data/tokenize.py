@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
-from xlgrid.data.formats import COLUMN, rows, tables
+from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
 from xlgrid.data.streams import Progress
+from xlgrid.data.text import LAST_ID
 from xlgrid.heads.encoding import Encoding
-from xlgrid.tasks import Columns, task
+from xlgrid.heads.tokens import COMPANION_IDS
+from xlgrid.tasks import Columns, Task, task
 from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, split_of
 
 if TYPE_CHECKING:
@@ -55,8 +57,9 @@ def tokenize(
     The tokenizer works on as many cores as the job has (OMP_NUM_THREADS, else RAYON_NUM_THREADS, else all), which changes no byte.
 
     Args:
-        data: the file of the split; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of
-            which rows with one id mean the same, so that each input has both.
+        data: the file of the split; or also that of the same examples in another language, the companions, whose tokens become the
+            column `COMPANION_IDS`; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of which rows
+            with one id mean the same, so that each input has both.
         vocabulary: the folder of the vocabulary.
         kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
         max_length: the most tokens of an input, special tokens included.
@@ -70,7 +73,7 @@ def tokenize(
     Raises:
         FileNotFoundError: the data are missing.
         ValueError: the data or the vocabulary is damaged, the data do not fit the task, no row is for the split, packed
-            rows for `train` fill no input, two texts have too few ids in common, or `max_length` leaves no room or is more than
+            rows for `train` fill no input, two texts have too few ids in common, companions are not the same examples, or `max_length` leaves no room or is more than
             the tokenizer's `model_max_length`.
     """
     import pyarrow as pa
@@ -80,9 +83,16 @@ def tokenize(
         os.environ["RAYON_NUM_THREADS"] = cores
     described = task(kind, columns)
     where = " and ".join(map(str, data))
+    companions = None
+    if described.target and len(data) > 1:
+        if len(data) > 2 or described.choices:
+            raise ValueError(
+                f"a task of kind {kind} takes {'one file' if described.choices else 'a file, and perhaps one of companions'}, got "
+                f"{where}: only texts stand side by side"
+            )
+        companions = _companions(data[0], data[1], described)
+        data = data[:1]
     if len(data) > 1:
-        if described.target:
-            raise ValueError(f"a task of kind {kind} takes one file, got {where}: only texts stand side by side")
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     head, choices = described.head, len(described.choices)
     tokenizer = load_tokenizer(vocabulary)
@@ -99,6 +109,8 @@ def tokenize(
     fields = head.fields()
     if has_depth := "depth" in first.column_names:
         fields.append(pa.field("depth", pa.int32()))
+    if companions:
+        fields.append(pa.field(COMPANION_IDS, pa.list_(pa.int32())))
     about = {
         "labels": list(described.labels),
         "head": head.name,
@@ -123,6 +135,9 @@ def tokenize(
             for batch in _batches(table):
                 encoded = head.encode(batch, described, encoding)
                 example = list(encoded.get("example", range(batch.num_rows)))
+                if companions:
+                    same = companions.slice(examples, batch.num_rows)
+                    encoded[COMPANION_IDS] = _of_examples(head.encode(same, described, encoding), example)
                 if has_depth:
                     encoded["depth"] = batch["depth"].take(example).to_pylist()
                 encoded["example"] = [examples + number for number in example]
@@ -167,6 +182,13 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> Iterat
     """The texts of each id that all files have, in parts; `ROWS` has their row numbers in the files."""
     import pyarrow as pa
 
+    last = [notes(path).get(LAST_ID, "") for path in texts]
+    if all(last) and len({*last}) > 1:
+        # A line that is missing in one of them moves all lines after it, which ids alone would not show.
+        raise ValueError(
+            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are {' and '.join(last)}, counted from 0: row i "
+            "must say the same in both, so give both the same rows, an empty one where one of them says nothing"
+        )
     count = 0
     common = _common(texts)
     while part := list(islice(common, BATCH)):
@@ -210,6 +232,38 @@ def _batches(table: "pa.Table") -> Iterator["pa.Table"]:
     """The rows in parts that are small enough to encode at once, however long the documents are."""
     size = max(1, min(BATCH, table.num_rows * BYTES // max(1, table.nbytes)))
     return (table.slice(start, size) for start in range(0, table.num_rows, size))
+
+
+def _companions(path: str | Path, companions: str | Path, described: Task) -> "pa.Table":
+    """The examples in a file, in the language of another file.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file is damaged, or the two do not have the same examples.
+    """
+    table, other = read_table(path), read_table(companions)
+    described.check(table, str(path))
+    described.check(other, str(companions))
+    advice = "row i has to say the same in both, so give each example its translation, or leave the language out"
+    if table.num_rows != other.num_rows:
+        raise ValueError(
+            f"{path} has {table.num_rows} examples, and {companions}, where their companions are, has {other.num_rows}: {advice}"
+        )
+    # Data that have been fetched have no ids of questions any more.
+    if (compared := described.head.parallel(described)) in table.column_names and compared in other.column_names:
+        pairs = zip(table[compared].to_pylist(), other[compared].to_pylist(), strict=True)
+        if unlike := [row for row, (first, second) in enumerate(pairs) if first != second]:
+            raise ValueError(
+                f"the companions in {companions} are not those of {path}: the {compared} differs in row {unlike[0]}; {advice}"
+            )
+    return other
+
+
+def _of_examples(encoded: Mapping[str, Sequence[Any]], example: Sequence[int]) -> list[list[int]]:
+    """The token ids of the companion of each row. All windows of a long example have the first window of its companion."""
+    numbers = list(encoded.get("example", range(len(encoded["input_ids"]))))
+    first = dict(zip(numbers[::-1], encoded["input_ids"][::-1], strict=True))
+    return [list(first[number]) for number in example]
 
 
 def load_tokenizer(vocabulary: str | Path) -> Any:

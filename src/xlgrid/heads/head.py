@@ -89,7 +89,7 @@ class Head(ABC):
     has_decoder: ClassVar[bool] = False
     passed_share: ClassVar[float] = 1.0
     output_share: ClassVar[float] = 0.0
-    loss_names: ClassVar[tuple[str, ...]] = ("loss",)
+    loss_names: tuple[str, ...] = ("loss",)
     is_pretrained: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
     allows_smoothing: ClassVar[bool] = True

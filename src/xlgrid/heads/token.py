@@ -89,6 +89,10 @@ class TokenHead(Head):
                         f"{len(task.labels) - 1}, or a name ({', '.join(task.labels)}); `labels` in `data` translates theirs to ours"
                     )
 
+    def parallel(self, task: TaskColumns) -> str:
+        """None, because translations have other words, and a label for each of them."""
+        return ""
+
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa
 

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads.values import Values
 
+# The column with the token ids of the same example in another language, in tokens for methods that read both.
+COMPANION_IDS = "companion_ids"
+
 
 class Vocabulary(NamedTuple):
     """The part of a tokenizer that masking reads."""

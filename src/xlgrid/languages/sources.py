@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # The source of cells without training; no language has this code.
 NONE = "none"
+# Between the language of data and that of the companions of its examples.
+COMPANION = "~"
 
 
 class _Parsed(str):
@@ -134,3 +136,14 @@ class Source(_Parsed):
     def aimed_at(self, target: Target) -> "Source":
         """The source of the run that is for this target only: en@qu."""
         return Source(f"{self.data}@{target}")
+
+
+def accompanied(data: str, companion: str | None) -> str:
+    """The name of data in a language whose examples have companions in another one: fr~en."""
+    return data if companion is None else f"{data}{COMPANION}{companion}"
+
+
+def unaccompanied(name: str) -> tuple[str, str | None]:
+    """The language or pair in a name of `accompanied`, and the language of companions; None if there are none."""
+    data, _, companion = name.partition(COMPANION)
+    return data, companion or None

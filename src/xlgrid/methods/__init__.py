@@ -14,6 +14,7 @@ from xlgrid.methods.madx import MadX
 from xlgrid.methods.method import Method, is_head
 from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.methods.structured import CrossQuery, StructuredDropout
+from xlgrid.methods.veco import PlugIn
 from xlgrid.methods.xmod import XMod
 
 Option = float | int | str | bool
@@ -26,6 +27,7 @@ METHODS: dict[str, type[Method]] = {
     "madx": MadX,
     "xmod": XMod,
     "seq2seq": EncoderDecoder,
+    "plug-in": PlugIn,
     "as-is": AsIs,
 }
 
@@ -38,7 +40,7 @@ ALL_METHODS = Extensible(
     expected="a subclass of xlgrid.methods.Method whose `is_trained` is true: only xlgrid's as-is evaluates without runs",
 )
 
-__all__ = ["ALL_METHODS", "METHODS", "Method", "XMod", "is_head", "make", "without_defaults"]
+__all__ = ["ALL_METHODS", "METHODS", "Method", "PlugIn", "XMod", "is_head", "make", "without_defaults"]
 
 
 def make(base: str, options: Mapping[str, Option]) -> Method:

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
-from xlgrid.base.arrays import Segments
+from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads import ALL_HEADS
+from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     import torch
@@ -42,6 +43,8 @@ class Method:
     decoders: ClassVar[Literal["all", "none", "only"]] = "all"
     # The names of the attention masks that `arrange` draws for training, in the order of its layout's `masks`.
     masks: ClassVar[tuple[str, ...]] = ()
+    # How often a token passes the encoder, those of another input that the method reads beside each input included.
+    passes: ClassVar[int] = 1
     # The format in which runs of the method are read and exported; None if it has no adapters.
     adapter_format: ClassVar[AdapterFormat | None] = None
 
@@ -67,6 +70,19 @@ class Method:
 
         Args:
             segments: the segments of the batch's inputs, and their languages.
+        """
+        return {}
+
+    @property
+    def companion_language(self) -> str | None:
+        """The language in which a model reads each example a second time; None if it reads each example once."""
+        return None
+
+    def accompany(self, tokens: Tokens, rows: Ints, device: "torch.device | str") -> dict[str, Any]:
+        """The arguments that an installed model's forward gets of the second reading of some rows.
+
+        Raises:
+            ValueError: the tokens have none.
         """
         return {}
 

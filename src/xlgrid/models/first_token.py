@@ -27,6 +27,9 @@ def read_first_token(model: "PreTrainedModel", head: Head) -> bool:
     layers = getattr(getattr(model.base_model, "encoder", None), "layer", None)
     if not head.reads_first_token or not layers or model.config._attn_implementation not in _IMPLEMENTATIONS:
         return False
+    # Cross-attention reads all tokens of the last layer.
+    if getattr(layers[-1], "add_cross_attention", False):
+        return False
     attention = layers[-1].attention
     kind = type(attention.self)
     cross = getattr(sys.modules[kind.__module__], kind.__name__.replace("Self", "Cross"), None)

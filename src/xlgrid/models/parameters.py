@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xlgrid.heads import HEADS, Head
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
+from xlgrid.methods.veco.names import STREAM
 from xlgrid.methods.xmod.names import XMOD, module_of
 from xlgrid.models import deltas
 from xlgrid.models.load import shapes
@@ -107,7 +108,7 @@ def count(
         labels: the number of the task's labels; text has none.
         base, options: of the method, see `xlgrid.methods.make`.
         embeddings: whether the word embeddings train, too, whatever the method.
-        pretraining: everything trains, and the whole encoder is stored.
+        pretraining: everything trains, cross-attention that the encoder may have included, and the whole encoder is stored.
 
     Raises:
         ValueError: there is no such method, or it is not for this encoder.
@@ -121,6 +122,10 @@ def count(
         setattr(config, name, value)
     model = shapes(config, head)
     method.install(model)
+    if pretraining and getattr(config, STREAM, None):
+        from xlgrid.methods.veco import modules as streams
+
+        streams.install(model)
     parameters = deltas.named_parameters(model)
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
@@ -144,8 +149,8 @@ def count(
         trained=sum(p.numel() for name, p in parameters.items() if trains(name) or (embeddings and p is table)),
         stored=sum(p.numel() for p in stored.values()),
         total=sum(p.numel() for p in parameters.values()),
-        passed=sum(passed.values()),
-        passed_trained=sum(number for name, number in passed.items() if trains(name)),
+        passed=method.passes * sum(passed.values()),
+        passed_trained=method.passes * sum(number for name, number in passed.items() if trains(name)),
     )
 
 

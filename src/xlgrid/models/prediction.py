@@ -85,7 +85,8 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
     from xlgrid.methods.xmod.modules import routes_of
 
     segments = tokens.segments(rows)
-    return method.arrange(segments, model.device, training) | routes_of(model, segments, model.device)
+    arguments = method.arrange(segments, model.device, training) | method.accompany(tokens, rows, model.device)
+    return arguments | routes_of(model, segments, model.device)
 
 
 def halved(limit: int, lengths: Ints, parts: Sequence[Ints], problem: str) -> int:

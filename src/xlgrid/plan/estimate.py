@@ -10,6 +10,7 @@ processes, data, tokens.
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from xlgrid.data.sources import SPLITS
 from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
+from xlgrid.methods.veco.names import STREAM
 from xlgrid.models.parameters import Count, count
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.plan.plan import Plan
@@ -26,7 +28,7 @@ from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
 from xlgrid.tasks import Task
-from xlgrid.training.encoders import configuration, vocabulary_size
+from xlgrid.training.encoders import configuration, encoders_before, vocabulary_size
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
@@ -207,7 +209,7 @@ class Estimate:
     def pretrainings(self) -> dict[str, Pretraining]:
         """Encoder -> time, text and disk of its pre-training, for the encoders that the study pre-trains itself."""
         users = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
-        named = {self.study.encoders[name].of or name for name in users}
+        named = users | {before for name in users for before in encoders_before(self.study.encoders, name)}
         encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].scratch]
         return {each.encoder: self.pretraining(each.encoder) for each in encoders if self.plan.owned(each) == each}
 
@@ -216,11 +218,17 @@ class Estimate:
         recipe = self.study.pretraining(encoder)
         settings, name = recipe.training, recipe.task
         entry, length = self.study.tasks[name], self.tokens(name)
-        sizes = {part: self.sizes.of(name, part) for part in recipe.source.parts}
+        assert recipe.scratch
+        task_of = {part: recipe.scratch.task_of(part) for part in recipe.source.parts}
+        sizes = {part: self.sizes.of(task, part) for part, task in task_of.items()}
         # A text has at most so many rows for the dev set.
         most: Any = entry.task.Options(**entry.options)
-        dev = sum(self._inputs(name, most.dev_rows if each.dev is None else each.dev) for each in sizes.values())
-        known = {part: self._inputs(name, each.train) for part, each in sizes.items() if each.train is not None}
+        dev = sum(
+            self._inputs(task_of[part], most.dev_rows if each.dev is None else each.dev) for part, each in sizes.items()
+        )
+        known = {
+            part: self._inputs(task_of[part], each.train) for part, each in sizes.items() if each.train is not None
+        }
         inputs = sum(known.values()) if len(known) == len(sizes) else None
         of_languages = sum(number for part, number in known.items() if len(Target(part).languages) == 1)
         updates, examples = training_length(settings, inputs or 0, length, {})
@@ -229,11 +237,20 @@ class Estimate:
         origin, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
         config = configuration(origin, folder, vocabulary_size(vocabulary))
         counted = self._count(config, entry.task, recipe.base, {}, pretraining=True)
+        # Of architecture veco, the encoder is also computed without cross-attention, and it is evaluated so.
+        plain = copy(config)
+        setattr(plain, STREAM, None)
+        without = self._count(plain, entry.task, recipe.base, {}, pretraining=True)
         attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
-        work = (counted.training + attention) * examples * length
+        of_first, of_second = recipe.scratch.passes(settings.tlm)
+        first, second = without.training + attention, counted.training + 2 * attention
+        if recipe.scratch.trains != "all":
+            # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
+            first, second = without.evaluation + attention / 3, second - 2 * without.passed_trained
+        work = (of_first * first + of_second * second) * examples * length
         hours = _hours(work, self.assumed.training, updates, self.assumed.step_ms)
         batches = scored * length / (settings.micro_batch_tokens or settings.batch_tokens)
-        work = (counted.evaluation + attention / 3) * scored * length
+        work = (without.evaluation + attention / 3) * scored * length
         hours += _hours(work, self.assumed.evaluation, batches, self.assumed.step_ms / 3)
         return Pretraining(
             updates=updates,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from xlgrid.data.encoders import encoder_files, vocabulary_files
 from xlgrid.data.sources import local_files
-from xlgrid.languages.sources import Source, Target
-from xlgrid.methods import ALL_METHODS
+from xlgrid.languages.sources import Source, Target, accompanied, unaccompanied
+from xlgrid.methods import ALL_METHODS, make
 from xlgrid.plan.grid import first_stage, started_from, text_runs
 from xlgrid.plan.products import (
     Benchmark,
@@ -99,15 +99,17 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             named: Inputs = {"vocabulary": plan.owned(Vocabulary(study.name, named_vocabulary)).path}
             if entry.scratch:
                 of_part = [
-                    (study.name, entry.scratch.task, named_vocabulary, part)
+                    (study.name, entry.scratch.task_of(part), named_vocabulary, part)
                     for part in Source(entry.scratch.source).parts
                 ]
                 for split in ("train", "dev"):
                     named[split] = [plan.owned(Tokens(*place, split)).path for place in of_part]
-                return named
+                begin = entry.scratch.begin
+                return {**named, "begin": [plan.owned(Encoder(study.name, begin)).path] if begin else []}
             return {**named, "files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
-            data: list[Data | Text] = [Data(study.name, product.task, product.language, product.split)]
+            languages = [language for language in unaccompanied(product.language) if language]
+            data: list[Data | Text] = [Data(study.name, product.task, each, product.split) for each in languages]
             if study.tasks[product.task].from_text:
                 data = [Text(study.name, code) for code in Target(product.language).languages]
             return {
@@ -176,7 +178,8 @@ def new_vocabulary(plan: Planned, run: Run) -> list[Vocabulary]:
 
 def test_tokens(plan: Planned, cell: Cell) -> Tokens:
     """The tokens on which a cell is evaluated."""
-    return Tokens(cell.study, cell.task, vocabulary_of(plan, cell), Target(cell.target).data, "test")
+    language = accompanied(Target(cell.target).data, _companion(plan, cell))
+    return Tokens(cell.study, cell.task, vocabulary_of(plan, cell), language, "test")
 
 
 def source_tokens(plan: Planned, run: Run, split: str) -> list[Tokens]:
@@ -185,7 +188,14 @@ def source_tokens(plan: Planned, run: Run, split: str) -> list[Tokens]:
     task, _ = plan.study.entry(run.task, split)
     vocabulary = vocabulary_of(plan, run)
     parts = plan.study.recipe(*run[1:]).dev_parts if split == "dev" else Source(run.source).parts
-    return [Tokens(run.study, task, vocabulary, part, split) for part in parts]
+    languages = [accompanied(part, _companion(plan, run)) for part in parts]
+    return [Tokens(run.study, task, vocabulary, language, split) for language in languages]
+
+
+def _companion(plan: Planned, user: Run | Cell) -> str | None:
+    """The language in which the model of a run or cell reads each example a second time."""
+    method = plan.study.methods[user.method]
+    return make(method.base, method.options).companion_language
 
 
 def _of_run(plan: Planned, run: Run) -> Inputs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from xlgrid.data.sources import SPLITS
 from xlgrid.exhibits.exhibit import COMPARISON, FIGURE, TABLE
-from xlgrid.languages.sources import Target
+from xlgrid.languages.sources import Target, unaccompanied
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run, Templated
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Vocabulary(Templated):
 
 @dataclass(frozen=True)
 class Tokens(Templated):
-    """One split of a task's data in a language or pair, as the tokens of a vocabulary."""
+    """One split of a task's data in a language or pair, as the tokens of a vocabulary; those of `fr~en` also have the same examples
+    in a second language, for methods that read both."""
 
     template = "results/{study}/tokens/{task}/{vocabulary}/{language}/{split}.arrow"
     study: str
@@ -190,8 +191,10 @@ def unknown_name(study: "Study", product: Product) -> UnknownName | None:
         case Tokens():
             known |= {"task": [*study.tasks], "split": [*SPLITS]}
     for kind, value in vars(product).items():
-        # Data and tokens may be in a pair of languages; text never is.
-        names = Target(value).languages if kind == "language" and not isinstance(product, Text) else [value]
+        # Data and tokens may be in a pair of languages; text never is. Tokens may have companions.
+        data, companion = unaccompanied(value) if isinstance(product, Tokens) else (value, None)
+        has_pairs = kind == "language" and not isinstance(product, Text)
+        names = [*Target(data).languages, *filter(None, [companion])] if has_pairs else [value]
         for name in names if kind in known else ():
             if name not in known[kind]:
                 return UnknownName(kind, name, known[kind])

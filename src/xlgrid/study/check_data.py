@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, no_data
+from xlgrid.languages.sources import Source, Target
 from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
 from xlgrid.study.groups import in_settings
 from xlgrid.synthetic.artificial import Dials
@@ -141,16 +142,27 @@ def pretraining(study: "Study") -> Iterator[str]:
         if not (scratch := entry.scratch):
             continue
         place, task = f"encoders.{encoder}.scratch", study.tasks[scratch.task]
-        if limit := _limit(study, scratch.task, encoder):
-            what, user, most = limit
-            yield (
-                f"{place}: inputs of up to {task.max_length} tokens, those of task {scratch.task}, are too long for {what} "
-                f"{user}, which takes {most}: give tasks.{scratch.task} `kind: mlm` and `max_length: {most}`, or raise the {what}'s"
-            )
+        for name in dict.fromkeys(map(scratch.task_of, Source(scratch.source).parts)):
+            if limit := _limit(study, name, encoder):
+                what, user, most = limit
+                yield (
+                    f"{place}: inputs of up to {study.tasks[name].max_length} tokens, those of task {name}, are too long for {what} "
+                    f"{user}, which takes {most}: give tasks.{name} `kind: mlm` and `max_length: {most}`, or raise the {what}'s"
+                )
+        if scratch.bitext_task and (data := study.tasks[scratch.bitext_task].data):
+            for part in map(Target, map("-".join, scratch.bitext)):
+                for split in ("train", "dev"):
+                    if not (origin := data.of(split, part)).has(part):
+                        yield f"{place}.bitext: {no_data(scratch.bitext_task, origin, split, part)}"
         if scratch.nsp and (lines := Options(**task.options).lines) != "segments":
             yield (
                 f"{place}.nsp: next sentences are second segments, but task {scratch.task} has `lines: {lines}`: set `options: "
                 "{lines: segments}` there, or nsp to false"
+            )
+        if scratch.adjacent == "next" and (documents := Options(**task.options).documents) == "cut":
+            yield (
+                f"{place}.adjacent: next rows go on with a text if it fills several rows, but task {scratch.task} has `documents: "
+                f"{documents}`: set `options: {{documents: pack}}` there, or adjacent to halves"
             )
 
 

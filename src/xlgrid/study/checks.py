@@ -11,10 +11,11 @@ from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.seq2seq import EncoderDecoder
-from xlgrid.study import check_data, check_exhibits, check_modules, check_starts
+from xlgrid.study import check_companions, check_data, check_exhibits, check_modules, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
+from xlgrid.training.encoders import encoders_before
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -37,6 +38,7 @@ def problems(study: "Study") -> list[str]:
         check_starts.first_tasks,
         check_starts.grids,
         check_modules.grids,
+        check_companions.grids,
         check_data.available,
         check_data.training,
         check_data.sizes,
@@ -89,13 +91,22 @@ def _languages(study: "Study") -> Iterator[str]:
             yield from among(f"{place}.languages", LANGUAGE, scratch.languages, study.languages)
             aligned = [code for pair in scratch.bitext for code in pair]
             yield from among(f"{place}.bitext", "language of this encoder", aligned, scratch.languages)
-            if scratch.bitext and study.text.customs.facts and any(map(is_artificial, aligned)):
+            if (
+                scratch.bitext
+                and not scratch.bitext_task
+                and study.text.customs.facts
+                and any(map(is_artificial, aligned))
+            ):
                 yield (
                     f"{place}.bitext: texts with customs are not parallel, because each artificial language has its own: "
                     "leave out `bitext`, or `text.customs`"
                 )
             texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
             yield from among(f"{place}.task", "task of kind `mlm`", [scratch.task], texts)
+            of_pairs = [key for key in texts if study.tasks[key].data and len(study.tasks[key].task.inputs) == 2]
+            wanted = "task of kind `mlm` with `data` and two `inputs`"
+            yield from among(f"{place}.bitext_task", wanted, filter(None, [scratch.bitext_task]), of_pairs)
+            yield from _beginnings(study, name)
         if encoder.of:
             others = {key: entry for key, entry in study.encoders.items() if entry.scratch}
             yield from among(f"encoders.{name}.of", "encoder from scratch", [encoder.of], others)
@@ -109,6 +120,23 @@ def _languages(study: "Study") -> Iterator[str]:
         # A study that extends another may generate its data instead, in other languages.
         codes = [code for part in entry.examples_of if entry.data for code in Target(part).languages]
         yield from among(f"tasks.{name}.examples_of", LANGUAGE, codes, study.languages)
+
+
+def _beginnings(study: "Study", name: str) -> Iterator[str]:
+    """An encoder that begins with another has the vocabulary of that encoder, which does not begin with it in turn."""
+    scratch = study.encoders[name].scratch
+    if not (scratch and scratch.begin):
+        return
+    place, others = f"encoders.{name}.scratch.begin", [key for key in study.encoders if key != name]
+    if scratch.begin not in others:
+        yield from among(place, "encoder that is there before", [scratch.begin], others)
+    elif name in (before := encoders_before(study.encoders, name)):
+        yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
+    elif (vocabulary := study.vocabulary_of(scratch.begin)) != study.vocabulary_of(name):
+        yield (
+            f"{place}: {scratch.begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
+            f"get embeddings of others: add `vocabulary: {vocabulary}`"
+        )
 
 
 def _vocabularies(study: "Study") -> Iterator[str]:

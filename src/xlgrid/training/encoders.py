@@ -1,6 +1,6 @@
 """A study's encoder: where it comes from, and its configuration, whether or not the encoder is there."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -120,6 +120,17 @@ class EncoderEntry(Strict):
                 kind=scratch.kind, languages=scratch.languages, size=scratch.vocab, max_length=scratch.max_length
             )
         return VocabularyEntry(hub=self.hub, revision=self.revision, path=self.path)
+
+
+def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str]:
+    """The encoders from which another is made, the nearest first: the one whose snapshot it is, and the one with which its
+    pre-training begins (`Scratch.begin`), and so on. The names of a circle end with the first that comes again."""
+    chain = [name]
+    while (entry := encoders.get(chain[-1])) and (before := entry.of or (entry.scratch and entry.scratch.begin)):
+        chain.append(before)
+        if before in chain[:-1]:
+            break
+    return chain[1:]
 
 
 def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:

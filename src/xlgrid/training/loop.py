@@ -126,7 +126,7 @@ class Loop:
             "vocabulary": None if vocabulary is None else str(vocabulary),
         }
         # The recipe has only names of the encoder, the data and the earlier runs; these are the files.
-        files = [self.beginning(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
+        files = [*self.beginnings(), *train, *dev, *(run / deltas.DELTA for run in (start, first) if run)]
         files += [vocabulary / "tokenizer.json"] if vocabulary else []
         self.device = training_device()
         self.processes = processes.join(self.device)
@@ -188,9 +188,9 @@ class Loop:
         # No process writes files while another still looks for those of an earlier training.
         self.processes.sums({"ready": 1.0})
 
-    def beginning(self) -> Path:
-        """The file whose contents, with the recipe, decide the weights before the first step."""
-        return self.encoder / "model.safetensors"
+    def beginnings(self) -> list[Path]:
+        """The files whose contents, with the recipe, decide the weights before the first step."""
+        return [self.encoder / "model.safetensors"]
 
     def load_model(self) -> "PreTrainedModel":
         """The encoder with a head, before the method is installed."""

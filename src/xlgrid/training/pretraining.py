@@ -1,4 +1,5 @@
-"""Pre-training an encoder from scratch: a run of the loop that begins with new weights and leaves an encoder's folder."""
+"""Pre-training an encoder: a run of the loop that begins with new weights, or with those of another encoder, and leaves an
+encoder's folder."""
 
 import json
 from collections.abc import Sequence
@@ -10,8 +11,12 @@ from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole, write_text
 from xlgrid.data.encoders import copy_tokenizer, token_ids, write_json
 from xlgrid.data.vocabulary import specials
+from xlgrid.heads import HEADS
+from xlgrid.heads.language_modelling.mlm import MlmHead
 from xlgrid.heads.language_modelling.nsp import MODULE, NextSentenceHead
-from xlgrid.models import deltas
+from xlgrid.methods.veco.names import is_cross_attention
+from xlgrid.methods.veco.objective import PairHead
+from xlgrid.models import deltas, load
 from xlgrid.training import loop
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import write_record
@@ -23,7 +28,12 @@ if TYPE_CHECKING:
 
 
 def pretrain(
-    recipe: Recipe, vocabulary: str | Path, train: Sequence[Path], dev: Sequence[Path], folder: str | Path
+    recipe: Recipe,
+    vocabulary: str | Path,
+    train: Sequence[Path],
+    dev: Sequence[Path],
+    folder: str | Path,
+    begin: Path | None = None,
 ) -> None:
     """Pre-train the encoder that `recipe.scratch` describes.
 
@@ -33,15 +43,35 @@ def pretrain(
     Args:
         vocabulary: the folder of the encoder's vocabulary, of the same kind.
         train, dev: the tokens files of texts, one for each part of the recipe's source, in the same order.
+        begin: the folder of the encoder that `begin` of the recipe's `scratch` names.
 
     Raises:
         FileNotFoundError, ValueError, FloatingPointError, SystemExit: as `xlgrid.training.loop.train`.
     """
-    loop.run(Pretraining(recipe, Path(vocabulary), train, dev, Path(folder)))
+    loop.run(Pretraining(recipe, Path(vocabulary), train, dev, Path(folder), begin))
 
 
 class Pretraining(loop.Loop):
     """A pre-training in progress; the folder of the vocabulary stands in the place of an encoder's."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        vocabulary: Path,
+        train: Sequence[Path],
+        dev: Sequence[Path],
+        folder: Path,
+        begin: Path | None = None,
+    ) -> None:
+        wanted = recipe.scratch and recipe.scratch.begin
+        if bool(wanted) != bool(begin):
+            raise ValueError(
+                f"the recipe begins with the encoder {wanted}, but the call names no folder: add --begin"
+                if wanted
+                else f"the recipe begins with new weights, but the call names {begin}: leave out --begin"
+            )
+        self.begin = begin
+        super().__init__(recipe, vocabulary, train, dev, folder)
 
     @property
     def scratch(self) -> Scratch:
@@ -49,8 +79,8 @@ class Pretraining(loop.Loop):
         assert self.recipe.scratch
         return self.recipe.scratch
 
-    def beginning(self) -> Path:
-        return self.encoder / "tokenizer.json"
+    def beginnings(self) -> list[Path]:
+        return [self.encoder / "tokenizer.json", *([self.begin / "model.safetensors"] if self.begin else [])]
 
     def load_model(self) -> "PreTrainedModel":
         scratch, entries = self.scratch, token_ids(self.encoder)
@@ -59,7 +89,15 @@ class Pretraining(loop.Loop):
                 f"the vocabulary {self.encoder} has no {missing[0]}: an encoder of kind {scratch.kind} takes its own kind"
             )
         model = new_model(scratch, 1 + max(entries.values()))
-        if scratch.nsp:
+        if self.begin:
+            take_weights(model, self.begin)
+        if scratch.takes_pairs:
+            self.objective = PairHead(
+                scratch.masked, scratch.uses_cross_attention, scratch.joins_bitext, scratch.detach, scratch.adjacent
+            )
+        elif not scratch.nsp:
+            self.objective = MlmHead(scratch.masked)
+        else:
             languages = self.train.language_of
             asked = (self.train.contexts < self.train.sizes) & (languages[:, 0] == languages[:, 1])
             if not asked.any():
@@ -68,12 +106,12 @@ class Pretraining(loop.Loop):
                     f"of task {self.recipe.task}: set nsp to false"
                 )
             # If exchanged inputs could be longer than others, their length would tell them apart.
-            self.objective = NextSentenceHead(int(self.train.sizes[asked].max()))
+            self.objective = NextSentenceHead(int(self.train.sizes[asked].max()), scratch.masked)
             self.objective.attach(model)
         return model
 
     def trains(self, name: str) -> bool:
-        return True
+        return self.scratch.trains == "all" or is_cross_attention(name)
 
     def differentiate(self, chosen: Ints) -> dict[str, float]:
         import torch
@@ -102,6 +140,8 @@ class Pretraining(loop.Loop):
 
     def write(self, details: dict[str, Any]) -> None:
         details["vocabulary"] = details.pop("encoder")
+        if self.begin:
+            details["begin"] = str(self.begin)
         write_record(self.folder, self.recipe, details, self.curve)
         copy_tokenizer(self.encoder, self.folder)
         # The vocabulary may be for longer inputs.
@@ -111,6 +151,42 @@ class Pretraining(loop.Loop):
         self.model.config.architectures = [type(self.model).__name__]
         origin = {"source": "scratch", "recipe": json.loads(self.recipe.identity())}
         write_encoder(self.folder, self.model.config.to_json_string(), origin, self.best)
+
+
+def take_weights(model: "PreTrainedModel", encoder: Path) -> None:
+    """Give a new model the weights of an encoder: those of its language-modelling head, and those of cross-attention if both have
+    it, included.
+
+    Args:
+        encoder: the folder of the encoder.
+
+    Raises:
+        ValueError: the encoder is damaged, is of another type, or of other sizes.
+    """
+    import torch
+
+    from xlgrid.methods.veco import modules
+
+    other = load.load_model(encoder, HEADS["mlm"], 0)
+    if other.config.model_type != model.config.model_type:
+        raise ValueError(
+            f"`begin`: the encoder {encoder} is of type {other.config.model_type}, and this one of type {model.config.model_type}: "
+            "name an encoder of the same `kind`"
+        )
+    weights, parameters = (dict(each.named_parameters(remove_duplicate=False)) for each in (other, model))
+    theirs, ours = ({name: [*p.shape] for name, p in each.items()} for each in (weights, parameters))
+    for name in dict.fromkeys([*ours, *theirs]):
+        if not is_cross_attention(name) and theirs.get(name) != ours.get(name):
+            raise ValueError(
+                f"`begin`: {name} is {theirs.get(name, 'absent')} in the encoder {encoder}, and {ours.get(name, 'absent')} here: give "
+                "`scratch` the sizes of that encoder, and its vocabulary"
+            )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if name in weights:
+                parameter.copy_(weights[name])
+    if modules.stream_of(model.config) and modules.stream_of(other.config):
+        modules.load_cross_attention(model, encoder / "model.safetensors")
 
 
 def write_encoder(folder: Path, config: str, origin: dict[str, Any], tensors: dict[str, "torch.Tensor"]) -> None:

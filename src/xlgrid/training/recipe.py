@@ -19,6 +19,7 @@ from xlgrid.training.scratch import Scratch
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 # Settings that the first recipes did not have. Their defaults are no part of a digest, so that the results of these recipes stay valid.
 LATER = ("betas", "epsilon", "label_smoothing", "averaged")
+LATER_SCRATCH = ("objective", "masked", "adjacent", "s_stream", "detach", "begin", "trains", "bitext_task")
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
@@ -276,5 +277,13 @@ class Recipe(Strict):
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
-        defaults = {name for name in LATER if getattr(self.training, name) == Training.model_fields[name].default}
-        return hashlib.sha256(self.model_dump_json(exclude={"training": PACE | defaults}).encode()).hexdigest()[:12]
+        excluded = {"training": PACE | _defaults(self.training, LATER)}
+        if self.scratch:
+            excluded["scratch"] = _defaults(self.scratch, LATER_SCRATCH)
+        return hashlib.sha256(self.model_dump_json(exclude=excluded).encode()).hexdigest()[:12]
+
+
+def _defaults(settings: Strict, names: tuple[str, ...]) -> set[str]:
+    """Those of some settings that have their defaults."""
+    fields = type(settings).model_fields
+    return {name for name in names if getattr(settings, name) == fields[name].default}

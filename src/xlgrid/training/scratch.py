@@ -7,6 +7,9 @@ from pydantic import Field, PositiveInt, model_validator
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.vocabulary import Kind
 from xlgrid.heads import HEADS
+from xlgrid.heads.language_modelling.mlm import Masked
+from xlgrid.languages.sources import Target
+from xlgrid.methods.veco.names import STREAM
 from xlgrid.methods.xmod.names import SHARED
 from xlgrid.models.load import model_class
 
@@ -35,16 +38,47 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 class Scratch(Strict):
-    """An encoder with the architecture of BERT, of XLM-R or of X-MOD, which is pre-trained here on texts of the study.
+    """An encoder with the architecture of BERT, of XLM-R, of X-MOD or of VECO, which is pre-trained here on texts of the study.
 
     It learns by masked language modelling on `languages`, and by translation language modelling on `bitext`.
     """
 
     kind: Kind = "bert"
-    architecture: Literal["plain", "xmod", "shared"] = Field(
+    architecture: Literal["plain", "xmod", "shared", "veco"] = Field(
         "plain",
         description="xmod: XLM-R with a module for each language in every layer; shared: with one module for all languages "
-        "(Pfeiffer et al. 2022, section 3)",
+        "(Pfeiffer et al. 2022, section 3); veco: with a cross-attention in every layer, which can be left out (Luo et al. 2021)",
+    )
+    objective: Literal["mlm+tlm", "ca-mlm", "ca-mlm+tlm"] | None = Field(
+        None,
+        description="what is predicted of a row as a pair (x, y), of bitext or of adjacent segments (Luo et al. 2021, section 2.2). "
+        "mlm+tlm: the masked tokens of x and of y from either alone and, of bitext, from both in one input; ca-mlm: from either "
+        "alone, and by cross-attention from both; ca-mlm+tlm: all of these. Absent: ca-mlm+tlm for architecture veco; for others, a "
+        "row is one input, MLM of a text and TLM of bitext",
+    )
+    masked: Masked = Field(Masked(), description="shares of tokens that are masked; evaluations mask 0.15")
+    adjacent: Literal["halves", "next"] = Field(
+        "halves",
+        description="with `objective`: the pair of a row of one segment is its two halves, or itself and the next row of the text, as "
+        "suits `documents: pack`",
+    )
+    s_stream: Literal["self+cross", "cross"] = Field(
+        "self+cross",
+        description="of veco: what a layer of the stream S has before its feed-forward part, self- and cross-attention (section 2.1, "
+        "and the released decoder) or cross-attention alone (equations 6 to 9)",
+    )
+    detach: bool = Field(
+        True,
+        description="of veco: the partner's states are constants for S, which sends no gradient to them (section 2.2)",
+    )
+    begin: str | None = Field(
+        None,
+        description="encoder of the study, of the same sizes and vocabulary, with whose weights this one begins, those of "
+        "cross-attention included if it has any; absent: new weights",
+    )
+    trains: Literal["all", "cross-attention"] = Field(
+        "all",
+        description="of veco with `begin`: the weights that train; cross-attention alone is the first of the two stages of section 4",
     )
     reduction: PositiveInt = Field(2, description="the hidden size divided by the size of a module's bottleneck")
     absent: Literal["skip", "zero"] = Field(
@@ -72,6 +106,11 @@ class Scratch(Strict):
         description="task of kind `mlm` of the study whose tokens are read; a study need not have the task `pretraining`, whose "
         "rows are cut at 512 tokens, with a line break before the second segment",
     )
+    bitext_task: str | None = Field(
+        None,
+        description="task of kind `mlm` of the study with two `inputs` and `data` in the pairs of `bitext`, whose tokens are read for "
+        "them; absent: rows of one id in the texts of both languages, as tokens of `task`",
+    )
     nsp: bool = Field(
         False,
         description="also tell, from the first token, whether a text's second line is its own or that of another text of the "
@@ -96,24 +135,100 @@ class Scratch(Strict):
 
     @model_validator(mode="after")
     def _modules_fit(self) -> Self:
-        if self.architecture == "plain":
-            fields = type(self).model_fields
-            if idle := [name for name in ("reduction", "absent") if getattr(self, name) != fields[name].default]:
-                raise ValueError(
-                    f"{' and '.join(idle)}: an encoder of architecture plain has no modules: leave it out, or set "
-                    "`architecture: xmod` or `shared`"
-                )
-        elif self.kind != "xlmr":
+        if self.architecture in ("plain", "veco") and (idle := self._written("reduction", "absent")):
+            raise ValueError(
+                f"{idle}: an encoder of architecture {self.architecture} has no modules: leave it out, or set "
+                "`architecture: xmod` or `shared`"
+            )
+        if self.architecture != "plain" and self.kind != "xlmr":
             raise ValueError(
                 f"architecture {self.architecture} is XLM-R with modules, got kind {self.kind}: set `kind: xlmr`"
             )
-        elif self.hidden < self.reduction:
+        if self.architecture in ("xmod", "shared") and self.hidden < self.reduction:
             raise ValueError(
                 f"hidden ({self.hidden}) is smaller than reduction ({self.reduction}): modules would have no size"
             )
         if self.architecture == "xmod" and self.bitext:
             raise ValueError(
                 "a module is for inputs in one language: leave out `bitext`, or set `architecture: shared` or `plain`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _streams_fit(self) -> Self:
+        is_veco = self.architecture == "veco"
+        if not is_veco and (idle := self._written("s_stream", "detach", "trains")):
+            raise ValueError(
+                f"{idle}: an encoder of architecture {self.architecture} has no cross-attention: leave it out, or set `architecture: "
+                "veco`"
+            )
+        if self.architecture in ("xmod", "shared") and (idle := self._written("objective", "begin")):
+            raise ValueError(
+                f"{idle}: an encoder of architecture {self.architecture} is pre-trained on one input a row, from new weights: leave it "
+                "out, or set `architecture: plain` or `veco`"
+            )
+        if self.objective and self.uses_cross_attention != is_veco:
+            allowed = "ca-mlm or ca-mlm+tlm" if is_veco else "mlm+tlm, or none,"
+            raise ValueError(
+                f"objective {self.objective} does not go with architecture {self.architecture}, which takes {allowed}: CA-MLM is what "
+                "trains cross-attention"
+            )
+        if self.nsp and (is_veco or self.objective):
+            raise ValueError(
+                "nsp is for one input a row, and the objective takes pairs: leave out `nsp`, or `objective` and `architecture: veco`"
+            )
+        if not (is_veco or self.objective) and (idle := self._written("adjacent")):
+            raise ValueError(
+                f"{idle}: without `objective`, a row is one input: leave it out, or set `objective: mlm+tlm`"
+            )
+        if self.trains != "all" and not self.begin:
+            raise ValueError(
+                "trains: cross-attention alone learns nothing from an encoder of random weights: name the encoder that it is added to "
+                "in `begin`, or leave out `trains`"
+            )
+        return self
+
+    def _written(self, *names: str) -> str:
+        """Those of some settings that differ from their defaults, as a phrase; empty if none does."""
+        fields = type(self).model_fields
+        return " and ".join(name for name in names if getattr(self, name) != fields[name].default)
+
+    @property
+    def uses_cross_attention(self) -> bool:
+        """Whether CA-MLM is among the losses."""
+        return "ca-mlm" in (self.objective or ("ca-mlm" if self.architecture == "veco" else ""))
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether a row is a pair of inputs (`xlgrid.methods.veco.objective`), not one input."""
+        return self.objective is not None or self.architecture == "veco"
+
+    @property
+    def joins_bitext(self) -> bool:
+        """Whether the objective of pairs has TLM, for which there is bitext."""
+        return self.takes_pairs and self.objective != "ca-mlm" and bool(self.bitext)
+
+    def task_of(self, part: str) -> str:
+        """The task whose tokens are read for a language or a pair."""
+        return self.bitext_task if self.bitext_task and Target(part).is_pair else self.task
+
+    def passes(self, tlm: float) -> tuple[float, float]:
+        """How often a token of a row passes the encoder in training, without and with cross-attention.
+
+        Args:
+            tlm: the share of rows that are bitext, if there is any.
+        """
+        if not self.takes_pairs:
+            return 1.0, 0.0
+        of_bitext = tlm if self.bitext else 0.0
+        pairs = of_bitext + (1 - of_bitext) * (2 if self.adjacent == "next" else 1)
+        return pairs + of_bitext * self.joins_bitext, pairs * self.uses_cross_attention
+
+    @model_validator(mode="after")
+    def _bitext_has_pairs(self) -> Self:
+        if self.bitext_task and not self.bitext:
+            raise ValueError(
+                f"bitext_task {self.bitext_task} is for pairs, and `bitext` has none: name them there, or leave it out"
             )
         return self
 
@@ -158,6 +273,9 @@ def scratch_configuration(scratch: Scratch, vocabulary_size: int) -> "PreTrained
     sizes |= {"max_position_embeddings": length, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **ids}
     if scratch.architecture == "plain":
         return XLMRobertaConfig(**sizes)
+    if scratch.architecture == "veco":
+        # Transformers, which does not know the entry, reads the encoder as XLM-R without cross-attention.
+        return XLMRobertaConfig(**sizes | {STREAM: scratch.s_stream})
     modules = [SHARED] if scratch.architecture == "shared" else [*scratch.languages]
     # Other programs, which do not say the language of an input, compute it with the one module.
     default = SHARED if scratch.architecture == "shared" else None
@@ -168,4 +286,8 @@ def new_model(scratch: Scratch, vocabulary_size: int) -> "PreTrainedModel":
     """An encoder with a language-modelling head. Torch's generator draws the weights."""
     config = scratch_configuration(scratch, vocabulary_size)
     model: PreTrainedModel = model_class(config.model_type, HEADS["mlm"])(config)
+    if scratch.architecture == "veco":
+        from xlgrid.methods.veco import modules
+
+        modules.install(model, scratch.s_stream)
     return model

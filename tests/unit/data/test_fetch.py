@@ -493,3 +493,22 @@ def test_labels_of_choices_are_translated_too(tmp_path):
 def test_choices_have_no_pairs(tmp_path):
     with pytest.raises(ValueError, match="copa has no pairs such as en-fr"):
         fetch.fetch_data("copa", {"local": str(tmp_path)}, "en-fr", "test", tmp_path / "o", tmp_path / "l")
+
+
+def test_bitext_of_two_files_has_equally_many_rows(tmp_path):
+    rows = {"en": ["one", "two", "three"], "de": ["eins", "zwei"]}
+    for code, texts in rows.items():
+        lines = [json.dumps({"first": text, "second": text}) for text in texts]
+        (tmp_path / f"{code}.jsonl").write_text("\n".join(lines))
+    source, columns = {"local": f"{tmp_path}/{{language}}.jsonl"}, {"inputs": ["first", "second"]}
+    place = "mlm", source, "en-de", "train", tmp_path / "out.parquet", tmp_path / "lock.yaml", columns
+    with pytest.raises(
+        ValueError, match=r"en-de takes parallel data, but .*en\.jsonl has 3 rows and .*de\.jsonl has 2"
+    ):
+        fetch.fetch_data(*place)
+    (tmp_path / "en.jsonl").write_text((tmp_path / "en.jsonl").read_text().rpartition("\n")[0])
+    fetch.fetch_data(*place)
+    assert read_table(tmp_path / "out.parquet").to_pylist() == [
+        {"first": "one", "second": "eins"},
+        {"first": "two", "second": "zwei"},
+    ]

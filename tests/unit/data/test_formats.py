@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.formats import count_rows, read_table, rows
+from xlgrid.data.formats import count_rows, notes, read_table, rows
 
 TABLE = pa.table({"text": ["a", "b"], "label": [0, 1]})
 JSON = '{"text": "a", "label": 0}\n{"text": "b", "label": 1}\n'
@@ -107,3 +107,16 @@ def test_a_file_of_another_type_names_the_types_that_are_read(tmp_path, read):
     (tmp_path / "x.xlsx").write_text("?")
     with pytest.raises(ValueError, match=r"x\.xlsx is of an unknown type: expected .*\.jsonl or \.csv"):
         read(tmp_path / "x.xlsx")
+
+
+def test_notes_are_what_the_writer_of_a_parquet_file_has_added(tmp_path):
+    with pq.ParquetWriter(tmp_path / "x.parquet", TABLE.schema) as writer:
+        writer.add_key_value_metadata({"rows": "2"})
+        writer.write_table(TABLE)
+    assert notes(tmp_path / "x.parquet") == {"rows": "2"}
+    pq.write_table(TABLE, tmp_path / "plain.parquet")
+    (tmp_path / "x.jsonl").write_text(JSON)
+    assert notes(tmp_path / "plain.parquet") == notes(tmp_path / "x.jsonl") == {}
+    (tmp_path / "y.parquet").write_bytes((tmp_path / "x.parquet").read_bytes()[:-9])
+    with pytest.raises(Damaged, match=r"y\.parquet is damaged or not parquet"):
+        notes(tmp_path / "y.parquet")

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tokens_fixture import ids
 
 from xlgrid.data import batches
 from xlgrid.data import tokenize as module
@@ -115,10 +116,70 @@ def test_files_of_other_types_are_read_and_empty_ones_refused(world, tmp_path):
         tokenize([tmp_path / "d.parquet"], world / "encoder", "ruletaker", 512, tmp_path / "t.arrow")
 
 
-def test_two_files_are_for_texts_alone(world):
+def test_more_files_than_one_of_companions_are_for_texts_alone(world):
     data = world / "ruletaker" / "train.parquet"
-    with pytest.raises(ValueError, match=r"a task of kind ruletaker takes one file, got .* and .*: only texts"):
-        tokenize([data, data], world / "encoder", "ruletaker", 512, world / "t.arrow")
+    with pytest.raises(ValueError, match=r"takes a file, and perhaps one of companions, got .* and .*: only texts"):
+        tokenize([data, data, data], world / "encoder", "ruletaker", 512, world / "t.arrow")
+    with pytest.raises(ValueError, match=r"a task of kind copa takes one file, got .* and .*: only texts"):
+        tokenize([data, data], world / "encoder", "copa", 512, world / "t.arrow")
+
+
+def lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_companions_are_the_tokens_of_the_same_examples_in_the_other_file(world, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "BATCH", 3)
+    labels = ["entailment", "neutral"] * 4
+    first, second = (
+        lines(
+            tmp_path / f"{name}.jsonl",
+            [{"premise": "Bob is " * (1 + i % 3), "hypothesis": name, "label": each} for i, each in enumerate(labels)],
+        )
+        for name in ("kind", "nice")
+    )
+    for files, out in (([first, second], "both"), ([first], "first"), ([second], "second")):
+        tokenize(files, world / "encoder", "xnli", 64, tmp_path / f"{out}.arrow")
+    both, alone, other = (batches.read(tmp_path / f"{name}.arrow", "fr") for name in ("both", "first", "second"))
+    assert both.columns["companion_ids"].to_pylist() == ids(other) and ids(both) == ids(alone) != ids(other)
+    some = batches.mix([both, both], 1).take(np.array([5, 2]))
+    assert some.columns["companion_ids"].to_pylist() == [ids(other)[5], ids(other)[2]]
+
+
+def test_all_windows_of_an_example_have_the_first_window_of_its_companion(world, tmp_path):
+    def row(context):
+        return {"context": context, "question": "Bob", "answers": {"text": ["Bob"], "answer_start": [0]}}
+
+    first = lines(tmp_path / "a.jsonl", [row("Bob is kind . " * 30), row("Bob is")])
+    second = lines(tmp_path / "b.jsonl", [row("Bob is nice . " * 30), row("Bob")])
+    for files, out in (([first, second], "both"), ([second], "second")):
+        tokenize(files, world / "encoder", "xquad", 60, tmp_path / f"{out}.arrow", stride=10)
+    both, other = (batches.read(tmp_path / f"{name}.arrow") for name in ("both", "second"))
+    windows = both.example_of.tolist()
+    assert windows.count(0) > 2 and windows.count(1) == 1
+    begins = [other.example_of.tolist().index(example) for example in windows]
+    assert both.columns["companion_ids"].to_pylist() == [ids(other)[at] for at in begins]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda rows: rows[:-1],
+            r"a\.jsonl has 4 examples, and .*b\.jsonl, where their companions are, has 3: row i has to",
+        ),
+        (
+            lambda rows: rows[::-1],
+            r"companions in .*b\.jsonl are not those of .*a\.jsonl: the label differs in row 0; row i has",
+        ),
+    ],
+)
+def test_companions_that_are_no_translations_are_refused(world, tmp_path, change, message):
+    rows = [{"premise": "Bob", "hypothesis": "is", "label": label} for label in ["neutral", "entailment"] * 2]
+    files = lines(tmp_path / "a.jsonl", rows), lines(tmp_path / "b.jsonl", change(rows))
+    with pytest.raises(ValueError, match=message):
+        tokenize([*files], world / "encoder", "xnli", 64, tmp_path / "t.arrow")
 
 
 def test_words_without_a_token_are_reported(world, tmp_path, capsys):
@@ -250,6 +311,24 @@ def test_texts_without_a_common_id_are_refused(world):
     pq.write_table(table.set_column(0, "id", pa.array(range(1000, 1000 + len(table)))), path)
     with pytest.raises(ValueError, match="0 ids in common"):
         [*splits(world, [world / "en.parquet", path])]
+
+
+def test_bitext_of_unequal_length_is_refused(world):
+    """A line that German lacks moves all later lines, though their numbers are those of lines in English."""
+    english = [f"is Bob {number}" for number in range(120)]
+    lines = {"en": english, "de": [*english[:40], *english[41:]], "fr": english}
+    files = {code: str(world / f"lines-{code}.txt") for code in lines}
+    for code in files:
+        (world / f"lines-{code}.txt").write_text("".join(f"{line}\n" for line in lines[code]))
+        make_text(code, world / f"lines-{code}.parquet", TextSettings(files=files))
+        # What is cut at a number of characters ends with another row in each language.
+        make_text(code, world / f"cut-{code}.parquet", TextSettings(files=files, most_characters=len(code) * 500))
+    texts = {code: world / f"lines-{code}.parquet" for code in lines}
+    with pytest.raises(ValueError, match=r"lines-en.* and .*lines-de.* their last rows are 119 and 118"):
+        [*splits(world, [texts["en"], texts["de"]], "en-de")]
+    for other in (texts["fr"], world / "cut-de.parquet"):
+        train, dev = splits(world, [texts["en"], other], "en-fr")
+        assert len(train) > 100 and len(dev) == 3
 
 
 def test_parallel_texts_are_read_side_by_side(world, monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from xlgrid.base.settings import Strict
-from xlgrid.languages.sources import NONE, Source, Target
+from xlgrid.languages.sources import NONE, Source, Target, accompanied, unaccompanied
 
 codes = st.from_regex(r"[a-z]{2,3}[0-9]{0,2}", fullmatch=True)
 ends = st.lists(codes, min_size=1, max_size=2).map(tuple)
@@ -89,3 +89,8 @@ def test_the_source_of_cells_without_training_has_no_parts_and_is_no_language() 
     for text in ("en+none", "none+en", "none@en"):
         with pytest.raises(ValueError, match="`none` is no language"):
             Source(text)
+
+
+def test_data_with_companions_have_both_languages_in_their_name() -> None:
+    assert [accompanied("fr", companion) for companion in ("en", None)] == ["fr~en", "fr"]
+    assert [unaccompanied(name) for name in ("fr~en", "en-fr")] == [("fr", "en"), ("en-fr", None)]

@@ -29,11 +29,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-# A method without runs is in test_as_is.py, and a method of encoder-decoders in test_seq2seq.py.
+# A method without runs is in test_as_is.py, one of encoder-decoders in test_seq2seq.py, and one for
+# encoders with cross-attention in veco/test_method.py.
 BASES = [
     base
     for base in ALL_METHODS.names()
-    if ALL_METHODS.find(base).is_trained and ALL_METHODS.find(base).decoders != "only"
+    if ALL_METHODS.find(base).is_trained and ALL_METHODS.find(base).decoders != "only" and base != "plug-in"
 ]
 pytestmark = [pytest.mark.parametrize("base", [*BASES, *OPTIONS]), pytest.mark.parametrize("kind", MODELS)]
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
+from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study, TaskEntry
 from xlgrid.training.encoders import EncoderEntry
 
 RULES = Path(__file__).parents[3] / "rules"
@@ -235,6 +236,53 @@ def test_a_run_with_dev_targets_needs_their_dev_sets_and_no_other(plan: Plan) ->
     assert chosen["dev"] == [f"{folder}/qa2/dev.arrow", f"{folder}/qb1/dev.arrow"]
     assert chosen["train"] == [f"{folder}/qa1/train.arrow"]
     assert needs.inputs(plan, CELL.run)["dev"] == [f"{folder}/qa1/dev.arrow"]
+
+
+def test_an_encoder_that_begins_with_another_rests_on_it(plan: Plan) -> None:
+    begun_with = {"vocabulary": "tiny", "scratch": {"kind": "bert", "languages": ["qa1"], "begin": "tiny"}}
+    encoders = plan.study.encoders | {"more": EncoderEntry.model_validate(begun_with)}
+    whole = Plan(plan.study.model_copy(update={"encoders": encoders}))
+    tiny, more = Encoder("tiny", "tiny"), Encoder("tiny", "more")
+    assert needs.inputs(whole, more)["begin"] == [tiny.path] and needs.inputs(whole, tiny)["begin"] == []
+    assert tiny in whole.rests_on(more)
+
+
+def test_an_encoder_reads_bitext_as_tokens_of_the_task_that_it_names(plan: Plan) -> None:
+    scratch = {"kind": "bert", "languages": ["qa1", "qb1"], "bitext": [["qa1", "qb1"]], "bitext_task": "opus"}
+    opus = {"kind": "mlm", "inputs": ["a", "b"], "data": {"local": "x/{language}-{split}.jsonl"}}
+    changes = {
+        "encoders": plan.study.encoders | {"more": EncoderEntry.model_validate({"scratch": scratch})},
+        "tasks": plan.study.tasks | {"opus": TaskEntry.model_validate(opus)},
+    }
+    whole = Plan(plan.study.model_copy(update=changes))
+    inputs = needs.inputs(whole, Encoder("tiny", "more"))
+    parts = ["pretraining/more/qa1", "pretraining/more/qb1", "opus/more/qa1-qb1"]
+    assert inputs["dev"] == [f"results/tiny/tokens/{part}/dev.arrow" for part in parts]
+    assert Data("tiny", "opus", "qa1-qb1", "train") in whole.rests_on(Encoder("tiny", "more"))
+
+
+def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
+    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
+    axes = {"task": ["nli"], "encoder": ["mini"], "seed": [1], "source": ["fr+en"], "target": ["de"]}
+    study = Study(
+        name="s",
+        title="s",
+        languages=["en", "fr", "de"],
+        encoders={"mini": {"scratch": scratch}},
+        tasks={"nli": {"kind": "ruletaker"}},
+        methods={"plug-in": {"options": {"companion": "en"}}, "full-ft": {}},
+        grids={"g": axes | {"method": ["plug-in", "full-ft"]}},
+    )
+    plan = Plan(study)
+    second, plain = ({cell.method: cell for cell in plan.cells}[name] for name in ("plug-in", "full-ft"))
+    assert needs.test_tokens(plan, second).language == "de~en" and needs.test_tokens(plan, plain).language == "de"
+    assert [tokens.language for tokens in needs.source_tokens(plan, second.run, "dev")] == ["fr~en", "en~en"]
+    tokens = needs.test_tokens(plan, second)
+    assert product_of(tokens.path) == tokens and plan.has(tokens)
+    assert not plan.has(replace(tokens, language="de~sw")) and not plan.has(replace(tokens, language="sw~en"))
+    data = [Data("s", "nli", code, "test") for code in ("de", "en")]
+    assert needs.inputs(plan, tokens)["data"] == [each.path for each in data]
+    assert {*data} <= {*plan.rests_on(second)}
 
 
 def added_languages() -> Plan:

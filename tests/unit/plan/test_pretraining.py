@@ -83,3 +83,52 @@ def test_pairs_are_tokens_and_no_text_of_their_own() -> None:
     )
     assert with_pair.text_gigabytes == alone.text_gigabytes
     assert with_pair.tokens == 3 / 2 * (alone.tokens or 0)
+
+
+CROSS = 12 * (4 * (768 * 768 + 768) + 2 * 768)
+
+
+def veco(**more: str) -> Pretraining:
+    """The encoder with cross-attention, on the texts and their bitext, of which half of the rows are."""
+    settings = "".join(f", {key}: {value}" for key, value in more.items())
+    described = f"{{kind: xlmr, architecture: veco, languages: [en, fr], bitext: [[en, fr]]{settings}, hidden"
+    study = STUDY.replace("{kind: xlmr, languages: [en, fr], hidden", described).replace(
+        "evaluations: 2", "evaluations: 1"
+    )
+    return pretraining(study.replace("encoders:\n", "encoders:\n  xlmr: {vocabulary: large, path: x}\n"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "first", "second"),
+    [
+        ({}, 1.5, 1),
+        ({"objective": "ca-mlm"}, 1, 1),
+        ({"adjacent": "next"}, 2.0, 1.5),
+    ],
+)
+def test_cross_attention_takes_a_second_pass_and_tlm_one_of_bitext(
+    settings: dict[str, str], first: float, second: float
+) -> None:
+    """The first stream reads x and y, and bitext once more for TLM; `next` reads two rows of a text instead of one."""
+    got = veco(**settings)
+    passed, attention = LAYERS + 0.15 * WORDS, 12 * 12 * 768 * 512
+    work = first * (6 * passed + attention) + second * (6 * (passed + CROSS) + 2 * attention)
+    hours = 125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600
+    assert got.hours == pytest.approx(hours, rel=5e-3), "and the dev sets"
+    assert got.weights == LAYERS + CROSS + WORDS + (514 + 1) * 768 + 2 * 768 + HEAD
+
+
+def test_the_first_stage_has_no_gradients_of_what_is_frozen() -> None:
+    got = veco(objective="ca-mlm", begin="xlmr", trains="cross-attention")
+    passed, attention = LAYERS + 0.15 * WORDS, 12 * 12 * 768 * 512
+    work = 2 * passed + attention / 3 + 4 * passed + 6 * CROSS + 2 * attention
+    assert got.hours == pytest.approx(125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600, rel=5e-3)
+
+
+def test_an_encoder_that_another_begins_with_is_pre_trained_for_it() -> None:
+    study = STUDY.replace(
+        "{kind: xlmr, languages: [en, fr], hidden", "{kind: xlmr, begin: first, languages: [en, fr], hidden"
+    )
+    first = "  first: {vocabulary: large, scratch: {kind: xlmr, languages: [en], hidden: 768, heads: 12}}\n"
+    Path("tiny.yaml").write_text(study.replace("encoders:\n", f"encoders:\n{first}"))
+    assert [*Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings] == ["base", "first"]

@@ -117,3 +117,6 @@ def test_the_study_of_the_page_about_pretraining_is_valid() -> None:
     described = Study.model_validate(keys)
     assert problems(described) == []
     assert set(keys["grids"]["nli"]["method"]) < set(described.methods)
+    stages = {name: described.pretraining(name).scratch for name in ("veco-stage-1", "veco", "xlm")}
+    assert [scratch.begin for scratch in stages.values() if scratch] == ["xlmr-large", "veco-stage-1", "xlmr-large"]
+    assert [scratch.trains for scratch in stages.values() if scratch] == ["cross-attention", "all", "all"]

@@ -160,12 +160,67 @@ def test_the_task_of_a_pre_training_fits_its_encoder_and_its_vocabulary(tmp_path
         ({"scratch": {"languages": ["en"], "task": "pretrainin"}}, "did you mean 'pretraining'"),
         ({"scratch": {"languages": ["en"], "bitext": [["en", "fr"]]}}, "unknown language of this encoder 'fr'"),
         ({"scratch": {"languages": ["en"], "nsp": True}}, "scratch.nsp: .* task pretraining has `lines: joined`"),
+        ({"scratch": {"languages": ["en"], "begin": "mime"}}, r"scratch\.begin: .*did you mean 'mine'"),
+        ({"scratch": {"languages": ["en"], "begin": "other"}}, "unknown encoder that is there before 'other'"),
+        ({"scratch": {"languages": ["en"], "begin": "mine"}}, "has the vocabulary mine, .*: add `vocabulary: mine`"),
     ],
 )
 def test_a_mistake_in_an_encoder_from_scratch_is_named(tmp_path: Path, entry: dict[str, Any], message: str) -> None:
     keys = pretrained()
     keys["encoders"]["other"] = entry
     with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
+@pytest.mark.parametrize("begin", ["other", "other-early"])
+def test_encoders_do_not_begin_with_each_other(tmp_path: Path, begin: str) -> None:
+    keys = pretrained()
+    of_both = {"kind": "xlmr", "languages": ["en"], "task": "pretraining", "objective": "mlm+tlm", "adjacent": "next"}
+    keys["encoders"]["other"] = {
+        "vocabulary": "mine",
+        "scratch": of_both | {"begin": "mine"},
+        "training": {"snapshots": [9]},
+    }
+    keys["encoders"]["other-early"] = {"of": "other", "step": 9}
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+    keys["encoders"]["mine"]["scratch"]["begin"] = begin
+    with pytest.raises(
+        ValueError, match=r"mine\.scratch\.begin: mine begins with other(-early begins with other)? begins with mine:"
+    ):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (
+            {"inputs": ["first"]},
+            r"scratch\.bitext_task: unknown task of kind `mlm` with `data` and two `inputs` 'opus'",
+        ),
+        ({"data": {"hub": "a/b", "names": {"en-ru": "en-ru"}}}, r"scratch\.bitext: opus has no train data in en-fr"),
+        ({"max_length": 999}, r"inputs of up to 999 tokens, those of task opus, are too long for encoder other"),
+    ],
+)
+def test_the_task_of_bitext_has_pairs_of_texts(tmp_path: Path, task: dict[str, Any], message: str) -> None:
+    keys = pretrained()
+    scratch = {"kind": "xlmr", "languages": ["en", "fr"], "bitext": [["en", "fr"]], "bitext_task": "opus"}
+    keys["encoders"]["other"] = {"scratch": scratch}
+    data = {"hub": "Helsinki-NLP/opus-100", "names": {"en-fr": "en-fr"}}
+    opus = {"kind": "mlm", "inputs": ["first", "second"], "data": data, "max_length": 128}
+    keys["tasks"]["opus"] = opus
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+    keys["tasks"]["opus"] = opus | task
+    with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, yaml.safe_dump(keys)))
+
+
+def test_the_next_row_of_a_text_goes_on_with_it(tmp_path: Path) -> None:
+    keys = pretrained()
+    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en"], "adjacent": "next"}
+    keys["encoders"]["other"] = {"scratch": scratch}
+    load_study(write(tmp_path, yaml.safe_dump(keys)))
+    del keys["tasks"]["pretraining"]["options"]
+    with pytest.raises(ValueError, match=r"other\.scratch\.adjacent: .* has `documents: cut`: set .*pack"):
         load_study(write(tmp_path, yaml.safe_dump(keys)))
 
 

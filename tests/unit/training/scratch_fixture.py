@@ -1,5 +1,9 @@
 """A tiny encoder for tests, pre-trained for a few steps, and the recipe and tokens of its pre-training."""
 
+import json
+import subprocess
+import sys
+
 from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.data.vocabulary import make_vocabulary
@@ -8,6 +12,23 @@ from xlgrid.training.pretraining import pretrain as pretrain_on_tokens
 from xlgrid.training.recipe import Recipe
 
 TINY = {"vocab": 300, "hidden": 16, "layers": 1, "heads": 2, "intermediate": 16}
+RESULTS = ("config.json", "model.safetensors", "tokenizer.json", "curve.jsonl", "step4.safetensors")
+# Pre-trains in a process that kills itself at an optimiser step, as a node that dies would.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from xlgrid.training import loop, pretraining
+from xlgrid.training.recipe import Recipe
+recipe, vocabulary, train, dev, folder, at, number = sys.argv[1:]
+advance = loop.Loop.advance
+def doomed(self, chosen):
+    if self.step == int(at):
+        os.kill(os.getpid(), int(number))
+    return advance(self, chosen)
+loop.Loop.advance = doomed
+files = [[Path(path) for path in paths.split(",")] for paths in (train, dev)]
+pretraining.pretrain(Recipe.model_validate_json(recipe), Path(vocabulary), *files, Path(folder))
+"""
 NAMES = {"study": "s", "task": "pretraining", "kind": "mlm", "encoder": "e", "method": "full-ft", "base": "full-ft"}
 
 
@@ -52,3 +73,18 @@ def encoder_of(folder, kind, **more):
     ).scratch
     pretrain(scratch, texts_of(folder), folder / kind)
     return folder / kind
+
+
+def started(asked, files, folder, at, number):
+    """A process that pre-trains in a folder, and that gets a signal before the optimiser step after step `at`."""
+    vocabulary, train, dev = files
+    arguments = [asked.model_dump_json(), vocabulary, ",".join(map(str, train)), ",".join(map(str, dev)), folder, at]
+    command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number))]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+def contents(folder):
+    """The results of a pre-training by name, without the seconds that it took."""
+    results = {name: (folder / name).read_bytes() for name in RESULTS}
+    lines = [json.loads(line) for line in results["curve.jsonl"].splitlines()]
+    return results | {"curve.jsonl": repr([line | {"seconds": 0} for line in lines]).encode()}

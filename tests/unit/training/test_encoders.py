@@ -8,7 +8,7 @@ from transformers import BertConfig
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import count
-from xlgrid.training.encoders import EncoderEntry, configuration, vocabulary_size
+from xlgrid.training.encoders import EncoderEntry, configuration, encoders_before, vocabulary_size
 
 MINI = EncoderEntry(scratch={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
@@ -50,3 +50,17 @@ def test_published_encoders_with_modules_have_the_parameters_of_their_languages(
         sizes[name] = count(config, HEADS["mlm"], 0, "full-ft", {}).total
     assert (sizes["60-265k"] - sizes["13-125k"]) / 47 == 12 * (2 * 768 * 384 + 768 + 384)
     assert round((sizes["13-125k"] - 13 * 12 * (2 * 768 * 384 + 768 + 384)) / 1e6, 1) == 278.3
+
+
+def test_encoders_before_another_are_those_from_which_it_is_made() -> None:
+    entries = {
+        "hub": {"hub": "a/b"},
+        "first": {"scratch": {"languages": ["en"], "begin": "hub"}, "training": {"snapshots": [9]}},
+        "early": {"of": "first", "step": 9},
+        "second": {"scratch": {"languages": ["en"], "begin": "early"}},
+        "circle": {"scratch": {"languages": ["en"], "begin": "circle"}},
+    }
+    encoders = {name: EncoderEntry.model_validate(entry) for name, entry in entries.items()}
+    assert encoders_before(encoders, "second") == ["early", "first", "hub"]
+    assert encoders_before(encoders, "hub") == encoders_before(encoders, "unknown") == []
+    assert encoders_before(encoders, "circle") == ["circle"]

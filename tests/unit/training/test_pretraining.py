@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,52 +10,19 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from scratch_fixture import TINY, inputs, pretrain, recipe, texts_of
+from scratch_fixture import TINY, contents, inputs, pretrain, recipe, started, texts_of
 
 from xlgrid.training import pretraining
 from xlgrid.training.loop import Loop
 from xlgrid.training.pretraining import take_snapshot
-from xlgrid.training.recipe import Recipe
 from xlgrid.training.scratch import Scratch
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-RESULTS = ("config.json", "model.safetensors", "tokenizer.json", "curve.jsonl", "step4.safetensors")
-# Pre-trains in a process that kills itself at an optimiser step, as a node that dies would.
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from xlgrid.training import loop, pretraining
-from xlgrid.training.recipe import Recipe
-recipe, vocabulary, train, dev, folder, at, number = sys.argv[1:]
-advance = loop.Loop.advance
-def doomed(self, chosen):
-    if self.step == int(at):
-        os.kill(os.getpid(), int(number))
-    return advance(self, chosen)
-loop.Loop.advance = doomed
-files = [[Path(path) for path in paths.split(",")] for paths in (train, dev)]
-pretraining.pretrain(Recipe.model_validate_json(recipe), Path(vocabulary), *files, Path(folder))
-"""
 
 
 def scratch(kind: str = "xlmr", **more: Any) -> Scratch:
     fields = {"kind": kind, "languages": ("en", "fr"), "bitext": (("en", "fr"),), **TINY, **more}
     return Scratch.model_validate(fields)
-
-
-def started(
-    asked: Recipe, files: tuple[Path, list[Path], list[Path]], folder: Path, at: int, number: int
-) -> "subprocess.Popen[str]":
-    vocabulary, train, dev = files
-    arguments = [asked.model_dump_json(), vocabulary, ",".join(map(str, train)), ",".join(map(str, dev)), folder, at]
-    command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number))]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    results = {name: (folder / name).read_bytes() for name in RESULTS}
-    lines = [json.loads(line) for line in results["curve.jsonl"].splitlines()]
-    return results | {"curve.jsonl": repr([line | {"seconds": 0} for line in lines]).encode()}
 
 
 @pytest.mark.parametrize("kind", ["bert", "xlmr"])

@@ -56,6 +56,43 @@ def test_later_settings_leave_earlier_digests_as_they_are(training: dict[str, ob
     assert recipe(**training, **defaults).identity() == recipe(**training).identity()
 
 
+def of_scratch(**more: object) -> Recipe:
+    return Recipe.model_validate({**AXES, "training": {}, "scratch": {"kind": "xlmr", "languages": ["en"], **more}})
+
+
+def test_later_settings_of_an_encoder_leave_earlier_digests_as_they_are() -> None:
+    # From before there was cross-attention.
+    assert of_scratch().digest() == "9a8d39d050b0"
+    written = {
+        "objective": None,
+        "masked": {"mono": 0.15, "bitext": 0.15},
+        "adjacent": "halves",
+        "s_stream": "self+cross",
+    }
+    written |= {"detach": True, "begin": None, "trains": "all", "bitext_task": None}
+    assert of_scratch(**written).digest() == of_scratch().digest()
+    assert of_scratch(**written).identity() == of_scratch().identity()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"architecture": "veco"},
+        {"objective": "mlm+tlm"},
+        {"masked": {"mono": 0.2}},
+        {"objective": "mlm+tlm", "adjacent": "next"},
+        {"architecture": "veco", "s_stream": "cross"},
+        {"architecture": "veco", "detach": False},
+        {"begin": "xlmr"},
+        {"architecture": "veco", "begin": "xlmr", "trains": "cross-attention"},
+    ],
+)
+def test_every_setting_of_an_encoder_is_part_of_the_digest(other: dict[str, object]) -> None:
+    fewer = {key: value for key, value in other.items() if key != list(other)[-1]}
+    assert of_scratch(**other).digest() != of_scratch(**fewer).digest()
+    assert of_scratch(**other).identity() != of_scratch(**fewer).identity()
+
+
 CHANGES = {
     **{axis: "other" for axis in AXES if axis not in ("source", "seed")},
     "options": {"bert_head": "biases"},

@@ -110,3 +110,55 @@ def test_the_settings_of_pre_training_are_those_of_the_study_over_the_usual_ones
 def test_a_mistake_is_named(entry: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         EncoderEntry.model_validate(entry)
+
+
+VECO = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"], "bitext": [["en", "fr"]]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "bert"}, "architecture veco is XLM-R with modules, got kind bert"),
+        ({"reduction": 4}, "reduction: an encoder of architecture veco has no modules"),
+        ({"nsp": True}, "nsp is for one input a row"),
+        ({"objective": "mlm+tlm"}, "which takes ca-mlm or ca-mlm"),
+        ({"objective": "ca-mlm", "architecture": "plain"}, r"architecture plain, which takes mlm\+tlm, or none"),
+        ({"architecture": "plain", "detach": False}, "detach: an encoder of architecture plain has no cross-attention"),
+        ({"architecture": "plain", "adjacent": "next"}, "adjacent: without `objective`, a row is one input"),
+        (
+            {"architecture": "shared", "begin": "a"},
+            "begin: an encoder of architecture shared is pre-trained on one input",
+        ),
+        ({"architecture": "shared", "objective": "mlm+tlm"}, "objective: an encoder of architecture shared"),
+        ({"trains": "cross-attention"}, "cross-attention alone learns nothing from an encoder of random weights"),
+        ({"masked": {"mono": 0.15, "bitexts": 0.25}}, "did you mean 'bitext'"),
+        ({"masked": {"mono": 1.0}}, "less than 1"),
+        ({"bitext": [], "bitext_task": "opus"}, "bitext_task opus is for pairs, and `bitext` has none"),
+    ],
+)
+def test_settings_of_streams_that_do_not_go_together_are_named(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Scratch.model_validate(VECO | fields)
+
+
+def test_pairs_are_read_from_a_task_of_their_own_if_it_is_named() -> None:
+    scratch = Scratch.model_validate(VECO | {"bitext_task": "opus"})
+    assert [scratch.task_of(part) for part in ("en", "fr", "en-fr")] == ["pretraining", "pretraining", "opus"]
+    assert Scratch.model_validate(VECO).task_of("en-fr") == "pretraining"
+
+
+def test_what_the_objective_of_an_encoder_has() -> None:
+    def parts(**fields: object) -> tuple[bool, bool, bool]:
+        scratch = Scratch.model_validate(VECO | fields)
+        return scratch.takes_pairs, scratch.uses_cross_attention, scratch.joins_bitext
+
+    assert parts() == parts(objective="ca-mlm+tlm") == (True, True, True)
+    assert parts(objective="ca-mlm") == parts(bitext=[]) == (True, True, False)
+    assert parts(architecture="plain") == (False, False, False)
+    assert parts(architecture="plain", objective="mlm+tlm") == (True, False, True)
+
+
+def test_transformers_knows_no_more_of_cross_attention_than_one_entry() -> None:
+    config = scratch_configuration(Scratch.model_validate(VECO | {"s_stream": "cross"}), 50).to_diff_dict()
+    plain = scratch_configuration(Scratch.model_validate(VECO | {"architecture": "plain"}), 50).to_diff_dict()
+    assert config == plain | {"s_stream": "cross"}

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import ACCURACY
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 
 # The share of a text's tokens that are predicted (Devlin et al. 2019).
 MASKED = 0.15
+
+
+class Masked(Strict):
+    """The shares of tokens that training masks and predicts, in texts of one language and in pairs of languages."""
+
+    mono: float = Field(default=MASKED, gt=0, lt=1, description="of a text in one language")
+    bitext: float = Field(
+        default=MASKED, gt=0, lt=1, description="of both texts of a pair (Luo et al. 2021, table 8: 0.25)"
+    )
 
 
 class MlmHead(Head):
@@ -36,6 +47,10 @@ class MlmHead(Head):
     output_share = MASKED
     is_pretrained = True
     has_cells = False
+
+    def __init__(self, masked: Masked | None = None) -> None:
+        """`masked` has the shares in training; evaluations mask the share `MASKED`, so that encoders can be compared."""
+        self.masked = masked or Masked()
 
     def second(self, task: TaskColumns) -> str | None:
         return task.inputs[1] if len(task.inputs) == 2 else None
@@ -109,8 +124,15 @@ class MlmHead(Head):
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
     ) -> dict[str, "torch.Tensor"]:
         batch = super().collate(tokens, rows, token_types, device)
-        mask(batch, tokens.vocabulary)
+        mask(batch, tokens.vocabulary, self.shares(tokens, rows).to(device))
         return batch
+
+    def shares(self, tokens: Tokens, rows: Ints) -> "torch.Tensor":
+        """The share of tokens that training masks in each row, [rows, 1]."""
+        import torch
+
+        is_pair = torch.from_numpy(tokens.segments(rows).switched[:, None])
+        return torch.where(is_pair, self.masked.bitext, self.masked.mono)
 
     def evaluation_batch(
         self, tokens: Tokens, rows: Ints, token_types: bool, device: "torch.device | str" = "cpu"
@@ -118,7 +140,7 @@ class MlmHead(Head):
         """A batch in which the masks of a row depend on its number only: every evaluation has them, and every encoder of the
         vocabulary (Pfeiffer et al. 2022, section 4)."""
         batch = super().collate(tokens, rows, token_types, device)
-        mask(batch, tokens.vocabulary, _fixed_draws(rows, batch["input_ids"]))
+        mask(batch, tokens.vocabulary, draws=_fixed_draws(rows, batch["input_ids"]))
         return batch
 
     def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
@@ -160,12 +182,18 @@ def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
     return getattr(model, "cls", None) or getattr(model, "lm_head", None)
 
 
-def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, draws: "torch.Tensor | None" = None) -> None:
+def mask(
+    batch: dict[str, "torch.Tensor"],
+    vocabulary: Vocabulary,
+    share: "torch.Tensor | float" = MASKED,
+    draws: "torch.Tensor | None" = None,
+) -> None:
     """Mask a share of the tokens that have labels, and remove the labels of the others (Devlin et al. 2019).
 
     Of the chosen tokens, 80 % become the mask, 10 % a random token, and 10 % stay.
 
     Args:
+        share: the share of tokens, of all rows or, [rows, 1], of each row.
         draws: [3, rows, longest], uniform numbers from 0 to 1 that decide; None: torch's generator draws.
     """
     import torch
@@ -173,8 +201,8 @@ def mask(batch: dict[str, "torch.Tensor"], vocabulary: Vocabulary, draws: "torch
     ids, labels = batch["input_ids"], batch["labels"]
     if draws is None:
         draws = torch.rand((3, *ids.shape), device=ids.device)
-    share, dice, other = draws
-    chosen = (share < MASKED) & (labels != IGNORED)
+    choice, dice, other = draws
+    chosen = (choice < share) & (labels != IGNORED)
     others = (other * vocabulary.size).long()
     batch["labels"] = labels.masked_fill(~chosen, IGNORED)
     ids = torch.where(chosen & (dice < 0.8), vocabulary.mask_id, ids)

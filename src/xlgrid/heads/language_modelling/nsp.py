@@ -11,7 +11,7 @@ import numpy as np
 
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.encoding import IGNORED
-from xlgrid.heads.language_modelling.mlm import MlmHead, language_head
+from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
 from xlgrid.heads.tokens import Tokens, offsets_of
 
 if TYPE_CHECKING:
@@ -30,8 +30,9 @@ class NextSentenceHead(MlmHead):
     loss_names = ("MLM", "NSP")
     allows_smoothing = False
 
-    def __init__(self, max_length: int) -> None:
+    def __init__(self, max_length: int, masked: Masked | None = None) -> None:
         """Inputs whose second segment is exchanged are cut to `max_length` tokens."""
+        super().__init__(masked)
         self.max_length = max_length
 
     def attach(self, model: "PreTrainedModel") -> None:

@@ -10,7 +10,7 @@ from transformers import DistilBertConfig, DistilBertForMaskedLM
 
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
-from xlgrid.heads.language_modelling.mlm import language_head
+from xlgrid.heads.language_modelling.mlm import Masked, MlmHead, language_head
 
 
 def test_text_is_masked_anew_at_each_draw_and_the_same_for_a_seed(tmp_path: Path) -> None:
@@ -28,6 +28,18 @@ def test_text_is_masked_anew_at_each_draw_and_the_same_for_a_seed(tmp_path: Path
     shares = (due[:, 1:-1], (ids == 4)[due], (ids == plain)[due])
     for share, expected in zip(shares, (0.15, 0.8, 0.1 + 0.1 / 50), strict=True):
         assert abs(share.float().mean() - expected) < 0.03, expected
+
+
+def test_bitext_can_have_a_share_of_masks_of_its_own_in_training_and_not_in_evaluation(tmp_path: Path) -> None:
+    rows = [[2, *range(5, 45), 2]] * 200
+    text, bitext = (batches.read(write(tmp_path / f"{code}.arrow", rows, "mlm"), code) for code in ("en", "en-fr"))
+    mixed = batches.mix([text, bitext], 1)
+    head, every = MlmHead(Masked(mono=0.1, bitext=0.4)), np.arange(400)
+    torch.manual_seed(1)
+    due = (head.collate(mixed, every, token_types=False)["labels"] != -100)[:, 1:-1].float()
+    assert abs(due[:200].mean() - 0.1) < 0.01 and abs(due[200:].mean() - 0.4) < 0.02
+    evaluated, usual = (each.evaluation_batch(mixed, every, token_types=False) for each in (head, HEADS["mlm"]))
+    assert torch.equal(evaluated["labels"], usual["labels"])
 
 
 def test_a_model_whose_output_layer_is_not_known_has_the_loss_of_transformers(tmp_path: Path) -> None:

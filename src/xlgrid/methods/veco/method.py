@@ -1,0 +1,86 @@
+"""The method plug-in: labels from both streams of VECO, with a translation of each input (Luo et al. 2021, section 3.1)."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from xlgrid.base.arrays import Ints
+from xlgrid.heads.tokens import COMPANION_IDS, Tokens
+from xlgrid.methods.method import Method
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+
+@dataclass(frozen=True)
+class PlugIn(Method):
+    """Fine-tuning with cross-attention: the head reads [H; S] of the input x, where S attends to H of its companion y.
+
+    All weights train, those of cross-attention included. The companion is the same example in another language, in training and
+    in evaluation; of an example in that language it is the example itself.
+
+    Attributes:
+        companion: the language of the companions.
+        detach: whether H of the companion is a constant, as in pre-training. The paper says nothing about it here.
+        shuffled: whether an input gets the companion of another example, as a control: then S can tell nothing about the label.
+    """
+
+    decoders: ClassVar = "none"
+    passes: ClassVar[int] = 3
+
+    companion: str = "en"
+    detach: bool = False
+    shuffled: bool = False
+
+    @property
+    def companion_language(self) -> str:
+        return self.companion
+
+    def install(self, model: "PreTrainedModel") -> None:
+        """Add the cross-attention in the folder from which the encoder was loaded, and the inputs from S to the head.
+
+        The weights of the head that read H stay as they are. Torch's generator draws those that read S.
+
+        Raises:
+            ValueError: the encoder has no cross-attention, or the task's head cannot read two streams.
+        """
+        from xlgrid.methods.veco import modules
+
+        modules.plug_in(model, self.detach)
+
+    def accompany(self, tokens: Tokens, rows: Ints, device: "torch.device | str") -> dict[str, Any]:
+        import torch
+
+        if COMPANION_IDS not in tokens.columns:
+            raise ValueError(
+                "the tokens have no companions, which plug-in reads: tokenize the data of the target together with those of "
+                f"{self.companion}"
+            )
+        if self.shuffled:
+            # Each row has the companion of the row before it in a random order, which is never its own.
+            order = np.random.default_rng(0).permutation(len(tokens))
+            others = np.empty_like(order)
+            others[order] = np.roll(order, 1)
+            rows = others[rows]
+        companions = tokens.columns[COMPANION_IDS].take(_numbers(rows)).to_pylist()
+        longest = max(map(len, companions))
+        ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
+        for at, companion in enumerate(companions):
+            ids[at, : len(companion)], mask[at, : len(companion)] = companion, 1
+        named = {"companion_ids": ids, "companion_mask": mask}
+        return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in named.items()}
+
+    def stack(self, task: str, language: str | None) -> tuple[str, ...]:
+        return (f"companion:{'shuffled-' if self.shuffled else ''}{self.companion}",)
+
+    def check_start(self, start: Method | None) -> None:
+        if start is not None:
+            raise ValueError("runs of this method begin with the encoder: leave out `start`")
+
+
+def _numbers(rows: Ints) -> Any:
+    import pyarrow as pa
+
+    return pa.array(rows)

@@ -1,0 +1,47 @@
+"""Mistakes in grids of methods that read each example in a second language."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xlgrid import methods as registry
+from xlgrid.data.sources import SPLITS, no_data
+from xlgrid.languages.sources import Target
+from xlgrid.study.axes import LANGUAGE, among
+
+if TYPE_CHECKING:
+    from xlgrid.study.schema import Grid, Study
+
+
+def grids(study: "Study") -> Iterator[str]:
+    """Companions have a language of the study with data, sources and targets are languages, and encoders have cross-attention."""
+    for name, grid in study.grids.items():
+        for key in grid.method:
+            entry = study.methods[key]
+            if companion := registry.make(entry.base, entry.options).companion_language:
+                yield from among(f"methods.{key}.options.companion", LANGUAGE, [companion], study.languages)
+                yield from (f"grids.{name}: method {key} {text}" for text in _misfits(study, grid, companion))
+
+
+def _misfits(study: "Study", grid: "Grid", companion: str) -> Iterator[str]:
+    for encoder in grid.encoder:
+        scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
+        if scratch and scratch.architecture != "veco":
+            yield (
+                f"takes encoders with cross-attention, which {encoder} of architecture {scratch.architecture} has not: leave it out, or "
+                "set `architecture: veco`"
+            )
+    parts = dict.fromkeys([part for source in study.sources(grid) for part in source.parts] + study.targets(grid))
+    for part in parts:
+        if part.is_pair:
+            yield f"reads an example in one language and once more in {companion}, got the pair {part}: leave it out"
+    for task in grid.task:
+        entry = study.tasks[task]
+        if not entry.task.target or entry.choices or entry.task.choices:
+            yield f"is for tasks of sequences, tokens and spans, and {task} is of kind {entry.kind}: leave it out"
+            continue
+        for split in SPLITS:
+            key, other = study.entry(task, split)
+            if other.data and not (origin := other.data.of(split, Target(companion))).has(Target(companion)):
+                yield f"finds no companions: {no_data(key, origin, split, companion)}"
+        if entry.is_generated and not entry.task.speaks(companion):
+            yield f"finds no companions: {task} cannot be generated in {companion}: name another language in `companion`"

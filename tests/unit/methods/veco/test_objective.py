@@ -1,0 +1,217 @@
+"""The objective of pairs: which inputs are pairs, what is masked, and that each loss is what other implementations compute."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tokens_fixture import write
+from transformers import BertConfig, BertForMaskedLM, XLMRobertaForCausalLM, XLMRobertaForMaskedLM
+from veco_fixture import model_of
+
+from xlgrid.data import batches
+from xlgrid.heads.language_modelling.mlm import Masked
+from xlgrid.heads.tokens import Tokens
+from xlgrid.methods.veco.objective import JOINED, PairHead, pairs_of
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+IGNORED = -100
+
+
+def read(path: Path, rows: list[tuple[list[int], int]], code: str) -> Tokens:
+    ids, contexts = zip(*rows, strict=True)
+    return batches.read(write(path / f"{code}.arrow", [*ids], "mlm", contexts=[*contexts]), code)
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Tokens:
+    """English rows of one and of two segments; French rows; and bitext, as XLM-R separates it. 0 pads, 2 and 4 are special."""
+    english = [([2, 10, 11, 12, 13, 4], 6), ([2, 14, 15, 16, 4], 5), ([2, 5, 6, 4, 4, 7, 8, 9, 4], 4)]
+    french = [([2, 20, 4], 3)]
+    bitext = [([2, 30, 31, 4, 4, 40, 41, 42, 4], 4), ([2, 32, 4, 4, 43, 4], 3)]
+    parts = [read(tmp_path, rows, code) for rows, code in ((english, "en"), (french, "fr"), (bitext, "en-fr"))]
+    return batches.mix(parts, 1)
+
+
+def split(tokens: Tokens, rows: list[int], adjacent: Any = "halves") -> list[tuple[list[int], list[int]]]:
+    pairs = pairs_of(tokens, np.array(rows), adjacent)
+    inputs = [pairs.values[a:b].tolist() for a, b in zip(pairs.offsets[:-1], pairs.offsets[1:], strict=True)]
+    return [*zip(inputs[: len(rows)], inputs[len(rows) :], strict=True)]
+
+
+def test_a_pair_is_both_segments_or_both_halves_each_with_special_tokens(tokens: Tokens) -> None:
+    assert split(tokens, [0, 1, 2, 3, 4, 5]) == [
+        ([2, 10, 11, 4], [2, 12, 13, 4]),
+        ([2, 14, 15, 4], [2, 16, 4]),
+        ([2, 5, 6, 4], [2, 7, 8, 9, 4]),
+        ([2, 20, 4], [2, 4]),
+        ([2, 30, 31, 4], [2, 40, 41, 42, 4]),
+        ([2, 32, 4], [2, 43, 4]),
+    ]
+
+
+def test_the_neighbour_of_a_row_is_a_row_of_its_language(tokens: Tokens) -> None:
+    first, second = [2, 10, 11, 12, 13, 4], [2, 14, 15, 16, 4]
+    assert split(tokens, [0, 1, 3], "next") == [(first, second), (second, first), ([2, 20, 4], [2, 4])]
+    assert split(tokens, [2, 4], "next") == split(tokens, [2, 4])
+
+
+def test_segments_of_bert_have_one_separator_between_them(tmp_path: Path) -> None:
+    row = read(tmp_path, [([2, 5, 6, 4, 7, 4], 4)], "en-fr")
+    assert split(row, [0]) == [([2, 5, 6, 4], [2, 7, 4])]
+    torch.manual_seed(1)
+    batch = PairHead().collate(row, np.array([0]), token_types=True)
+    assert batch[f"{JOINED}input_ids"].shape == (1, 6)
+    assert batch[f"{JOINED}token_type_ids"].tolist() == [[0, 0, 0, 0, 1, 1]] and not batch["token_type_ids"].any()
+
+
+def unmasked(ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return torch.where(labels == IGNORED, ids, labels)
+
+
+def test_inputs_of_tlm_are_the_rows_of_bitext_with_the_masks_of_the_pairs(tokens: Tokens) -> None:
+    rows = np.array([5, 0, 4, 2])
+    for seed in range(20):
+        torch.manual_seed(seed)
+        batch = PairHead(Masked(bitext=0.5)).collate(tokens, rows, token_types=False)
+        ids, mask, labels = (batch[f"{JOINED}{name}"] for name in ("input_ids", "attention_mask", "labels"))
+        whole = unmasked(ids, labels)
+        assert whole.tolist() == [[2, 32, 4, 4, 43, 4, 0, 0, 0], [2, 30, 31, 4, 4, 40, 41, 42, 4]]
+        assert torch.equal(mask.bool(), whole != 0)
+        for joined, row in ((0, 0), (1, 2)):
+            x, y = (batch["input_ids"][at][batch["attention_mask"][at] == 1] for at in (row, row + len(rows)))
+            expected = torch.cat([x, torch.tensor([4]), y[1:]])
+            assert torch.equal(ids[joined][mask[joined] == 1], expected)
+        of_pairs = [batch["labels"][at].tolist() for row in (0, 2) for at in (row, row + len(rows))]
+        predicted = [label for row in of_pairs for label in row if label != IGNORED]
+        assert [label for label in labels.flatten().tolist() if label != IGNORED] == predicted
+
+
+def test_shares_of_masked_tokens_are_those_of_texts_and_of_bitext(tmp_path: Path) -> None:
+    text = read(tmp_path, [([2, *range(5, 45), 4], 42)] * 40, "en")
+    bitext = read(tmp_path, [([2, *range(5, 25), 4, 4, *range(25, 45), 4], 22)] * 40, "en-fr")
+    mixed = batches.mix([text, bitext], 1)
+    chosen = np.zeros((2, 2))
+    for seed in range(20):
+        torch.manual_seed(seed)
+        batch = PairHead(Masked(mono=0.15, bitext=0.25)).collate(mixed, np.arange(80), token_types=False)
+        masked = (batch["labels"] != IGNORED).sum(1).reshape(2, 2, 40)
+        # [x and y, text and bitext]
+        chosen += masked.sum(2).numpy()
+    shares = chosen / (20 * 40 * 20)
+    assert np.abs(shares - [[0.15, 0.25]] * 2).max() < 0.01
+
+
+def reference_losses(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The losses of classes of transformers, input by input: its language model, and its decoder under a mask of its own."""
+    plain = XLMRobertaForMaskedLM(model.config).to(torch.float64).eval()
+    plain.load_state_dict(model.state_dict(), strict=False)
+    config = copy.deepcopy(model.config)
+    config.is_decoder = config.add_cross_attention = True
+    decoder = XLMRobertaForCausalLM(config).to(torch.float64).eval()
+    decoder.load_state_dict(model.state_dict())
+    losses = {name: torch.zeros((), dtype=torch.float64) for name in ("MLM", "CA-MLM", "TLM")}
+    inputs, half = len(batch["labels"]), len(batch["labels"]) // 2
+
+    def add(name: str, logits: torch.Tensor, labels: torch.Tensor) -> None:
+        losses[name] += torch.nn.functional.cross_entropy(logits[0], labels, ignore_index=IGNORED, reduction="sum")
+
+    real = [batch["attention_mask"][at] == 1 for at in range(inputs)]
+    ids = [batch["input_ids"][at][real[at]][None] for at in range(inputs)]
+    for at in range(inputs):
+        labels, partner = batch["labels"][at][real[at]], ids[(at + half) % inputs]
+        add("MLM", plain(input_ids=ids[at]).logits, labels)
+        memory = plain.roberta(input_ids=partner).last_hidden_state
+        everywhere = torch.ones(1, 1, ids[at].shape[1], ids[at].shape[1], dtype=torch.bool)
+        out = decoder(ids[at], attention_mask=everywhere, encoder_hidden_states=memory, use_cache=False)
+        add("CA-MLM", out.logits, labels)
+    for at in range(len(batch[f"{JOINED}labels"])):
+        real_tokens = batch[f"{JOINED}attention_mask"][at] == 1
+        joined_ids = batch[f"{JOINED}input_ids"][at][real_tokens][None]
+        add("TLM", plain(input_ids=joined_ids).logits, batch[f"{JOINED}labels"][at][real_tokens])
+    return losses
+
+
+def test_each_loss_is_that_of_transformers(tokens: Tokens) -> None:
+    model = model_of().double()
+    model.config.pad_token_id = 1
+    torch.manual_seed(3)
+    head, rows = PairHead(Masked(mono=0.4, bitext=0.4)), np.array([4, 0, 3, 5, 1, 2])
+    batch = head.collate(tokens, rows, token_types=False)
+    # XLM-R counts positions from the padding, 1.
+    for name in ("input_ids", f"{JOINED}input_ids"):
+        batch[name] = batch[name].masked_fill(batch[name] == 0, 1)
+    with torch.no_grad():
+        losses, expected = head.losses(model, batch), reference_losses(model, batch)
+    assert tuple(losses) == head.loss_names == ("MLM", "CA-MLM", "TLM")
+    for name, loss in losses.items():
+        torch.testing.assert_close(loss.double(), expected[name], rtol=1e-6, atol=0)
+    terms = head.terms_of_losses(batch)
+    assert terms["MLM"] == terms["CA-MLM"] == int((batch["labels"] != IGNORED).sum()) > terms["TLM"] > 0
+
+
+def test_xlm_is_the_same_objective_without_s(tokens: Tokens) -> None:
+    model, rows = model_of(), np.array([4, 0, 1])
+    computed = {}
+    for cross in (True, False):
+        head = PairHead(Masked(mono=0.5, bitext=0.5), cross=cross)
+        torch.manual_seed(3)
+        batch = head.collate(tokens, rows, token_types=False)
+        batch["input_ids"] = batch["input_ids"].masked_fill(batch["input_ids"] == 0, 1)
+        computed[cross] = head.losses(model, batch), head.terms_of_losses(batch)
+    assert tuple(computed[False][0]) == tuple(computed[False][1]) == ("MLM", "TLM")
+    for name in ("MLM", "TLM"):
+        assert torch.equal(computed[True][0][name], computed[False][0][name])
+        assert computed[True][1][name] == computed[False][1][name]
+
+
+def test_without_bitext_there_is_no_tlm(tokens: Tokens) -> None:
+    model = model_of()
+    torch.manual_seed(1)
+    batch = PairHead().collate(tokens, np.array([0, 1]), token_types=False)
+    assert float(PairHead().losses(model, batch)["TLM"]) == 0.0 and PairHead().terms_of_losses(batch)["TLM"] == 0
+    head = PairHead(tlm=False)
+    batch = head.collate(tokens, np.array([4]), token_types=False)
+    assert set(batch) == {"input_ids", "attention_mask", "labels"}
+    assert tuple(head.losses(model, batch)) == ("MLM", "CA-MLM")
+
+
+@pytest.mark.parametrize("detach", [True, False])
+def test_the_gradient_of_ca_mlm_stops_at_h_of_the_partner(tokens: Tokens, detach: bool) -> None:
+    """Dropout of 0, so that S of both rows is the same function; the reference encodes the partner without a graph."""
+    model = model_of()
+    head = PairHead(Masked(mono=0.5, bitext=0.5), tlm=False, detach=detach)
+    torch.manual_seed(3)
+    batch = head.collate(tokens, np.array([4, 5]), token_types=False)
+    batch["input_ids"] = batch["input_ids"].masked_fill(batch["input_ids"] == 0, 1)
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    head.losses(model, batch)["CA-MLM"].backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    with torch.no_grad():
+        partners = model.roberta(**inputs).last_hidden_state.roll(2, 0)
+    memory = {"encoder_hidden_states": partners, "encoder_attention_mask": inputs["attention_mask"].roll(2, 0)}
+    logits = model(**inputs, **memory).logits.flatten(0, 1)
+    torch.nn.functional.cross_entropy(logits, batch["labels"].flatten(), reduction="sum").backward()
+    expected = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    assert gradients.keys() == expected.keys()
+    same = [torch.allclose(gradients[name], expected[name], rtol=1e-4, atol=1e-5) for name in expected]
+    assert all(same) == detach
+
+
+def test_a_model_without_a_language_modelling_head_is_refused(tokens: Tokens) -> None:
+    sizes = {
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+        "vocab_size": 50,
+    }
+    model = BertForMaskedLM(BertConfig(**sizes))
+    del model.cls
+    torch.manual_seed(1)
+    head = PairHead(cross=False)
+    with pytest.raises(ValueError, match="pairs are for the families of BERT"):
+        head.losses(model, head.collate(tokens, np.array([0]), token_types=False))

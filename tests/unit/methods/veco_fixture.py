@@ -1,0 +1,31 @@
+"""Tiny encoders with cross-attention, and pairs of inputs for them."""
+
+from typing import Any
+
+import torch
+from xmod_fixture import SIZE, VOCABULARY, batch, moved
+
+from xlgrid.training.scratch import Scratch, new_model
+
+
+def scratch(**more: Any) -> Scratch:
+    fields = {
+        "kind": "xlmr",
+        "architecture": "veco",
+        "languages": ("en", "fr"),
+        "bitext": (("en", "fr"),),
+        **SIZE,
+        **more,
+    }
+    return Scratch.model_validate(fields)
+
+
+def model_of(**more: Any) -> Any:
+    """A model with random numbers in all weights."""
+    torch.manual_seed(1)
+    return moved(new_model(scratch(**more), VOCABULARY))
+
+
+def pairs() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """Three inputs x of nine tokens, and their partners y of six; some end with padding."""
+    return batch(3), {name: tensor[:3] for name, tensor in batch(4, length=6).items()}

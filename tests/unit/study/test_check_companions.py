@@ -1,0 +1,50 @@
+"""Grids of a method that reads each example in a second language."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from study_fixture import TEXT, write
+
+from xlgrid.plan.load import load_study
+
+
+def keys() -> dict[str, Any]:
+    study: dict[str, Any] = yaml.safe_load(TEXT.partition("exhibits:")[0])
+    study["encoders"]["mini"]["scratch"] = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
+    study["methods"] = {"plug-in": {"options": {"companion": "en"}}}
+    study["training"] = []
+    study["grids"]["main"] |= {"method": ["plug-in"], "source": ["fr"], "target": ["mono"]}
+    return study
+
+
+def test_sources_and_targets_are_languages_whose_companions_have_data(tmp_path: Path) -> None:
+    load_study(write(tmp_path, yaml.safe_dump(keys())))
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "message"),
+    [
+        (("methods", "plug-in"), {"options": {"companion": "sw"}}, r"options\.companion: unknown language"),
+        (("encoders", "mini"), {"scratch": {"languages": ["en"]}}, r"which mini of architecture plain has not"),
+        (("grids", "main"), {"target": ["fr", "en-fr"]}, r"once more in en, got the pair en-fr: leave it out"),
+        (("tasks", "rt"), {"kind": "siqa", "options": {}}, r"sequences, tokens and spans, and rt is of kind siqa"),
+        (
+            ("tasks", "rt"),
+            {"kind": "xnli", "options": {}, "data": {"local": "x", "languages": ["fr"]}},
+            r"finds no companions: rt has no train data in en",
+        ),
+        (("methods", "plug-in"), {"options": {"companion": "qa1"}}, r"rt cannot be generated in qa1: name another"),
+    ],
+)
+def test_a_grid_that_does_not_fit_is_named(
+    tmp_path: Path, place: tuple[str, str], change: dict[str, Any], message: str
+) -> None:
+    study = keys()
+    study["languages"] = ["en", "fr", "qa1"]
+    study["grids"]["main"] |= {"target": ["fr"]}
+    section, name = place
+    study[section][name] |= change
+    with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, yaml.safe_dump(study)))
