@@ -12,7 +12,8 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
 from xlgrid.data.formats import read_table
-from xlgrid.data.sources import SPLITS, DataSource, Origin, no_data
+from xlgrid.data.pools import read_pools
+from xlgrid.data.sources import SPLITS, DataSource, Origin, local_files, no_data
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import Columns, Task, task
 
@@ -62,12 +63,17 @@ def fetch_data(
     data.check_labels(described)
     origin = data.of(split, language)
     codes = Target(language).languages
-    if len(codes) == 2 and described.second is None:
+    has_pairs_only = described.head.has_pairs_only
+    if has_pairs_only and len(codes) == 1:
+        raise ValueError(
+            f"{kind} compares sentences of two languages, got {language}: ask for a pair such as {language}-en"
+        )
+    if len(codes) == 2 and described.second is None and not has_pairs_only:
         reads = "reads one text and " if len(described.inputs) == 1 else ""
         raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
     if not origin.has(language):
         raise ValueError(no_data(kind, origin, split, language))
-    if origin.has_pair(language):
+    if has_pairs_only or origin.has_pair(language):
         codes = (language,)
     fetched = [fetch_table(origin, code, split, lock) for code in codes]
     tables = [_labelled(table, described, origin.labels) for table, _ in fetched]
@@ -85,6 +91,9 @@ def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> 
     """
     if source.hub:
         table, where = _from_hub(source, language, split, lock)
+    elif source.has_parts:
+        files = local_files(source, language, split)
+        table, where = read_pools(files), " and ".join(files)
     else:
         where = source.path(language, split)
         table = read_table(where)
@@ -100,6 +109,8 @@ def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> Non
     import pyarrow.parquet as pq
 
     described.check(table, where)
+    if problem := described.head.problem_of_all(table):
+        raise ValueError(f"{where} {problem}")
     with whole(out) as aside:
         kept = table.select([column for column in described.columns if column in table.column_names])
         pq.write_table(kept.replace_schema_metadata(None), aside)

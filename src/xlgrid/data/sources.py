@@ -12,6 +12,8 @@ from xlgrid.languages.sources import Target
 from xlgrid.tasks import Task
 
 SPLITS = ("train", "dev", "test")
+# The part of a split in parts that is no pool.
+GOLD = "gold"
 
 
 def _written_labels(value: Any) -> Any:
@@ -50,7 +52,9 @@ class Origin(Strict):
     )
     local: str | None = Field(
         None,
-        description="path of the files, in which {language} and {split} stand; it ends in .parquet, .jsonl or .csv",
+        description="path of the files, in which {language} and {split} stand; it ends in .parquet, .jsonl or .csv. For a task of "
+        "kind `bucc`, {part} may stand in it: for the languages of a pair, whose files have the ids and sentences of a pool, and for "
+        "`gold`, the file of ids of translations",
     )
     where: dict[str, str | int | float | bool] = Field(
         {}, description="column: value; keeps the rows with these values"
@@ -73,6 +77,10 @@ class Origin(Strict):
         if self.files and not self.hub:
             raise ValueError(
                 "`files` are in a repository on the Hub: leave it out, and give `local` the path of your files"
+            )
+        if self.has_parts and (self.rename or self.where):
+            raise ValueError(
+                "the files of `{part}` have no columns to select or rename: leave out `where` and `rename`"
             )
         doubles = {new for new in self.rename.values() if [*self.rename.values()].count(new) > 1}
         if doubles:
@@ -114,6 +122,11 @@ class Origin(Strict):
             return {"path": self.hub, "name": name}
         pattern = self.files.replace("{name}", name or language).replace("{split}", self.named(split))
         return {"path": self.hub, "data_files": {self.named(split): pattern}}
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether a split of a pair is in three files, two pools and the gold pairs."""
+        return self.local is not None and "{part}" in self.local
 
     def path(self, language: str, split: str) -> str:
         """The local file of a split in a language."""
@@ -168,11 +181,19 @@ class DataSource(Origin):
             origin.check_labels(task)
 
 
-def local_files(source: Origin, language: str, split: str) -> list[str]:
-    """The files from which a split in a language or pair is read: none if it comes from the Hub, two if a pair is joined."""
+def local_files(source: Origin, language: str, split: str, has_pairs_only: bool = False) -> list[str]:
+    """The files from which a split in a language or pair is read: none if it comes from the Hub, two if a pair is joined, three
+    if it is in parts.
+
+    Args:
+        has_pairs_only: see `xlgrid.heads.head.Head`; pairs are never joined.
+    """
     if source.hub:
         return []
-    codes = (language,) if source.has_pair(language) else Target(language).languages
+    if source.has_parts:
+        parts = (*Target(language).languages, GOLD)
+        return [source.path(language, split).replace("{part}", part) for part in parts]
+    codes = (language,) if has_pairs_only or source.has_pair(language) else Target(language).languages
     return [source.path(code, split) for code in codes]
 
 

@@ -6,6 +6,7 @@
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads.choice import ChoiceHead
+from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import Metric
@@ -23,6 +24,8 @@ HEADS: dict[str, Head] = {
         ChoiceHead(),
         MlmHead(),
         PerplexityHead(),
+        EmbedHead(),
+        MiningHead(),
     )
 }
 

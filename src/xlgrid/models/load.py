@@ -33,7 +33,12 @@ def model_class(model_type: str | None, head: Head) -> Any:
     """The class of transformers for an encoder of a model type with a head."""
     import transformers
 
-    known = getattr(transformers, f"{FAMILIES.get(model_type or '', 'AutoModel')}For{head.model_suffix}")
+    stem = FAMILIES.get(model_type or "")
+    if head.model_suffix:
+        name = f"{stem or 'AutoModel'}For{head.model_suffix}"
+    else:
+        name = f"{stem}Model" if stem else "AutoModel"
+    known = getattr(transformers, name)
     if model_type == XMOD:
         from xlgrid.methods.xmod.modules import with_modules
 
@@ -124,9 +129,11 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
 
 
 def stores_head(model: "PreTrainedModel", encoder: str | Path) -> bool:
-    """Whether the folder of an encoder has weights of the model's head."""
+    """Whether the folder of an encoder has weights of the model's head; true for a model without a head."""
     from safetensors import safe_open
 
+    if model.base_model is model:
+        return True
     modules = {name.partition(".")[0] for name, _ in model.named_parameters()} - {model.base_model_prefix}
     with safe_open(Path(encoder) / "model.safetensors", framework="pt") as stored:
         return not modules.isdisjoint(name.partition(".")[0] for name in stored.keys())  # noqa: SIM118

@@ -12,6 +12,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads import ALL_HEADS, HEADS
 from xlgrid.tasks import causal_nli, copa, lot, mlm, ruletaker, siqa, udpos, wikiann, xnli, xquad
+from xlgrid.tasks.retrieval import bucc, tatoeba
 from xlgrid.tasks.task import Columns, Task
 
 __all__ = ["ALL_TASKS", "TASKS", "Columns", "Task", "task"]
@@ -37,6 +38,9 @@ TASKS: dict[str, Task] = {
     "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),
+    # Both sentences of an example count.
+    "tatoeba": _generated("tatoeba", tatoeba, "embed", ("source_sentence", "target_sentence"), "", 40),
+    "bucc": _generated("bucc", bucc, "embed-mining", ("sentence",), "", 40),
     **{name: Task(name, ("text",), "", (), (), HEADS[name], mlm.Options, tokens=60) for name in ("mlm", "perplexity")},
 }
 
@@ -76,7 +80,7 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
             f"the kinds {', '.join(ALL_HEADS.names())}, and `rename` in `data` gives columns other names"
         )
     inputs, labels, choices = map(tuple, (columns.inputs, columns.labels, columns.choices))
-    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, head)
+    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, head, head.options)
     if known:
         described = replace(described, Options=known.Options, tokens=known.tokens)
     if problems := described.head.problems(described):

@@ -33,12 +33,21 @@ STUDY = {
         {"inputs": ["passage"], "choices": ["a", "b", "c"], "target": "right", "labels": ["A", "B", "C"]},
         lambda code, i: {"passage": f"{code} {i}", "a": "x", "b": "y", "c": "z", "right": "ABC"[i % 3]},
     ),
+    "embed-mining": (
+        {"inputs": ["sentence"]},
+        lambda code, i: {
+            "id": str(i // 2),
+            "side": i % 2,
+            "sentence": f"{code} {i}",
+            "gold": [] if i % 2 else [str(i // 2)],
+        },
+    ),
     "mlm": (
         {"inputs": ["sentence", "translation"]},
         lambda code, i: {"sentence": f"{code} {i}", "translation": f"{code} again {i}"},
     ),
 }
-STUDY["perplexity"] = STUDY["mlm"]
+STUDY["perplexity"] = STUDY["embed"] = STUDY["mlm"]
 STUDY["span-mlqa"] = STUDY["span"]
 # A target that no task of a head has, and how an error shows it.
 WRONG = {
