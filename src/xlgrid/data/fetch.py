@@ -87,7 +87,7 @@ def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> 
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: the Hub refuses; data are damaged; a column of `where` or `rename` is missing, or nothing is left.
+        ValueError: the Hub refuses; data are damaged; a column of `where`, `begins` or `rename` is missing, or nothing is left.
     """
     if source.hub:
         table, where = _from_hub(source, language, split, lock)
@@ -97,7 +97,7 @@ def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> 
     else:
         where = source.path(language, split)
         table = read_table(where)
-    return _renamed(_selected(table, source, where), source.rename, where), where
+    return _renamed(_selected(table, source, language, where), source.rename, where), where
 
 
 def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> None:
@@ -129,17 +129,29 @@ def _from_hub(source: Origin, language: str, split: str, lock: str | Path) -> tu
     return dataset.with_format("arrow")[:], where
 
 
-def _selected(table: "pa.Table", source: Origin, where: str) -> "pa.Table":
-    """The rows that `where` and `limit` of a source keep."""
+def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "pa.Table":
+    """The rows in a language that `where`, `begins` and `limit` of a source keep."""
     import pyarrow.compute as pc
 
-    for column, value in source.where.items():
+    begins = source.begins or {}
+    for column in (*source.where, *begins):
         if column not in table.column_names:
             raise ValueError(f"{where} has no column {column!r} to select by (it has: {', '.join(table.column_names)})")
+    for column, value in source.where.items():
         kept = table.filter(pc.equal(table[column], value))
         if not kept.num_rows and table.num_rows:
             values = ", ".join(sorted(map(str, table[column].unique().to_pylist()))[:_SHOWN])
             raise ValueError(f"{where} has no row whose {column} is {value!r} (there are: {values})")
+        table = kept
+    for column, texts in begins.items():
+        if language not in texts:
+            raise ValueError(f"`begins` of {where} has no text for {unknown('language', language, texts)}: add it")
+        kept = table.filter(pc.starts_with(pc.cast(table[column], "string"), texts[language]))
+        if not kept.num_rows and table.num_rows:
+            first = ", ".join(map(repr, table[column].slice(0, 3).to_pylist()))
+            raise ValueError(
+                f"{where} has no row whose {column} begins with {texts[language]!r} (the first are: {first})"
+            )
         table = kept
     return table.slice(0, source.limit) if source.limit else table
 

@@ -59,6 +59,11 @@ class Origin(Strict):
     where: dict[str, str | int | float | bool] = Field(
         {}, description="column: value; keeps the rows with these values"
     )
+    begins: dict[str, dict[str, str]] | None = Field(
+        None,
+        description="column: {language: text}; keeps the rows in which the column begins with the text of the language, where one "
+        "file has all languages: `{id: {en: english-, sw: swahili-}}`",
+    )
     rename: dict[str, str] = Field(
         {},
         description="column of the source: its new name; `options.0` is the first element of lists in the column options, "
@@ -78,9 +83,9 @@ class Origin(Strict):
             raise ValueError(
                 "`files` are in a repository on the Hub: leave it out, and give `local` the path of your files"
             )
-        if self.has_parts and (self.rename or self.where):
+        if self.has_parts and (self.rename or self.where or self.begins):
             raise ValueError(
-                "the files of `{part}` have no columns to select or rename: leave out `where` and `rename`"
+                "the files of `{part}` have no columns to select by or to rename: leave out `where`, `begins` and `rename`"
             )
         doubles = {new for new in self.rename.values() if [*self.rename.values()].count(new) > 1}
         if doubles:
@@ -95,6 +100,8 @@ class Origin(Strict):
     @property
     def known(self) -> list[str] | None:
         """The languages that the source has, as far as the study says; None: any."""
+        if self.languages is None and self.begins:
+            return [*dict.fromkeys(code for texts in self.begins.values() for code in texts)]
         return [*self.names] if self.languages is None and self.names and self.name is None else self.languages
 
     def has(self, language: str) -> bool:
@@ -136,7 +143,11 @@ class Origin(Strict):
         """The origin without what the settings say of other languages or pairs than these, which the origin has."""
         codes = {code for language in languages for code in (language, *Target(language).languages)}
         names = {code: name for code, name in self.names.items() if code in codes}
-        return self.model_copy(update={"names": names, "languages": None})
+        begins = self.begins and {
+            column: {code: text for code, text in texts.items() if code in codes}
+            for column, texts in self.begins.items()
+        }
+        return self.model_copy(update={"names": names, "begins": begins, "languages": None})
 
     def check_labels(self, task: Task) -> None:
         """Raise ValueError if `labels` does not suit a task."""

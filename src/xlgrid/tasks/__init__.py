@@ -34,7 +34,9 @@ TASKS: dict[str, Task] = {
     "wikiann": _generated("wikiann", wikiann, "token", ("tokens",), "ner_tags", 30),
     "udpos": _generated("udpos", udpos, "token", ("tokens",), "pos_tags", 30),
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),
-    # MLQA (Lewis et al. 2020) has the columns of XQuAD, and compares answers in another way.
+    # TyDiQA-GoldP (Clark et al. 2020, section 8) has the columns of XQuAD and the scores of SQuAD. MLQA (Lewis et al. 2020) has
+    # these columns, too, and compares answers in another way.
+    "tydiqa": _generated("tydiqa", xquad, "span", ("question", "context"), "answers", 200),
     "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),

@@ -31,6 +31,7 @@ DATA: dict[str, dict[str, str]] = {
     "wikiann": {"qa1": "961ca0a2b5a5a4f6", "qk3": "fe039159e0594840"},
     "udpos": {"qa1": "bdc0359d4c334d3f", "qc2": "b0453cc87b38cb46"},
     "xquad": {"qa1": "1ec5de6599829945", "qb2-qd1": "b750dd9bccdf5b96"},
+    "tydiqa": {"qa1": "1ec5de6599829945", "qb2-qd1": "b750dd9bccdf5b96"},
     "mlqa": {"qa2": "1f7465113135737f"},
     "copa": {"qa1": "d229905c689b4317", "qe1": "bd650d5bcc0278e1"},
     "siqa": {"qa1": "86ddff585914b35f", "qf1": "a3b3ab90d08feea2"},
