@@ -27,10 +27,10 @@ SIDE = "side"
 class Embedding(Strict):
     """How sentences become vectors, and vectors are compared."""
 
-    layer: NonNegativeInt | None = Field(
+    layer: NonNegativeInt | dict[PositiveInt, NonNegativeInt] | None = Field(
         None,
-        description="the layer whose output is taken: 1 is the first, 0 the embeddings; absent: the last. XTREME's "
-        "`--specific_layer 18` counts from 0, and is 19 here",
+        description="the layer whose output is taken: 1 is the first, 0 the embeddings; or layers by the number of layers of the "
+        "encoder, `{12: 8, 24: 14}`; absent: the last. XTREME's `--specific_layer 18` counts from 0, and is 19 here",
     )
     pool: Literal["mean", "cls"] = Field(
         "mean", description="the mean over the tokens of a sentence, or the first token"
@@ -150,13 +150,22 @@ class EmbedHead(EmbeddingHead):
         return outcomes
 
 
-def _states(model: "PreTrainedModel", inputs: Mapping[str, "torch.Tensor"], layer: int | None) -> "torch.Tensor":
-    """The output of a layer, [rows, tokens, size]; None: the last.
+def _states(
+    model: "PreTrainedModel", inputs: Mapping[str, "torch.Tensor"], layer: int | Mapping[int, int] | None
+) -> "torch.Tensor":
+    """The output of a layer, [rows, tokens, size], see `Embedding.layer`.
 
     Raises:
-        ValueError: the encoder has fewer layers.
+        ValueError: the encoder has fewer layers, or as many as no layer is named for.
     """
     layers = int(model.config.num_hidden_layers)
+    if isinstance(layer, Mapping):
+        if layers not in layer:
+            known = " or ".join(map(str, layer))
+            raise ValueError(
+                f"option `layer` is for encoders of {known} layers, and the encoder has {layers}: add {layers}"
+            )
+        layer = layer[layers]
     if layer is None:
         last: torch.Tensor = model(**inputs).last_hidden_state
         return last

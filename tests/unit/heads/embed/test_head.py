@@ -91,6 +91,13 @@ def test_a_layer_that_the_encoder_lacks_is_an_error(encoder: Path, tmp_path: Pat
         vectors_of(encoder, tokens_of(tmp_path / "t.arrow", layer=4))
 
 
+def test_the_layer_may_depend_on_the_number_of_layers(encoder: Path, tmp_path: Path) -> None:
+    tokens = tokens_of(tmp_path / "t.arrow", layer={2: 2, 3: 1})
+    np.testing.assert_allclose(vectors_of(encoder, tokens), expected(encoder, 1, "mean", True), atol=1e-6)
+    with pytest.raises(ValueError, match=r"`layer` is for encoders of 2 or 12 layers, and the encoder has 3: add 3"):
+        vectors_of(encoder, tokens_of(tmp_path / "t.arrow", layer={2: 2, 12: 8}))
+
+
 def test_vectors_that_are_no_numbers_are_an_error(encoder: Path, tmp_path: Path) -> None:
     tokens = tokens_of(tmp_path / "t.arrow")
     model, rows = load.load_model(encoder, HEAD, 0).eval(), np.arange(len(tokens))
