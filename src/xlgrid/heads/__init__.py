@@ -13,12 +13,14 @@ from xlgrid.heads.metrics import Metric
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
+from xlgrid.heads.token_chunks import ChunkHead
 
 HEADS: dict[str, Head] = {
     head.name: head
     for head in (
         SequenceHead(),
         TokenHead(),
+        ChunkHead(),
         SpanHead(),
         MlqaSpanHead(),
         ChoiceHead(),

@@ -2,7 +2,7 @@
 
 The head decides what an outcome is: 0 or 1 for a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
 `[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]`
-for the F1 of labelled spans or of mined pairs, and `[F1, exact match]`, each from 0 to 1, for the answer to a question.
+for the F1 of labelled spans, of chunks or of mined pairs, and `[F1, exact match]`, each from 0 to 1, for the answer to a question.
 """
 
 import math
@@ -115,6 +115,11 @@ ACCURACY = Metric(
 SPAN_F1 = Metric(
     "f1",
     "xlgrid.heads.token: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
+    _f1,
+)
+CHUNK_F1 = Metric(
+    "chunk-f1",
+    "xlgrid.heads.token_chunks: micro-averaged F1 of runs of words with one label, as XTREME takes it from seqeval 0.0.12",
     _f1,
 )
 SQUAD_F1 = Metric(

@@ -33,6 +33,8 @@ TASKS: dict[str, Task] = {
     "causal-nli": _generated("causal-nli", causal_nli, "sequence", ("premise", "hypothesis"), "label", 30),
     "wikiann": _generated("wikiann", wikiann, "token", ("tokens",), "ner_tags", 30),
     "udpos": _generated("udpos", udpos, "token", ("tokens",), "pos_tags", 30),
+    # XTREME scores parts of speech by chunks.
+    "udpos-chunks": _generated("udpos-chunks", udpos, "token-chunks", ("tokens",), "pos_tags", 30),
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),
     # TyDiQA-GoldP (Clark et al. 2020, section 8) has the columns of XQuAD and the scores of SQuAD. MLQA (Lewis et al. 2020) has
     # these columns, too, and compares answers in another way.

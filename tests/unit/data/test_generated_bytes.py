@@ -30,6 +30,7 @@ DATA: dict[str, dict[str, str]] = {
     "causal-nli": {"qa1": "460ccc3e88d16256", "qa1-qb1": "c047e3b3f6dd04d6"},
     "wikiann": {"qa1": "961ca0a2b5a5a4f6", "qk3": "fe039159e0594840"},
     "udpos": {"qa1": "bdc0359d4c334d3f", "qc2": "b0453cc87b38cb46"},
+    "udpos-chunks": {"qa1": "bdc0359d4c334d3f", "qc2": "b0453cc87b38cb46"},
     "xquad": {"qa1": "1ec5de6599829945", "qb2-qd1": "b750dd9bccdf5b96"},
     "tydiqa": {"qa1": "1ec5de6599829945", "qb2-qd1": "b750dd9bccdf5b96"},
     "mlqa": {"qa2": "1f7465113135737f"},

@@ -41,7 +41,8 @@ def test_a_study_evaluates_pairs_without_training(tmp_path: Path) -> None:
             "nothing trains the head of tatoeba, so that there are no runs of method full-ft: put the task into a grid of its own",
         ),
         ("layer: 2", "layers: 2", "unknown key 'layers', did you mean 'layer'"),
-        ("layer: 2", "layer: -1", "options: layer: Input should be greater than or equal to 0, got -1"),
+        ("layer: 2", "layer: -1", "options: layer: expected the number of a layer, from 0 up, or such numbers by"),
+        ("layer: 2", "layer: {12: last}", "as in {12: 8, 24: 14}, got {12: 'last'}"),
         ("layer: 2", "score: margin", "options: score: Input should be 'cosine', 'ratio' or 'distance', got 'margin'"),
         (
             "kind: tatoeba, ",

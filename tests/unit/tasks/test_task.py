@@ -47,6 +47,7 @@ STUDY = {
         lambda code, i: {"sentence": f"{code} {i}", "translation": f"{code} again {i}"},
     ),
 }
+STUDY["token-chunks"] = (STUDY["token"][0] | {"labels": ["NOUN", "VERB", "X"]}, STUDY["token"][1])
 STUDY["perplexity"] = STUDY["embed"] = STUDY["mlm"]
 STUDY["span-mlqa"] = STUDY["span"]
 # A target that no task of a head has, and how an error shows it.
@@ -56,6 +57,7 @@ WRONG = {
     "span": ({"text": ["nowhere"], "answer_start": [0]}, "'nowhere'"),
     "choice": ("9", "'9'"),
 }
+WRONG["token-chunks"] = WRONG["token"]
 WRONG["span-mlqa"] = WRONG["span"]
 CONTRACT = [*GENERATED, *HEADS]
 
@@ -211,6 +213,7 @@ def test_a_named_task_has_columns_of_its_own():
         ("sequence", {"labels": ["x"]}, "`labels` has 1 names, expected at least 2"),
         ("sequence", {"labels": ["x", "x"]}, "'x' stands twice in `labels`"),
         ("sequence", {"choices": ["a", "b"]}, "there are no choices, so leave out `choices`"),
+        ("token-chunks", {"labels": ["O", "B-X", "I-X"]}, "`labels` mark spans as BIO, which `kind: token` scores"),
         ("token", {"inputs": ["a", "b"]}, "`inputs` has 2 columns, expected 1"),
         ("span", {"inputs": ["context"]}, "`inputs` has 1 columns, expected 2"),
         ("span", {"labels": ["x", "y"]}, "there are no labels, so leave out `labels`"),

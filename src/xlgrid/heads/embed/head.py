@@ -1,11 +1,11 @@
 """The head `embed`: a sentence retrieves its translation by the vectors of an encoder (Tatoeba in XTREME, Hu et al. 2020)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveInt
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
@@ -24,10 +24,19 @@ if TYPE_CHECKING:
 SIDE = "side"
 
 
+def _layer(value: Any) -> Any:
+    numbers = [*value, *value.values()] if isinstance(value, dict) else [value]
+    if value is None or all(str(number).isdecimal() for number in numbers):
+        return value
+    raise ValueError(
+        f"expected the number of a layer, from 0 up, or such numbers by the number of layers, as in {{12: 8, 24: 14}}, got {value!r}"
+    )
+
+
 class Embedding(Strict):
     """How sentences become vectors, and vectors are compared."""
 
-    layer: NonNegativeInt | dict[PositiveInt, NonNegativeInt] | None = Field(
+    layer: Annotated[int | dict[int, int] | None, BeforeValidator(_layer)] = Field(
         None,
         description="the layer whose output is taken: 1 is the first, 0 the embeddings; or layers by the number of layers of the "
         "encoder, `{12: 8, 24: 14}`; absent: the last. XTREME's `--specific_layer 18` counts from 0, and is 19 here",
