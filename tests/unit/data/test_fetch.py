@@ -82,7 +82,7 @@ def test_begins_selects_the_rows_of_a_language_from_a_file_of_all(tmp_path):
     source = {"local": f"{tmp_path}/all.jsonl", "begins": BEGINS}
 
     def fetched(changes, language):
-        fetch_data(
+        fetch.fetch_data(
             source=source | changes,
             language=language,
             split="test",
