@@ -56,7 +56,7 @@ def examples(options: Options, sizes: Sequence[int]) -> list[Sentence]:
     Raises:
         ValueError: there are too few distinct facts.
     """
-    counts = [max(1, round(size * options.parallel / 2)) if size > 1 else 0 for size in sizes]
+    counts = [min(size // 2, max(1, round(size * options.parallel / 2))) for size in sizes]
     facts = wikiann.draw(options, [size - count for size, count in zip(sizes, counts, strict=True)], named=False)
     rng, sentences, number = Random(f"bucc {options.seed}"), [], 0
     for size, count in zip(sizes, counts, strict=True):

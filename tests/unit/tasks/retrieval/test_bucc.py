@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xlgrid.data.generated import sizes
@@ -11,6 +11,7 @@ from xlgrid.tasks.retrieval import bucc
 
 
 @given(st.integers(20, 60), st.floats(0.05, 1))
+@example(45, 1.0)
 def test_pools_have_half_of_the_sentences_and_the_share_of_pairs(n: int, parallel: float) -> None:
     options = bucc.Options(n=n, parallel=parallel)
     counts, begin = sizes(n, bucc.group(options)), 0
@@ -19,7 +20,8 @@ def test_pools_have_half_of_the_sentences_and_the_share_of_pairs(n: int, paralle
     for count in counts:
         part, begin = sentences[begin : begin + count], begin + count
         assert abs(sum(1 if each.side else -1 for each in part)) <= count % 2
-        pairs = max(1, round(count * parallel / 2))
+        # A sentence more than two pools of equal size has no translation.
+        pairs = min(count // 2, max(1, round(count * parallel / 2)))
         by_side = [{each.fact for each in part if each.side == side and each.has_translation} for side in (0, 1)]
         assert by_side[0] == by_side[1] and len(by_side[0]) == pairs
         # A sentence without a translation has none.
