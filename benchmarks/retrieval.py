@@ -70,8 +70,7 @@ def main() -> None:
             env=os.environ,
         )
         took = json.loads(process.stdout)
-        # A margin takes the neighbours of both pools.
-        products = (1 if name.endswith("cosine") else 2) * 2 * rows**2 * arguments.dimensions
+        products = 2 * rows**2 * arguments.dimensions
         print(
             f"{name:16}  {rows:9,}  {took['seconds']:8.2f}  {products / took['seconds'] / 1e9:8.1f}  {took['megabytes']:17,.0f}  "
             f"{took['right']:.1%}",

@@ -53,31 +53,15 @@ def nearest(queries: Vectors, pool: Vectors, k: int, block: int = BLOCK) -> Cand
         k: fewer where the pool has fewer vectors.
         block: the most cosines in memory at a time.
     """
-    import torch
+    selected, _ = _selected(queries, pool, k, block, both=False)
+    return _ordered(queries, pool, selected, k, block)
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    side = max(1, int(block**0.5))
-    size = min(k + _SPARE, len(pool))
-    kept = min(k, len(pool))
-    query_lengths, pool_lengths = _lengths(queries), _lengths(pool)
-    rows, scores = np.empty((len(queries), kept), np.int64), np.empty((len(queries), kept))
-    for start in range(0, len(queries), side):
-        here = slice(start, start + side)
-        units = _units(queries[here], query_lengths[here], device)
-        values = torch.empty((len(units), 0), device=device)
-        numbers = torch.empty((len(units), 0), dtype=torch.int64, device=device)
-        for first in range(0, len(pool), side):
-            there = slice(first, first + side)
-            of_block, places = _highest(units @ _units(pool[there], pool_lengths[there], device).T, size)
-            # The rows of this block follow those of the blocks before it, so that a stable sort keeps the lower ones in front.
-            values, numbers = torch.cat([values, of_block], 1), torch.cat([numbers, places + first], 1)
-            values, order = values.sort(dim=1, descending=True, stable=True)
-            values, numbers = values[:, :size], numbers.gather(1, order)[:, :size]
-        chosen = np.sort(numbers.cpu().numpy(), axis=1)
-        cosines = _cosines(queries[here], pool, chosen, query_lengths[here], pool_lengths)
-        best = np.argsort(-cosines, axis=1, kind="stable")[:, :kept]
-        rows[here], scores[here] = np.take_along_axis(chosen, best, 1), np.take_along_axis(cosines, best, 1)
-    return Candidates(rows, scores)
+
+def neighbours(first: Vectors, second: Vectors, k: int, block: int = BLOCK) -> tuple[Candidates, Candidates]:
+    """The nearest vectors of the second pool for the first, and of the first for the second, as `nearest` has them. Each product
+    is computed once."""
+    forward, backward = _selected(first, second, k, block, both=True)
+    return _ordered(first, second, forward, k, block), _ordered(second, first, backward, k, block)
 
 
 def scored(forward: Candidates, backward: Candidates, score: Score) -> Candidates:
@@ -107,8 +91,7 @@ def search(queries: Vectors, pool: Vectors, score: Score, k: int, block: int = B
     """
     if score == "cosine":
         return nearest(queries, pool, 1, block).rows[:, 0]
-    candidates = scored(nearest(queries, pool, k, block), nearest(pool, queries, k, block), score)
-    return _best(candidates).rows[:, 0]
+    return _best(scored(*neighbours(queries, pool, k, block), score)).rows[:, 0]
 
 
 class Pairs(NamedTuple):
@@ -126,7 +109,7 @@ def mine(first: Vectors, second: Vectors, score: Score, k: int, block: int = BLO
     taken if neither vector is in a pair already (`max` in Artetxe and Schwenk 2019, section 3.2). Of equal scores, those that the
     first pool proposes come first, then lower rows.
     """
-    forward, backward = nearest(first, second, k, block), nearest(second, first, k, block)
+    forward, backward = neighbours(first, second, k, block)
     ahead, back = _best(scored(forward, backward, score)), _best(scored(backward, forward, score))
     rows = (
         np.concatenate([np.arange(len(first)), back.rows[:, 0]]),
@@ -147,6 +130,67 @@ def _best(candidates: Candidates) -> Candidates:
     """The candidate with the highest score, the first of equal ones: [queries, 1]."""
     best = candidates.scores.argmax(1)[:, None]
     return Candidates(np.take_along_axis(candidates.rows, best, 1), np.take_along_axis(candidates.scores, best, 1))
+
+
+def _selected(first: Vectors, second: Vectors, k: int, block: int, both: bool) -> tuple[Ints, Ints]:
+    """The rows of a few more than `k` nearest vectors, by products in single precision, in ascending order: of the second pool
+    for each vector of the first, and, if `both`, of the first pool for each vector of the second."""
+    import torch
+
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    side = max(1, int(block**0.5))
+    ahead, back = (min(k + _SPARE, len(pool)) for pool in (second, first))
+    lengths, other_lengths = _lengths(first), _lengths(second)
+    forward = np.empty((len(first), ahead), np.int64)
+    best = torch.full((len(second) * both, back), -torch.inf, device=device)
+    rows = torch.zeros((len(second) * both, back), dtype=torch.int64, device=device)
+    for start in range(0, len(first), side):
+        here = slice(start, start + side)
+        units = _units(first[here], lengths[here], device)
+        values = torch.full((len(units), ahead), -torch.inf, device=device)
+        numbers = torch.zeros((len(units), ahead), dtype=torch.int64, device=device)
+        for begin in range(0, len(second), side):
+            there = slice(begin, begin + side)
+            products = units @ _units(second[there], other_lengths[there], device).T
+            values, numbers = _merged(values, numbers, products, begin)
+            if both:
+                best[there], rows[there] = _merged(best[there], rows[there], products.T.contiguous(), start)
+        forward[here] = numbers.cpu().numpy()
+    return np.sort(forward, axis=1), np.sort(rows.cpu().numpy(), axis=1)
+
+
+def _merged(
+    values: "torch.Tensor", numbers: "torch.Tensor", products: "torch.Tensor", begin: int
+) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """The highest values so far and their rows of the pool, [queries, k], with those of the next block of the pool.
+
+    Args:
+        products: [queries, rows of the block].
+        begin: the first row of the block.
+    """
+    import torch
+
+    k = values.shape[1]
+    of_block, places = _highest(products, k)
+    # The rows of this block follow those of the blocks before it, so that a stable sort keeps the lower ones in front.
+    values, order = torch.cat([values, of_block], 1).sort(dim=1, descending=True, stable=True)
+    return values[:, :k], torch.cat([numbers, places + begin], 1).gather(1, order)[:, :k]
+
+
+def _ordered(queries: Vectors, pool: Vectors, selected: Ints, k: int, block: int) -> Candidates:
+    """The `k` nearest of the selected rows by cosines in double precision, of equal ones the lower row first."""
+    lengths, pool_lengths = _lengths(queries), _lengths(pool)
+    kept = min(k, len(pool))
+    rows, scores = np.empty((len(queries), kept), np.int64), np.empty((len(queries), kept))
+    # Queries, their candidates and their products in double precision take less memory than a block.
+    side = max(1, block // (8 * queries.shape[1]))
+    for start in range(0, len(queries), side):
+        here = slice(start, start + side)
+        chosen = selected[here]
+        cosines = _cosines(queries[here], pool, chosen, lengths[here], pool_lengths)
+        best = np.argsort(-cosines, axis=1, kind="stable")[:, :kept]
+        rows[here], scores[here] = np.take_along_axis(chosen, best, 1), np.take_along_axis(cosines, best, 1)
+    return Candidates(rows, scores)
 
 
 def _highest(values: "torch.Tensor", k: int) -> tuple["torch.Tensor", "torch.Tensor"]:
