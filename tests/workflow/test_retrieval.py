@@ -11,27 +11,27 @@ CELLS = "results/demo/cells"
 TATOEBA, BUCC = (f"{CELLS}/{task}/mini-xlmr/as-is/none/qa1-qb1/seed1.json" for task in ("tatoeba", "bucc"))
 
 
-def study() -> dict[str, Any]:
+def with_retrieval() -> dict[str, Any]:
     """The demo with both tasks."""
-    made = small()
+    study = small()
     for task in ("tatoeba", "bucc"):
-        made["tasks"][task] = {"kind": task, "max_length": 64, "options": {"n": 100, "layer": 1}}
-    made["methods"]["as-is"] = {}
+        study["tasks"][task] = {"kind": task, "max_length": 64, "options": {"n": 100, "layer": 1}}
+    study["methods"]["as-is"] = {}
     axes = {"encoder": ["mini-xlmr"], "method": ["as-is"], "source": ["none"], "seed": [1]}
-    made["grids"]["retrieval"] = axes | {"task": ["tatoeba", "bucc"], "target": ["qa1-qb1"]}
-    return made
+    study["grids"]["retrieval"] = axes | {"task": ["tatoeba", "bucc"], "target": ["qa1-qb1"]}
+    return study
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return project(tmp_path_factory.mktemp("retrieval"), study())
+    return project(tmp_path_factory.mktemp("retrieval"), with_retrieval())
 
 
 def test_cells_of_pairs_take_no_training_and_another_layer_makes_the_tokens_again(folder: Path) -> None:
     # Two splits of three languages and of a pair for the pre-training, and the test set of each task.
     tokens = 2 * (3 + 1) + 2
-    made = {"text": 3, "vocabulary": 1, "pretrain": 1, "meanings": 2, "data": 2, "tokens": tokens, "evaluate": 2}
-    assert planned(folder, TATOEBA, BUCC) == made
+    jobs = {"text": 3, "vocabulary": 1, "pretrain": 1, "meanings": 2, "data": 2, "tokens": tokens, "evaluate": 2}
+    assert planned(folder, TATOEBA, BUCC) == jobs
     done = shell(folder, f"snakemake --cores 1 {TATOEBA} {BUCC}")
     assert done.returncode == 0, done.stderr[-4000:]
     tatoeba, bucc = (json.loads((folder / path).read_text()) for path in (TATOEBA, BUCC))

@@ -50,10 +50,10 @@ def cell(
 
 
 def test_a_cell_of_tatoeba_has_an_outcome_for_each_query(folder: Path) -> None:
-    read, found = cell(folder, "tatoeba", ("test",), layer=1)
-    assert read["n"] == len(found) == 20
-    assert set(found) <= {0, 1}
-    assert read["scores"] == {"accuracy": pytest.approx(5 * sum(found))}
+    read, listed = cell(folder, "tatoeba", ("test",), layer=1)
+    assert read["n"] == len(listed) == 20
+    assert set(listed) <= {0, 1}
+    assert read["scores"] == {"accuracy": pytest.approx(5 * sum(listed))}
     assert (read["options"]["layer"], read["options"]["queries"], read["run"]) == (1, "second", None)
 
 
@@ -64,12 +64,12 @@ def test_a_sentence_retrieves_itself(folder: Path) -> None:
 
 
 def test_a_cell_of_bucc_has_an_outcome_for_each_sentence_of_the_first_language(folder: Path) -> None:
-    read, found = cell(folder, "bucc", ("test", "dev"), layer=2, k=2)
+    read, listed = cell(folder, "bucc", ("test", "dev"), layer=2, k=2)
     tokens = batches.read(folder / "t.arrow", PAIR)
     sides, is_dev = tokens.columns["side"], tokens.columns["is_dev"]
     assert [int(((sides == side) & (is_dev == dev)).sum()) for side in (0, 1) for dev in (0, 1)] == [10, 5, 10, 5]
-    assert read["n"] == len(found) == 10
-    right, wrong, missed = (sum(column) for column in zip(*found, strict=True))
+    assert read["n"] == len(listed) == 10
+    right, wrong, missed = (sum(column) for column in zip(*listed, strict=True))
     assert right + missed == 5
     assert read["scores"]["mining-f1"] == pytest.approx(200 * right / (2 * right + wrong + missed))
 

@@ -58,12 +58,12 @@ def test_a_cell_rests_on_the_dev_set_of_mining(plan: Plan) -> None:
 
 
 def of_evaluation(study: Study, task: str) -> dict[str, object]:
-    made = settings(study, Tokens("s", task, "mine", "fr-en", "test"))
-    assert made
-    option, value = shlex.split(str(made["text"]))
+    stated = settings(study, Tokens("s", task, "mine", "fr-en", "test"))
+    assert stated
+    option, value = shlex.split(str(stated["text"]))
     assert option == "--options"
-    found: dict[str, object] = json.loads(value)
-    return found
+    options: dict[str, object] = json.loads(value)
+    return options
 
 
 def test_the_settings_of_evaluation_go_into_the_tokens_and_those_of_data_into_the_meanings(plan: Plan) -> None:

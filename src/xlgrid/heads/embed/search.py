@@ -119,9 +119,9 @@ def mine(first: Vectors, second: Vectors, score: Score, k: int, block: int = BLO
     free = np.ones(len(first), bool), np.ones(len(second), bool)
     taken = []
     for at in np.argsort(-scores, kind="stable").tolist():
-        one, other = rows[0][at], rows[1][at]
-        if free[0][one] and free[1][other]:
-            free[0][one] = free[1][other] = False
+        row, partner = rows[0][at], rows[1][at]
+        if free[0][row] and free[1][partner]:
+            free[0][row] = free[1][partner] = False
             taken.append(at)
     return Pairs(rows[0][taken], rows[1][taken], scores[taken])
 

@@ -58,13 +58,13 @@ def vectors_of(encoder: Path, tokens: Tokens) -> np.ndarray:
 def expected(encoder: Path, layer: int, pool: str, special_tokens: bool) -> np.ndarray:
     """The vectors of single sentences without padding, by transformers."""
     model = BertModel.from_pretrained(encoder).eval()
-    found = []
+    vectors = []
     for ids in (ids for pair in zip(FIRST, SECOND, strict=True) for ids in pair):
         with torch.no_grad():
             states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states[layer][0]
         states = states if special_tokens else states[1:-1]
-        found.append((states[0] if pool == "cls" else states.mean(0)).numpy())
-    return np.stack(found)
+        vectors.append((states[0] if pool == "cls" else states.mean(0)).numpy())
+    return np.stack(vectors)
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2, 3, None])

@@ -103,7 +103,7 @@ def world(seed: int, sizes: tuple[int, int] = (25, 30), pairs: int = 12) -> tupl
 
 def reference(rows: list[dict[str, Any]], vectors: np.ndarray, score: Any, k: int) -> dict[str, list[int]]:
     """Outcomes by id, by dense matrices and plain loops."""
-    found: dict[int, dict[tuple[str, str], float]] = {}
+    candidates: dict[int, dict[tuple[str, str], float]] = {}
     gold: dict[int, set[tuple[str, str]]] = {}
     ids: dict[int, list[str]] = {}
     for is_dev in (1, 0):
@@ -124,7 +124,7 @@ def reference(rows: list[dict[str, Any]], vectors: np.ndarray, score: Any, k: in
         for i, j in sorted(proposed, key=lambda pair: -scores[pair]):
             if all(i != other and j != another for other, another in taken):
                 taken[i, j] = float(scores[i, j])
-        found[is_dev] = {
+        candidates[is_dev] = {
             (rows[distinct[0][i]]["id"], rows[distinct[1][j]]["id"]): value
             for (i, j), value in taken.items()
             if texts[0].count(rows[distinct[0][i]]["sentence"]) == texts[1].count(rows[distinct[1][j]]["sentence"]) == 1
@@ -133,14 +133,14 @@ def reference(rows: list[dict[str, Any]], vectors: np.ndarray, score: Any, k: in
         ids[is_dev] = [rows[at]["id"] for at in sides[0]]
 
     def f1(least: float) -> float:
-        kept = {pair for pair, value in found[1].items() if value >= least}
+        kept = {pair for pair, value in candidates[1].items() if value >= least}
         return f1_of(len(kept), len(kept & gold[1]), len(gold[1]))
 
-    values = sorted(found[1].values(), reverse=True)
+    values = sorted(candidates[1].values(), reverse=True)
     best = max(values, key=lambda value: (f1(value), value))
     below = [value for value in values if value < best]
     least = (best + below[0]) / 2 if below else best
-    kept = {pair for pair, value in found[0].items() if value >= least}
+    kept = {pair for pair, value in candidates[0].items() if value >= least}
     return {
         number: [
             sum(pair[0] == number for pair in kept & gold[0]),

@@ -33,20 +33,20 @@ def dense_order(similarities: np.ndarray, k: int) -> np.ndarray:
 
 @given(pools(), st.integers(1, 6), st.integers(1, 9))
 def test_the_nearest_are_those_of_all_cosines_sorted(vectors: tuple[Vectors, Vectors], k: int, side: int) -> None:
-    found = nearest(*vectors, k, block=side**2)
+    candidates = nearest(*vectors, k, block=side**2)
     dense = cosines(*vectors)
     order = dense_order(dense, k)
-    assert found.rows.tolist() == order.tolist()
-    np.testing.assert_allclose(found.scores, np.take_along_axis(dense, order, 1), atol=1e-15)
+    assert candidates.rows.tolist() == order.tolist()
+    np.testing.assert_allclose(candidates.scores, np.take_along_axis(dense, order, 1), atol=1e-15)
 
 
 @pytest.mark.parametrize("block", [1, 100, 2**24])
 def test_the_nearest_of_real_vectors_do_not_depend_on_the_blocks(block: int) -> None:
     rng = np.random.default_rng(1)
     queries, pool = rng.normal(size=(37, 24)).astype(np.float32), rng.normal(size=(53, 24)).astype(np.float32)
-    found, dense = nearest(queries, pool, 4, block), cosines(queries, pool)
-    assert found.rows.tolist() == np.argsort(-dense, axis=1)[:, :4].tolist()
-    np.testing.assert_allclose(found.scores, -np.sort(-dense, axis=1)[:, :4], rtol=1e-12)
+    candidates, dense = nearest(queries, pool, 4, block), cosines(queries, pool)
+    assert candidates.rows.tolist() == np.argsort(-dense, axis=1)[:, :4].tolist()
+    np.testing.assert_allclose(candidates.scores, -np.sort(-dense, axis=1)[:, :4], rtol=1e-12)
 
 
 @pytest.mark.parametrize("block", [1, 9, 16, 10_000])
@@ -60,9 +60,9 @@ def test_of_equal_vectors_the_first_is_found(block: int) -> None:
 
 def test_lengths_do_not_count_and_a_vector_of_zeros_has_no_cosine() -> None:
     pool = np.array([[0, 0], [0, 5], [3, 0]], np.float32)
-    found = nearest(np.array([[7, 0], [0, 0]], np.float32), pool, 3)
-    assert found.rows.tolist() == [[2, 0, 1], [0, 1, 2]]
-    assert found.scores.tolist() == [[1, 0, 0], [0, 0, 0]]
+    candidates = nearest(np.array([[7, 0], [0, 0]], np.float32), pool, 3)
+    assert candidates.rows.tolist() == [[2, 0, 1], [0, 1, 2]]
+    assert candidates.scores.tolist() == [[1, 0, 0], [0, 0, 0]]
 
 
 def test_the_margins_of_an_example() -> None:
@@ -79,9 +79,9 @@ def test_a_query_retrieves_the_best_of_its_neighbours(
     queries, pool = vectors
     scores, neighbours = margins(queries, pool, score, k), dense_order(cosines(queries, pool), k)
     expected = [max(columns, key=lambda column: scores[row, column]) for row, columns in enumerate(neighbours.tolist())]
-    found = search(queries, pool, score, k, side**2).tolist()
+    retrieved = search(queries, pool, score, k, side**2).tolist()
     # Margins that are equal on paper may differ in the last digit here.
-    for row, (got, wanted) in enumerate(zip(found, expected, strict=True)):
+    for row, (got, wanted) in enumerate(zip(retrieved, expected, strict=True)):
         assert got == wanted or scores[row, got] == pytest.approx(scores[row, wanted], abs=1e-12)
 
 

@@ -18,5 +18,5 @@ def test_the_options_of_evaluation_are_those_of_the_head() -> None:
     described = task("tatoeba")
     assert {*described.head.options.model_fields} < {*tatoeba.Options.model_fields}
     assert described.metrics == ("accuracy",)
-    own = task("embed", {"inputs": ["a", "b"]})
-    assert own.Options is own.head.options is described.head.options
+    of_study = task("embed", {"inputs": ["a", "b"]})
+    assert of_study.Options is of_study.head.options is described.head.options
