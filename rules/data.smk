@@ -2,7 +2,7 @@
 
 REQUIRED INPUTS: none (generated), or the Hub, or the study's own files
 OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet,
-    cc100/{code}.txt.xz (text of CC-100, for studies that name it)
+    cc100/{code}.txt.xz (text of CC-100, for studies that name it), bucc2018/{pair}/ (BUCC 2018, likewise)
 """
 
 
@@ -148,8 +148,29 @@ rule download_cc100:
         """
 
 
+rule download_bucc:
+    """The pools and gold pairs of BUCC 2018 (Zweigenbaum et al. 2018), for studies that name them as data of mining."""
+    output:
+        "bucc2018/{code}-en/{code}-en.{split}.{code}",
+        "bucc2018/{code}-en/{code}-en.{split}.en",
+        "bucc2018/{code}-en/{code}-en.{split}.gold",
+    log:
+        "bucc2018/{code}-en.{split}.log",
+    wildcard_constraints:
+        code="[a-z]{2}",
+        split="sample|training",
+    conda:
+        "../envs/xlgrid.yaml"
+    shell:
+        r"""
+        curl --fail --location https://comparable.limsi.fr/bucc2018/bucc2018-{wildcards.code}-en.{wildcards.split}-gold.tar.bz2 2>{log:q} \
+            | tar --extract --bzip2 2>>{log:q}
+        """
+
+
 # Downloads need the network, which compute nodes may lack. Local files may be large, so they are read in jobs.
 localrules:
+    download_bucc,
     download_cc100,
     fetch_data,
     fetch_text,

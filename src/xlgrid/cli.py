@@ -221,14 +221,13 @@ def tokenize(
     documents: Annotated[Literal["cut", "split", "pack"], typer.Option(help="what becomes of rows of a text")] = "cut",
     dev_rows: Annotated[int, typer.Option(help="most rows for dev, every 50th, and for test, between")] = 10_000,
     lines: Annotated[Literal["joined", "segments"], typer.Option(help="what a line break in a row is")] = "joined",
+    options: Json = "{}",
 ) -> None:
     """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
 
-    described, folder = json.loads(columns), _folder(vocabulary)
-    tokenize(
-        data, folder, kind, max_length, output, one_separator, stride, described, split, documents, dev_rows, lines
-    )
+    described, folder, of_text = json.loads(columns), _folder(vocabulary), (split, documents, dev_rows, lines)
+    tokenize(data, folder, kind, max_length, output, one_separator, stride, described, *of_text, json.loads(options))
 
 
 @app.command()

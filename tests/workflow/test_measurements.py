@@ -55,3 +55,13 @@ def test_modules_for_languages_are_measured_beside_transformers() -> None:
     gradients = {name: float(row[row.index("gradients") + 1]) for name, row in rows.items()}
     assert gradients["X-MOD, 2 languages"] == gradients["X-MOD, 4 languages"] == gradients["SHARED"]
     assert gradients["transformers, 4 languages"] > gradients["SHARED"]
+
+
+def test_search_and_mining_are_measured() -> None:
+    sizes = ["--search", "50", "--mine", "120", "--dimensions", "256", "--block", "1000"]
+    rows = [line.split() for line in measured("benchmarks/retrieval.py", *sizes).splitlines()[1:]]
+    assert [(" ".join(row[:-5]), row[-5], row[-1]) for row in rows] == [
+        ("search by cosine", "50", "100.0%"),
+        ("search by ratio", "50", "100.0%"),
+        ("mining", "120", "100.0%"),
+    ]

@@ -44,7 +44,8 @@ def read(path: str | Path, code: str = "") -> Tokens:
         row_columns = [name for name in table.column_names[2:] if name not in head.token_columns]
         codes = Target(code).languages if code else ("",)
         languages = tuple(dict.fromkeys(codes))
-        segment_languages = [languages.index(code) for code in head.segment_languages(codes)]
+        segments = np.array([languages.index(code) for code in head.segment_languages(codes)], np.int16)
+        columns = {name: _row_column(_array(table, name)) for name in row_columns}
         return Tokens(
             head=about["head"],
             label_names=tuple(about["labels"]),
@@ -53,11 +54,12 @@ def read(path: str | Path, code: str = "") -> Tokens:
             offsets=offsets,
             contexts=np.from_dlpack(contexts).astype(np.int32, copy=False),
             languages=languages,
-            language_of=np.broadcast_to(np.array(segment_languages, np.int16), (len(offsets) - 1, 2)),
-            columns={name: _row_column(_array(table, name)) for name in row_columns},
+            language_of=np.broadcast_to(head.language_of(segments, columns), (len(offsets) - 1, 2)),
+            columns=columns,
             token_columns={name: np.from_dlpack(_array(table, name).flatten()) for name in head.token_columns},
             vocabulary=Vocabulary(about["vocabulary"], about["mask_id"], tuple(about["special_ids"])),
             inputs_per_row=inputs_per_row,
+            options=about.get("options", {}),
         )
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{path} does not exist: make it with `xlgrid tokenize`") from error

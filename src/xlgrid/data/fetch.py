@@ -12,7 +12,8 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
 from xlgrid.data.formats import read_table
-from xlgrid.data.sources import SPLITS, DataSource, Origin, no_data
+from xlgrid.data.pools import read_pools
+from xlgrid.data.sources import SPLITS, DataSource, Origin, local_files, no_data
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import Columns, Task, task
 
@@ -62,12 +63,17 @@ def fetch_data(
     data.check_labels(described)
     origin = data.of(split, language)
     codes = Target(language).languages
-    if len(codes) == 2 and described.second is None:
+    has_pairs_only = described.head.has_pairs_only
+    if has_pairs_only and len(codes) == 1:
+        raise ValueError(
+            f"{kind} compares sentences of two languages, got {language}: ask for a pair such as {language}-en"
+        )
+    if len(codes) == 2 and described.second is None and not has_pairs_only:
         reads = "reads one text and " if len(described.inputs) == 1 else ""
         raise ValueError(f"{kind} {reads}has no pairs such as {language}: ask for one language")
     if not origin.has(language):
         raise ValueError(no_data(kind, origin, split, language))
-    if origin.has_pair(language):
+    if has_pairs_only or origin.has_pair(language):
         codes = (language,)
     fetched = [fetch_table(origin, code, split, lock) for code in codes]
     tables = [_labelled(table, described, origin.labels) for table, _ in fetched]
@@ -81,14 +87,17 @@ def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> 
 
     Raises:
         FileNotFoundError: a local file does not exist.
-        ValueError: the Hub refuses; data are damaged; a column of `where` or `rename` is missing, or nothing is left.
+        ValueError: the Hub refuses; data are damaged; a column of `where`, `begins` or `rename` is missing, or nothing is left.
     """
     if source.hub:
         table, where = _from_hub(source, language, split, lock)
+    elif source.has_parts:
+        files = local_files(source, language, split)
+        table, where = read_pools(files), " and ".join(files)
     else:
         where = source.path(language, split)
         table = read_table(where)
-    return _renamed(_selected(table, source, where), source.renamed(language), where), where
+    return _renamed(_selected(table, source, language, where), source.renamed(language), where), where
 
 
 def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> None:
@@ -100,6 +109,8 @@ def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> Non
     import pyarrow.parquet as pq
 
     described.check(table, where)
+    if problem := described.head.problem_of_all(table):
+        raise ValueError(f"{where} {problem}")
     with whole(out) as aside:
         kept = table.select([column for column in described.columns if column in table.column_names])
         pq.write_table(kept.replace_schema_metadata(None), aside)
@@ -118,17 +129,29 @@ def _from_hub(source: Origin, language: str, split: str, lock: str | Path) -> tu
     return dataset.with_format("arrow")[:], where
 
 
-def _selected(table: "pa.Table", source: Origin, where: str) -> "pa.Table":
-    """The rows that `where` and `limit` of a source keep."""
+def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "pa.Table":
+    """The rows in a language that `where`, `begins` and `limit` of a source keep."""
     import pyarrow.compute as pc
 
-    for column, value in source.where.items():
+    begins = source.begins or {}
+    for column in (*source.where, *begins):
         if column not in table.column_names:
             raise ValueError(f"{where} has no column {column!r} to select by (it has: {', '.join(table.column_names)})")
+    for column, value in source.where.items():
         kept = table.filter(pc.equal(table[column], value))
         if not kept.num_rows and table.num_rows:
             values = ", ".join(sorted(map(str, table[column].unique().to_pylist()))[:_SHOWN])
             raise ValueError(f"{where} has no row whose {column} is {value!r} (there are: {values})")
+        table = kept
+    for column, texts in begins.items():
+        if language not in texts:
+            raise ValueError(f"`begins` of {where} has no text for {unknown('language', language, texts)}: add it")
+        kept = table.filter(pc.starts_with(pc.cast(table[column], "string"), texts[language]))
+        if not kept.num_rows and table.num_rows:
+            first = ", ".join(map(repr, table[column].slice(0, 3).to_pylist()))
+            raise ValueError(
+                f"{where} has no row whose {column} begins with {texts[language]!r} (the first are: {first})"
+            )
         table = kept
     return table.slice(0, source.limit) if source.limit else table
 

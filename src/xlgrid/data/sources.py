@@ -12,6 +12,8 @@ from xlgrid.languages.sources import Target
 from xlgrid.tasks import Task
 
 SPLITS = ("train", "dev", "test")
+# The part of a split in parts that is no pool.
+GOLD = "gold"
 
 
 def _written_labels(value: Any) -> Any:
@@ -50,10 +52,17 @@ class Origin(Strict):
     )
     local: str | None = Field(
         None,
-        description="path of the files, in which {language} and {split} stand; it ends in .parquet, .jsonl or .csv",
+        description="path of the files, in which {language} and {split} stand; it ends in .parquet, .jsonl or .csv. For a task of "
+        "kind `bucc`, {part} may stand in it: for the languages of a pair, whose files have the ids and sentences of a pool, and for "
+        "`gold`, the file of ids of translations",
     )
     where: dict[str, str | int | float | bool] = Field(
         {}, description="column: value; keeps the rows with these values"
+    )
+    begins: dict[str, dict[str, str]] | None = Field(
+        None,
+        description="column: {language: text}; keeps the rows in which the column begins with the text of the language, where one "
+        "file has all languages: `{id: {en: english-, sw: swahili-}}`",
     )
     rename: dict[str, str] = Field(
         {},
@@ -75,6 +84,10 @@ class Origin(Strict):
             raise ValueError(
                 "`files` are in a repository on the Hub: leave it out, and give `local` the path of your files"
             )
+        if self.has_parts and (self.rename or self.where or self.begins):
+            raise ValueError(
+                "the files of `{part}` have no columns to select by or to rename: leave out `where`, `begins` and `rename`"
+            )
         doubles = {new for new in self.rename.values() if [*self.rename.values()].count(new) > 1}
         if doubles:
             raise ValueError(f"`rename` gives {min(doubles)!r} to two columns: a name is for one")
@@ -88,6 +101,8 @@ class Origin(Strict):
     @property
     def known(self) -> list[str] | None:
         """The languages that the source has, as far as the study says; None: any."""
+        if self.languages is None and self.begins:
+            return [*dict.fromkeys(code for texts in self.begins.values() for code in texts)]
         return [*self.names] if self.languages is None and self.names and self.name is None else self.languages
 
     def has(self, language: str) -> bool:
@@ -123,6 +138,11 @@ class Origin(Strict):
         pattern = self.files.replace("{name}", name or language).replace("{split}", self.named(split))
         return {"path": self.hub, "data_files": {self.named(split): pattern}}
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether a split of a pair is in three files, two pools and the gold pairs."""
+        return self.local is not None and "{part}" in self.local
+
     def path(self, language: str, split: str) -> str:
         """The local file of a split in a language."""
         return str(self.local).replace("{language}", language).replace("{split}", self.named(split))
@@ -131,7 +151,11 @@ class Origin(Strict):
         """The origin without what the settings say of other languages or pairs than these, which the origin has."""
         codes = {code for language in languages for code in (language, *Target(language).languages)}
         names = {code: name for code, name in self.names.items() if code in codes}
-        return self.model_copy(update={"names": names, "languages": None})
+        begins = self.begins and {
+            column: {code: text for code, text in texts.items() if code in codes}
+            for column, texts in self.begins.items()
+        }
+        return self.model_copy(update={"names": names, "begins": begins, "languages": None})
 
     def check_labels(self, task: Task) -> None:
         """Raise ValueError if `labels` does not suit a task."""
@@ -176,11 +200,19 @@ class DataSource(Origin):
             origin.check_labels(task)
 
 
-def local_files(source: Origin, language: str, split: str) -> list[str]:
-    """The files from which a split in a language or pair is read: none if it comes from the Hub, two if a pair is joined."""
+def local_files(source: Origin, language: str, split: str, has_pairs_only: bool = False) -> list[str]:
+    """The files from which a split in a language or pair is read: none if it comes from the Hub, two if a pair is joined, three
+    if it is in parts.
+
+    Args:
+        has_pairs_only: see `xlgrid.heads.head.Head`; pairs are never joined.
+    """
     if source.hub:
         return []
-    codes = (language,) if source.has_pair(language) else Target(language).languages
+    if source.has_parts:
+        parts = (*Target(language).languages, GOLD)
+        return [source.path(language, split).replace("{part}", part) for part in parts]
+    codes = (language,) if has_pairs_only or source.has_pair(language) else Target(language).languages
     return [source.path(code, split) for code in codes]
 
 

@@ -108,8 +108,8 @@ class TextSettings(Strict):
             raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
-        if self.data and self.data.labels:
-            raise ValueError("`labels` is for tasks, text has none: leave it out")
+        if self.data and (self.data.labels or self.data.begins):
+            raise ValueError("`labels` and `begins` are for tasks, and text takes neither: leave them out")
         return self
 
     def fetches(self, language: str) -> bool:

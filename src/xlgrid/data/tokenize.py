@@ -16,6 +16,7 @@ from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
 from xlgrid.data.streams import Progress
 from xlgrid.data.text import LAST_ID
 from xlgrid.heads.encoding import Encoding
+from xlgrid.heads.head import IS_DEV
 from xlgrid.heads.tokens import COMPANION_IDS
 from xlgrid.tasks import Columns, Task, task
 from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, split_of
@@ -45,6 +46,7 @@ def tokenize(
     documents: Literal["cut", "split", "pack"] = "cut",
     dev_rows: int = DEV_ROWS,
     lines: Literal["joined", "segments"] = "joined",
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file, which `xlgrid.data.batches.read` opens.
 
@@ -59,7 +61,8 @@ def tokenize(
     Args:
         data: the file of the split; or also that of the same examples in another language, the companions, whose tokens become the
             column `COMPANION_IDS`; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of which rows
-            with one id mean the same, so that each input has both.
+            with one id mean the same, so that each input has both; or, for heads that
+            read the dev set in evaluation, the files of the test set and of the dev set.
         vocabulary: the folder of the vocabulary.
         kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
         max_length: the most tokens of an input, special tokens included.
@@ -69,6 +72,7 @@ def tokenize(
             are; None takes all rows.
         documents, lines: see `xlgrid.tasks.mlm.Options`.
         dev_rows: the most rows that are for `dev`, and for `test`.
+        options: settings of evaluation (`Head.options`), which the file keeps for cells.
 
     Raises:
         FileNotFoundError: the data are missing.
@@ -82,7 +86,12 @@ def tokenize(
     if cores := os.environ.get("OMP_NUM_THREADS"):
         os.environ["RAYON_NUM_THREADS"] = cores
     described = task(kind, columns)
+    head, choices = described.head, len(described.choices)
     where = " and ".join(map(str, data))
+    if head.reads_dev and len(data) != 2:
+        raise ValueError(
+            f"a task of kind {kind} takes the files of the test set and of the dev set, got {where}: give both"
+        )
     companions = None
     if described.target and len(data) > 1:
         if len(data) > 2 or described.choices:
@@ -92,9 +101,8 @@ def tokenize(
             )
         companions = _companions(data[0], data[1], described)
         data = data[:1]
-    if len(data) > 1:
+    if len(data) > 1 and not head.reads_dev:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
-    head, choices = described.head, len(described.choices)
     tokenizer = load_tokenizer(vocabulary)
     segments = min(len(described.inputs), 2)
     least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, tokenizer.model_max_length
@@ -104,7 +112,10 @@ def tokenize(
             "change it in the study's task"
         )
     encoding = Encoding(tokenizer, max_length, one_separator, stride, documents, lines)
-    parts = _side_by_side(data, described.inputs) if len(data) > 1 else tables(data[0], BATCH)
+    if head.reads_dev:
+        parts = _with_dev(*data)
+    else:
+        parts = _side_by_side(data, described.inputs) if len(data) > 1 else tables(data[0], BATCH)
     first = next(parts)
     fields = head.fields()
     if has_depth := "depth" in first.column_names:
@@ -121,6 +132,8 @@ def tokenize(
     }
     if choices:
         about["choices"] = choices
+    if head.options.model_fields:
+        about["options"] = head.options.model_validate(options or {}).model_dump(mode="json")
     rows_read = examples = rows_written = 0
     progress = Progress()
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
@@ -176,6 +189,15 @@ def tokenize(
         )
     if encoding.lost_words:
         print(f"{where}: {encoding.lost_words} words have no token, and are not scored", file=sys.stderr)
+
+
+def _with_dev(test: str | Path, dev: str | Path) -> Iterator["pa.Table"]:
+    """The rows of the test set, then those of the dev set, with the column `IS_DEV`, in parts."""
+    import pyarrow as pa
+
+    for number, path in enumerate((test, dev)):
+        for table in tables(path, BATCH):
+            yield table.append_column(IS_DEV, pa.array([number] * table.num_rows, pa.int32()))
 
 
 def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> Iterator["pa.Table"]:

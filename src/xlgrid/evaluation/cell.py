@@ -142,6 +142,7 @@ def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: T
         "metric": {"name": metrics[0].name, "implementation": metrics[0].implementation},
         "n": len(outcomes),
         **head.counts(data),
+        **({"options": dict(data.options)} if data.options else {}),
         **prediction.circumstances(device),
         "outcomes": pack(outcomes),
     }

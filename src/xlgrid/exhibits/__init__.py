@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from xlgrid.exhibits.attention import Attention
+from xlgrid.exhibits.benchmark import Benchmark
 from xlgrid.exhibits.best import Best
 from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.heatmap import Heatmap
@@ -17,8 +18,19 @@ from xlgrid.exhibits.parameters import Parameters
 from xlgrid.exhibits.table import Table
 
 AnyExhibit = Annotated[
-    Table | Heatmap | Best | Curve | Parameters | Masks | Attention | Languages,
+    Table | Heatmap | Best | Curve | Parameters | Masks | Attention | Languages | Benchmark,
     Field(discriminator="kind"),
 ]
 
-__all__ = ["AnyExhibit", "Attention", "Best", "Curve", "Heatmap", "Languages", "Masks", "Parameters", "Table"]
+__all__ = [
+    "AnyExhibit",
+    "Attention",
+    "Benchmark",
+    "Best",
+    "Curve",
+    "Heatmap",
+    "Languages",
+    "Masks",
+    "Parameters",
+    "Table",
+]

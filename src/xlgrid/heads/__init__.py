@@ -6,6 +6,7 @@
 from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads.choice import ChoiceHead
+from xlgrid.heads.embed import EmbedHead, MiningHead
 from xlgrid.heads.head import Head
 from xlgrid.heads.language_modelling import MlmHead, PerplexityHead
 from xlgrid.heads.metrics import Metric
@@ -13,18 +14,22 @@ from xlgrid.heads.seq2seq import Seq2SeqHead
 from xlgrid.heads.sequence import SequenceHead
 from xlgrid.heads.span import MlqaSpanHead, SpanHead
 from xlgrid.heads.token import TokenHead
+from xlgrid.heads.token_chunks import ChunkHead
 
 HEADS: dict[str, Head] = {
     head.name: head
     for head in (
         SequenceHead(),
         TokenHead(),
+        ChunkHead(),
         SpanHead(),
         MlqaSpanHead(),
         ChoiceHead(),
         MlmHead(),
         PerplexityHead(),
         Seq2SeqHead(),
+        EmbedHead(),
+        MiningHead(),
     )
 }
 

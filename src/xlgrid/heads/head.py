@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.base.names import unknown
+from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.tokens import Tokens
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     Batch = dict[str, "torch.Tensor"]
+
+
+# The column that tells rows of the dev set, 1, from those of the test set, 0, where a head reads both in evaluation.
+IS_DEV = "is_dev"
+
+
+class NoOptions(Strict):
+    """The options of a head that has none, or of a task whose data cannot be generated."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,8 @@ class Head(ABC):
 
     Attributes:
         name: the name by which `xlgrid.heads.ALL_HEADS` finds the head, which tokens files store.
-        model_suffix: the model classes of transformers are `{family}For{model_suffix}`.
+        model_suffix: the model classes of transformers are `{family}For{model_suffix}`, unless the head has a
+            `model_class` of its own.
         modules: the names of the modules of these models that an encoder may come without.
         token_columns: the columns of `fields` that have one value per token; the others have one value per row.
         inputs_allowed: the least and the most columns that the encoder reads beside those of choices; None: any number.
@@ -64,6 +75,9 @@ class Head(ABC):
         has_decoder: the model is an encoder-decoder, both parts of which are made from the encoder.
         passed_share: the share of an example's tokens that pass a layer of the model.
         output_share: the share of tokens at which a language model's output embeddings are computed.
+        has_pairs_only: the data are of pairs of languages, and stand in files of pairs.
+        reads_dev: the tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
+        is_trained: runs train the head; otherwise only encoders without training are evaluated.
         is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
         has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
             begin with them.
@@ -71,6 +85,8 @@ class Head(ABC):
         loss_names: the names of `losses`.
         allows_smoothing: the loss can spread probability over all classes (`smoothed`).
         label_smoothing: the share of each label's probability that the loss spreads over all classes.
+        further_columns: the columns that the data have beside those of the task.
+        options: the settings of evaluation, which are among the options of a task.
     """
 
     name: ClassVar[str]
@@ -93,6 +109,11 @@ class Head(ABC):
     is_pretrained: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
     allows_smoothing: ClassVar[bool] = True
+    has_pairs_only: ClassVar[bool] = False
+    reads_dev: ClassVar[bool] = False
+    is_trained: ClassVar[bool] = True
+    further_columns: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[type[Strict]] = NoOptions
     label_smoothing: float = 0.0
 
     def smoothed(self, label_smoothing: float) -> Self:
@@ -172,7 +193,7 @@ class Head(ABC):
         """
         if not table.num_rows:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
-        columns = [*task.inputs, *([task.target] if task.target else [])]
+        columns = [*task.inputs, *([task.target] if task.target else []), *self.further_columns]
         for column in columns:
             if column not in table.column_names:
                 raise ValueError(
@@ -184,6 +205,10 @@ class Head(ABC):
             if values.null_count:
                 row = first_row + values.is_null().to_pylist().index(True)
                 raise ValueError(f"{where}, row {row}, column {column!r}: the value is missing")
+
+    def problem_of_all(self, table: "pa.Table") -> str | None:
+        """What only all rows of a file show to be wrong, as an error says it after the name of the file; None if nothing is."""
+        return None
 
     # Tokens
 
@@ -209,6 +234,15 @@ class Head(ABC):
     def segment_languages(self, codes: Sequence[str]) -> tuple[str, str]:
         """The languages of the first and the second segment in data of one language, or of a pair."""
         return codes[0], codes[-1]
+
+    def language_of(self, segments: NDArray[np.int16], columns: Mapping[str, Any]) -> NDArray[np.int16]:
+        """The languages of the first and the second segment of each input, [inputs, 2], or of all inputs alike, [2].
+
+        Args:
+            segments: those of `segment_languages`, as numbers.
+            columns: the columns of a tokens file that have one value per row.
+        """
+        return segments
 
     # Batches
 
@@ -331,3 +365,13 @@ def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:
         kind = table.schema.field(column).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             raise ValueError(f"{where}, column {column!r} is of type {kind}: expected text")
+
+
+def check_integers(table: "pa.Table", columns: Sequence[str], where: str) -> None:
+    """Raise a ValueError if a column is not of a type of whole numbers."""
+    import pyarrow as pa
+
+    for column in columns:
+        kind = table.schema.field(column).type
+        if not pa.types.is_integer(kind):
+            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected whole numbers")

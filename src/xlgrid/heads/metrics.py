@@ -2,7 +2,7 @@
 
 The head decides what an outcome is: 0 or 1 for a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
 `[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]`
-for the F1 of labelled spans, `[F1, exact match]`, each from 0 to 1, for the answer to a question, and ten statistics for the BLEU
+for the F1 of labelled spans, of chunks or of mined pairs, `[F1, exact match]`, each from 0 to 1, for the answer to a question, and ten statistics for the BLEU
 of a sentence.
 """
 
@@ -145,7 +145,7 @@ def _answer_match(outcome: list[float]) -> Share:
     return outcome[1], 1
 
 
-def _span_f1(outcome: list[int]) -> Share:
+def _f1(outcome: list[int]) -> Share:
     true_positives, false_positives, false_negatives = outcome
     return 2 * true_positives, 2 * true_positives + false_positives + false_negatives
 
@@ -158,7 +158,12 @@ ACCURACY = Metric(
 SPAN_F1 = Metric(
     "f1",
     "xlgrid.heads.token: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
-    _span_f1,
+    _f1,
+)
+CHUNK_F1 = Metric(
+    "chunk-f1",
+    "xlgrid.heads.token_chunks: micro-averaged F1 of runs of words with one label, as XTREME takes it from seqeval 0.0.12",
+    _f1,
 )
 SQUAD_F1 = Metric(
     "squad-f1",
@@ -179,6 +184,11 @@ MLQA_EM = Metric(
     "mlqa-em",
     "xlgrid.heads.span.mlqa: exact match, mean over questions, as MLQA's evaluation script v1 has it for the context's language",
     _answer_match,
+)
+MINING_F1 = Metric(
+    "mining-f1",
+    "xlgrid.heads.embed.mining: F1 of pairs from two pools above the threshold that is best on the dev set, as XTREME mines BUCC",
+    _f1,
 )
 PERPLEXITY = Metric(
     "perplexity",

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class TokenHead(Head):
     name = "token"
     model_suffix = "TokenClassification"
     modules = ("classifier",)
-    all_metrics = (SPAN_F1, ACCURACY)
+    all_metrics: ClassVar[tuple[Metric, ...]] = (SPAN_F1, ACCURACY)
     token_columns = ("labels",)
     output_per_label = True
 
@@ -136,13 +136,16 @@ class TokenHead(Head):
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:
         """The outcome of each sentence, of whose windows the words are joined first: a span may cross windows."""
-        outcome = span_outcome if is_bio(tokens.label_names) else accuracy_outcome
         sentences: dict[int, Words] = {}
         for example, words in zip(tokens.example_of.tolist(), predictions, strict=True):
             sentence = sentences.setdefault(example, Words([], []))
             sentence.predicted.extend(words.predicted)
             sentence.gold.extend(words.gold)
-        return [outcome(tokens.label_names, *words) for _, words in sorted(sentences.items())]
+        return [self.outcome(tokens.label_names, *words) for _, words in sorted(sentences.items())]
+
+    def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
+        """The outcome of a sentence, from its words' label numbers."""
+        return (span_outcome if is_bio(labels) else accuracy_outcome)(labels, predicted, gold)
 
     def counts(self, tokens: Tokens) -> dict[str, int]:
         return {"words": int((tokens.token_columns["labels"] != IGNORED).sum())}

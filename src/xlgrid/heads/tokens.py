@@ -47,6 +47,7 @@ class Tokens:
         inputs_per_row: the number of inputs in a row.
         vocabulary: of the tokenizer.
         parts: [rows], the number of the mix's part that the row is from; None for a single file.
+        options: the settings of evaluation (`Head.options`).
     """
 
     head: str
@@ -62,6 +63,7 @@ class Tokens:
     token_columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     inputs_per_row: int = 1
     parts: Ints | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of rows."""

@@ -136,9 +136,11 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
 
 
 def stores_head(model: "PreTrainedModel", encoder: str | Path) -> bool:
-    """Whether the folder of an encoder has weights of the model's head."""
+    """Whether the folder of an encoder has weights of the model's head; true for a model without a head."""
     from safetensors import safe_open
 
+    if model.base_model is model:
+        return True
     modules = {name.partition(".")[0] for name, _ in model.named_parameters()} - {model.base_model_prefix}
     with safe_open(Path(encoder) / "model.safetensors", framework="pt") as stored:
         return not modules.isdisjoint(name.partition(".")[0] for name in stored.keys())  # noqa: SIM118

@@ -36,6 +36,13 @@ HUB: dict[str, dict[str, Any]] = {
     "FacebookAI/xlm-roberta-base": _XLMR,
     "FacebookAI/xlm-roberta-large": _XLMR
     | {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
+    "jhu-clsp/mmBERT-base": {
+        "model_type": "modernbert",
+        "vocab_size": 256000,
+        "hidden_size": 768,
+        "intermediate_size": 1152,
+        "num_hidden_layers": 22,
+    },
     # The sizes depend on the number of the languages, and not on their codes.
     **{
         f"facebook/xmod-{name}": _XLMR

@@ -83,7 +83,11 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             source = study.tasks[product.task].data
             if source is None:
                 return {"meanings": plan.owned(Meanings(study.name, product.task)).path}
-            return {"files": local_files(source.of(product.split, product.language), product.language, product.split)}
+            origin, whole = (
+                source.of(product.split, product.language),
+                study.tasks[product.task].task.head.has_pairs_only,
+            )
+            return {"files": local_files(origin, product.language, product.split, whole)}
         case Text():
             return {"files": study.text.local_files(product.language)}
         case Vocabulary():
@@ -110,6 +114,8 @@ def inputs(plan: Planned, product: Product) -> Inputs:
         case Tokens():
             languages = [language for language in unaccompanied(product.language) if language]
             data: list[Data | Text] = [Data(study.name, product.task, each, product.split) for each in languages]
+            if study.tasks[product.task].task.head.reads_dev:
+                data.append(Data(study.name, product.task, product.language, "dev"))
             if study.tasks[product.task].from_text:
                 data = [Text(study.name, code) for code in Target(product.language).languages]
             return {

@@ -4,6 +4,7 @@ The rules ask it for their `params`, and a plan whether a product equals that of
 """
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from xlgrid.plan.products import (
@@ -22,6 +23,7 @@ from xlgrid.plan.products import (
     Vocabulary,
 )
 from xlgrid.results.identity import Cell, Run
+from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
     from xlgrid.data.vocabulary import VocabularyEntry
@@ -75,7 +77,10 @@ def settings(study: "Study", product: Product) -> Settings | None:
 
 
 def _of_generated(entry: "TaskEntry") -> Settings:
-    return {"kind": entry.kind, "options": json.dumps(entry.options_without_defaults)}
+    # Generated data do not depend on the settings of evaluation.
+    evaluated = entry.task.head.options.model_fields
+    options = {name: value for name, value in entry.options_without_defaults.items() if name not in evaluated}
+    return {"kind": entry.kind, "options": json.dumps(options)}
 
 
 def _of_origin(entry: "VocabularyEntry | EncoderEntry") -> Settings:
@@ -88,10 +93,15 @@ def _columns(entry: "TaskEntry") -> str:
 
 
 def _of_tokens(entry: "TaskEntry", split: str) -> Settings:
+    given, head = entry.task.Options(**entry.options), entry.task.head
     # Which rows of a text are for the split, and what becomes of long ones.
-    options = {} if entry.task.target else entry.task.Options(**entry.options).model_dump()
+    options = given.model_dump() if isinstance(given, mlm.Options) else {}
     # Other data have files of their own for each split.
     options = options | {"split": split} if entry.from_text else options
+    if head.options.model_fields:
+        # Cells read the settings of evaluation from the tokens.
+        evaluated = given.model_dump_json(include={*head.options.model_fields}, exclude_none=True)
+        options["options"] = shlex.quote(evaluated)
     return {
         "kind": entry.kind,
         "columns": _columns(entry),

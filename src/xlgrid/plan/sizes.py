@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.base.names import unknown
-from xlgrid.data import generated
+from xlgrid.data import generated, pools
 from xlgrid.data.formats import count_rows
 from xlgrid.data.sources import SPLITS, local_files
 from xlgrid.languages.sources import Target
@@ -90,10 +90,11 @@ class DataSizes:
         return Splits(*mlm.split_sizes(smallest, options.dev_rows))
 
     def _counted(self, name: str, code: str, split: str) -> int | None:
-        data = self.study.tasks[name].data
+        data, head = self.study.tasks[name].data, self.study.tasks[name].task.head
         assert data
         origin = data.of(split, code)
-        number = _count(local_files(origin, code, split)[:1])
+        files = local_files(origin, code, split, head.has_pairs_only)
+        number = pools.count(files) if origin.has_parts else _count(files[:1])
         return min(number, origin.limit) if number and origin.limit else number
 
 

@@ -245,6 +245,29 @@ def in_groups(cells: pd.DataFrame, groups: Sequence[str], belongs: Callable[[str
     return pd.concat(parts, ignore_index=True)
 
 
+def mean_over_metrics(cells: pd.DataFrame) -> pd.DataFrame:
+    """One row per cell, without `metric`: its score is the mean over its metrics, NaN if one is missing."""
+    identity = [name for name in cells if name not in ("metric", "score", "n", "seconds")]
+    scores = cells.assign(score=cells["score"].astype(float)).groupby(identity, sort=False, dropna=False)["score"]
+    return scores.agg(lambda score: score.mean(skipna=False)).reset_index()
+
+
+def in_every_seed(cells: pd.DataFrame, rows: Sequence[str], untrained: pd.Series) -> pd.DataFrame:
+    """The cells, of which those that are `untrained` stand in each seed of the other cells of their row of a table: nothing that
+    they depend on is drawn at random. A row that has no others keeps its cells.
+
+    Args:
+        rows: the columns that name a row.
+        untrained: for each cell, true or false.
+    """
+    rows = list(rows)
+    seeds = cells.loc[~untrained, _once(*rows, "seed")].drop_duplicates()
+    repeated = cells[untrained].merge(seeds, on=rows, how="left", suffixes=("_own", ""), sort=False)
+    if "seed_own" in repeated:
+        repeated["seed"] = repeated["seed"].fillna(repeated.pop("seed_own")).astype(cells["seed"].dtype)
+    return pd.concat([cells[~untrained], repeated], ignore_index=True)
+
+
 def with_x(cells: pd.DataFrame, x: str) -> pd.DataFrame:
     """The cells that have a value in the numeric column `x`.
 

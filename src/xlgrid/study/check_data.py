@@ -33,11 +33,16 @@ def available(study: "Study") -> Iterator[str]:
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
         codes = dict.fromkeys(code for part in parts for code in part.languages)
-        pairs = [part for part in parts if part.is_pair]
+        pairs, alone = ([part for part in parts if part.is_pair is is_pair] for is_pair in (True, False))
         for key in with_first(study, grid.task):
             entry = study.tasks[key]
             kind = entry.task
-            if pairs and kind.second is None:
+            if alone and kind.head.has_pairs_only:
+                yield (
+                    f"grids.{name}: task {key} compares sentences of two languages, got {', '.join(alone)}: write pairs, such as "
+                    f"{alone[0]}-en"
+                )
+            if pairs and kind.second is None and not kind.head.has_pairs_only:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
             yield from (f"grids.{name}: {text}" for text in _without_data(study, key, grid))

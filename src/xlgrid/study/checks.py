@@ -214,6 +214,12 @@ def _untrained(study: "Study") -> Iterator[str]:
                     f"grids.{name}.source: method {key} trains on nothing, got {', '.join(wrong)}: write `source: [{NONE}]`, "
                     "and put methods that train into another grid"
                 )
+            for task in grid.task if is_trained else ():
+                if not study.tasks[task].task.head.is_trained:
+                    yield (
+                        f"grids.{name}.task: nothing trains the head of {task}, so that there are no runs of method {key}: put the "
+                        f"task into a grid of its own, with a method of base `as-is` and `source: [{NONE}]`"
+                    )
             for task in grid.task if not is_trained else ():
                 if not study.tasks[task].task.head.is_pretrained:
                     kinds = [f"`{head.name}`" for head in HEADS.values() if head.is_pretrained and head.has_cells]

@@ -122,7 +122,7 @@ class TaskEntry(Columns):
 
     @model_validator(mode="after")
     def _has_data(self) -> Self:
-        if self.from_text and self.task.target:
+        if self.from_text and (self.task.target or self.task.head.has_pairs_only):
             raise ValueError(f"data of kind {self.kind} cannot be generated: name their source in `data`")
         return self
 

@@ -12,6 +12,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.plugins import Extensible
 from xlgrid.heads import ALL_HEADS, HEADS
 from xlgrid.tasks import causal_nli, copa, lot, mlm, ruletaker, siqa, translation, udpos, wikiann, xnli, xquad
+from xlgrid.tasks.retrieval import bucc, tatoeba
 from xlgrid.tasks.task import Columns, Task
 
 __all__ = ["ALL_TASKS", "TASKS", "Columns", "Task", "task"]
@@ -32,12 +33,19 @@ TASKS: dict[str, Task] = {
     "causal-nli": _generated("causal-nli", causal_nli, "sequence", ("premise", "hypothesis"), "label", 30),
     "wikiann": _generated("wikiann", wikiann, "token", ("tokens",), "ner_tags", 30),
     "udpos": _generated("udpos", udpos, "token", ("tokens",), "pos_tags", 30),
+    # XTREME scores parts of speech by chunks.
+    "udpos-chunks": _generated("udpos-chunks", udpos, "token-chunks", ("tokens",), "pos_tags", 30),
     "xquad": _generated("xquad", xquad, "span", ("question", "context"), "answers", 200),
-    # MLQA (Lewis et al. 2020) has the columns of XQuAD, and compares answers in another way.
+    # TyDiQA-GoldP (Clark et al. 2020, section 8) has the columns of XQuAD and the scores of SQuAD. MLQA (Lewis et al. 2020) has
+    # these columns, too, and compares answers in another way.
+    "tydiqa": _generated("tydiqa", xquad, "span", ("question", "context"), "answers", 200),
     "mlqa": _generated("mlqa", xquad, "span-mlqa", ("question", "context"), "answers", 200),
     "copa": _generated("copa", copa, "choice", ("premise", "question"), "label", 50, copa.CHOICES),
     "siqa": _generated("siqa", siqa, "choice", ("context", "question"), "label", 110, siqa.CHOICES),
     "translation": _generated("translation", translation, "seq2seq", ("source",), "target", 60),
+    # Both sentences of an example count.
+    "tatoeba": _generated("tatoeba", tatoeba, "embed", ("source_sentence", "target_sentence"), "", 40),
+    "bucc": _generated("bucc", bucc, "embed-mining", ("sentence",), "", 40),
     **{name: Task(name, ("text",), "", (), (), HEADS[name], mlm.Options, tokens=60) for name in ("mlm", "perplexity")},
 }
 
@@ -77,7 +85,7 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
             f"the kinds {', '.join(ALL_HEADS.names())}, and `rename` in `data` gives columns other names"
         )
     inputs, labels, choices = map(tuple, (columns.inputs, columns.labels, columns.choices))
-    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, head)
+    described = Task(kind, (*inputs, *choices), columns.target, labels, choices, head, head.options)
     if known:
         described = replace(described, Options=known.Options, tokens=known.tokens)
     if problems := described.head.problems(described):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 from pydantic import BeforeValidator, Field
 
 from xlgrid.base.settings import Strict
-from xlgrid.heads.head import Head, TaskColumns, written
+from xlgrid.heads.head import Head, NoOptions, TaskColumns, written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,10 +36,6 @@ class Columns(Strict):
         description="the names of the labels. token: in the order of their numbers in the data, or as the data have them; "
         "choice: one for each of `choices`, in their order",
     )
-
-
-class NoOptions(Strict):
-    """The options of a task whose data cannot be generated: there are none."""
 
 
 class Generator(Protocol):
@@ -86,7 +82,8 @@ class Task(TaskColumns):
     def columns(self) -> tuple[str, ...]:
         """The columns that its files of data keep, where the source has them: further ones of generated data, and ids."""
         generated = self.generator.COLUMNS if self.generator else ()
-        return tuple(dict.fromkeys((*generated, *self.inputs, *filter(None, [self.target]), "depth", "id")))
+        read = (*self.inputs, *filter(None, [self.target]), *self.head.further_columns)
+        return tuple(dict.fromkeys((*generated, *read, "depth", "id")))
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import yaml
 from xlgrid.data import fetch
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
-from xlgrid.data.sources import SPLITS, DataSource
+from xlgrid.data.sources import SPLITS, DataSource, Origin
 
 XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
@@ -91,6 +91,44 @@ def test_where_selects_and_says_what_there_is(made, tmp_path):
     assert set(read_table(tmp_path / "out" / "dev.parquet")["label"].to_pylist()) == {"entailment"}
     with pytest.raises(ValueError, match=r"no row whose config is 'depth-9' \(there are: depth-0\)"):
         fetch_data("ruletaker", source | {"where": {"config": "depth-9"}}, "en", tmp_path / "out", tmp_path / "l.yaml")
+
+
+ALL = [{"id": f"{name}-{at}", "text": f"{name} {at}", "label": "a"} for name in ("english", "swahili") for at in (1, 2)]
+OF_LANGUAGE = {"kind": "sequence", "columns": {"inputs": ["text"], "target": "label", "labels": ["a", "b"]}}
+BEGINS = {"id": {"en": "english-", "sw": "swahili-"}}
+
+
+def test_begins_selects_the_rows_of_a_language_from_a_file_of_all(tmp_path):
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ALL))
+    source = {"local": f"{tmp_path}/all.jsonl", "begins": BEGINS}
+
+    def fetched(changes, language):
+        fetch.fetch_data(
+            source=source | changes,
+            language=language,
+            split="test",
+            out=tmp_path / "o.parquet",
+            lock="l",
+            **OF_LANGUAGE,
+        )
+        return read_table(tmp_path / "o.parquet")["text"].to_pylist()
+
+    assert fetched({}, "sw") == ["swahili 1", "swahili 2"]
+    assert fetched({"limit": 1}, "en") == ["english 1"]
+    with pytest.raises(ValueError, match=r"no test data in fi: .* has en, sw only"):
+        fetched({}, "fi")
+    with pytest.raises(ValueError, match=r"no text for unknown language 'fi'"):
+        fetched({"languages": ["en", "fi"]}, "fi")
+    with pytest.raises(ValueError, match=r"no row whose id begins with 'finnish-' \(the first are: 'english-1', "):
+        fetched({"begins": {"id": {"fi": "finnish-"}}}, "fi")
+    with pytest.raises(ValueError, match=r"no column 'ids' to select by \(it has: id, text, label\)"):
+        fetched({"begins": {"ids": BEGINS["id"]}}, "en")
+
+
+def test_the_settings_of_a_language_are_without_the_beginnings_of_others():
+    origin = Origin.model_validate({"hub": "a/b", "begins": BEGINS})
+    assert origin.concerning("sw").begins == {"id": {"sw": "swahili-"}}
+    assert "begins" not in Origin.model_validate({"hub": "a/b"}).model_dump_json(exclude_none=True)
 
 
 def test_ner_of_one_s_own_has_tokens_and_tags_and_no_more(tmp_path):

@@ -196,7 +196,8 @@ def test_texts_that_cannot_be_had(tmp_path):
         ({"documents": True}, "`documents` is about plain text"),
         ({"data": {"local": "x.csv"}, "column": "a", "documents": True}, "`documents` is about plain text"),
         ({"once": "en"}, "`once` selects rows of `data`"),
-        ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "text has none"),
+        ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "text takes neither"),
+        ({"data": {"local": "x.csv", "begins": {"id": {"en": "e"}}}, "column": "b"}, "text takes neither"),
     ],
 )
 def test_settings_that_do_not_go_together(settings, message):

@@ -33,6 +33,15 @@ STUDY = {
         {"inputs": ["passage"], "choices": ["a", "b", "c"], "target": "right", "labels": ["A", "B", "C"]},
         lambda code, i: {"passage": f"{code} {i}", "a": "x", "b": "y", "c": "z", "right": "ABC"[i % 3]},
     ),
+    "embed-mining": (
+        {"inputs": ["sentence"]},
+        lambda code, i: {
+            "id": str(i // 2),
+            "side": i % 2,
+            "sentence": f"{code} {i}",
+            "gold": [] if i % 2 else [str(i // 2)],
+        },
+    ),
     "mlm": (
         {"inputs": ["sentence", "translation"]},
         lambda code, i: {"sentence": f"{code} {i}", "translation": f"{code} again {i}"},
@@ -42,7 +51,8 @@ STUDY["seq2seq"] = (
     {"inputs": ["article"], "target": "summary"},
     lambda code, i: {"article": f"{code} {i} and more", "summary": f"{code} {i}"},
 )
-STUDY["perplexity"] = STUDY["mlm"]
+STUDY["token-chunks"] = (STUDY["token"][0] | {"labels": ["NOUN", "VERB", "X"]}, STUDY["token"][1])
+STUDY["perplexity"] = STUDY["embed"] = STUDY["mlm"]
 STUDY["span-mlqa"] = STUDY["span"]
 # A target that no task of a head has, and how an error shows it. Any text can be a target of seq2seq.
 WRONG = {
@@ -51,6 +61,7 @@ WRONG = {
     "span": ({"text": ["nowhere"], "answer_start": [0]}, "'nowhere'"),
     "choice": ("9", "'9'"),
 }
+WRONG["token-chunks"] = WRONG["token"]
 WRONG["span-mlqa"] = WRONG["span"]
 CONTRACT = [*GENERATED, *HEADS]
 
@@ -209,6 +220,7 @@ def test_a_named_task_has_columns_of_its_own():
         ("sequence", {"labels": ["x"]}, "`labels` has 1 names, expected at least 2"),
         ("sequence", {"labels": ["x", "x"]}, "'x' stands twice in `labels`"),
         ("sequence", {"choices": ["a", "b"]}, "there are no choices, so leave out `choices`"),
+        ("token-chunks", {"labels": ["O", "B-X", "I-X"]}, "`labels` mark spans as BIO, which `kind: token` scores"),
         ("token", {"inputs": ["a", "b"]}, "`inputs` has 2 columns, expected 1"),
         ("span", {"inputs": ["context"]}, "`inputs` has 1 columns, expected 2"),
         ("span", {"labels": ["x", "y"]}, "there are no labels, so leave out `labels`"),

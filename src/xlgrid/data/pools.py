@@ -1,0 +1,85 @@
+"""Two pools of sentences and their gold pairs, in the three files of a pair that BUCC has (Zweigenbaum et al. 2018).
+
+A line of a pool is an id, a tab and a sentence. A line of the gold file is the id of a sentence in the first language, a tab and
+the id of its translation in the second.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_pools(files: Sequence[str | Path]) -> "pa.Table":
+    """The sentences of two pools: `id`, `side` (0 for the first pool, 1 for the second), `sentence`, and `gold`, the ids of its
+    translations in the second pool.
+
+    Args:
+        files: the first pool, the second pool and the gold file.
+
+    Raises:
+        FileNotFoundError: a file does not exist.
+        ValueError: a pool is empty, a line has no tab, or the first pool lacks ids of the gold file. The head checks the rest.
+    """
+    import pyarrow as pa
+
+    first, second, gold_file = files
+    pools = [[*_fields(path)] for path in (first, second)]
+    for path, pool in zip(files, pools, strict=False):
+        if not pool:
+            raise ValueError(
+                f"{path} is empty, but mining needs a pool of sentences in each language: get the file again"
+            )
+    gold: dict[str, list[str]] = {number: [] for number, _ in pools[0]}
+    pairs = [*_fields(gold_file)]
+    if missing := sorted({number for number, _ in pairs} - {*gold}):
+        raise ValueError(
+            f"the pool {first} lacks {len(missing)} of the {len(pairs)} ids in {gold_file}, such as {missing[0]!r}: take the pools "
+            "and the gold pairs of one release"
+        )
+    for number, translation in pairs:
+        gold[number].append(translation)
+    rows = [(number, side, sentence) for side, pool in enumerate(pools) for number, sentence in pool]
+    ids, sides, sentences = zip(*rows, strict=True)
+    names = [gold[number] if side == 0 else [] for number, side in zip(ids, sides, strict=True)]
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.string()),
+            "side": pa.array(sides, pa.int32()),
+            "sentence": pa.array(sentences, pa.string()),
+            "gold": pa.array(names, pa.list_(pa.string())),
+        }
+    )
+
+
+def count(files: Sequence[str | Path]) -> int | None:
+    """The sentences in both pools; None if a file is not there."""
+    if not all(Path(path).is_file() for path in files[:2]):
+        return None
+    return sum(1 for path in files[:2] for _ in _fields(path))
+
+
+def _fields(path: str | Path) -> Iterator[tuple[str, str]]:
+    """The two fields of each line that is not empty, without the spaces around them."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"there is no file {path}: check the path, or get the files of this pair; `{{part}}` in `local` stands for the code of "
+            "either language, and for `gold`"
+        )
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip("\r\n")
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}, line {number}: no UTF-8 ({error}); mend this line") from None
+            if not text.strip():
+                continue
+            first, tab, second = text.partition("\t")
+            if not tab or not first.strip() or not second.strip():
+                raise ValueError(
+                    f"{path}, line {number}: expected two fields with a tab between them, got {text[:80]!r}; mend this line"
+                )
+            yield first.strip(), second.strip()

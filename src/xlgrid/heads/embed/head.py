@@ -1,0 +1,189 @@
+"""The head `embed`: a sentence retrieves its translation by the vectors of an encoder (Tatoeba in XTREME, Hu et al. 2020)."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, PositiveInt
+
+from xlgrid.base.arrays import Ints
+from xlgrid.base.settings import Strict
+from xlgrid.heads.embed import search
+from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
+from xlgrid.heads.metrics import ACCURACY, Outcome
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import torch
+    from transformers import PreTrainedModel
+
+# The column of a tokens file that says which of the two languages of a pair a sentence is in: 0 for the first, 1 for the second.
+SIDE = "side"
+
+
+def _layer(value: Any) -> Any:
+    numbers = [*value, *value.values()] if isinstance(value, dict) else [value]
+    if value is None or all(str(number).isdecimal() for number in numbers):
+        return value
+    raise ValueError(
+        f"expected the number of a layer, from 0 up, or such numbers by the number of layers, as in {{12: 8, 24: 14}}, got {value!r}"
+    )
+
+
+class Embedding(Strict):
+    """How sentences become vectors, and vectors are compared."""
+
+    layer: Annotated[int | dict[int, int] | None, BeforeValidator(_layer)] = Field(
+        None,
+        description="the layer whose output is taken: 1 is the first, 0 the embeddings; or layers by the number of layers of the "
+        "encoder, `{12: 8, 24: 14}`; absent: the last. XTREME's `--specific_layer 18` counts from 0, and is 19 here",
+    )
+    pool: Literal["mean", "cls"] = Field(
+        "mean", description="the mean over the tokens of a sentence, or the first token"
+    )
+    special_tokens: bool = Field(
+        True, description="the mean is over the first and the last token, too, which are special, as in XTREME"
+    )
+    score: search.Score = Field("cosine", description="the cosine, or its margin over the nearest neighbours")
+    k: PositiveInt = Field(4, description="the size of a neighbourhood, of which a margin is computed")
+
+
+class Retrieval(Embedding):
+    """The options of a task of retrieval."""
+
+    queries: Literal["first", "second"] = Field(
+        "second",
+        description="the language of a pair whose sentences retrieve those of the other: XTREME searches the foreign sentences "
+        "of `fr-en` for each English one",
+    )
+
+
+class EmbeddingHead(Head):
+    """Sentences as vectors: a row is a sentence, and its prediction a vector, of an encoder without any head.
+
+    Nothing trains the head, and cells are of pairs of languages. The vectors are in single precision on every device.
+    """
+
+    has_target = False
+    has_labels = False
+    is_pretrained = True
+    is_trained = False
+    has_pairs_only = True
+    options: ClassVar[type[Embedding]] = Embedding
+
+    def model_class(self, family: str) -> Any:
+        """The class of the family's encoders without a head."""
+        import transformers
+
+        return getattr(transformers, family if family == "AutoModel" else f"{family}Model")
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+        super().check(table, task, where, first_row)
+        check_text(table, task.inputs, where)
+
+    def language_of(self, segments: NDArray[np.int16], columns: Mapping[str, Any]) -> NDArray[np.int16]:
+        """Both segments of a sentence are in its language."""
+        return np.repeat(segments[columns[SIDE]][:, None], 2, axis=1)
+
+    def batch_labels(self, tokens: Tokens, rows: Ints, arrays: Mapping[str, np.ndarray], positions: Ints) -> np.ndarray:
+        return np.full(len(rows), IGNORED)
+
+    def predict(
+        self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
+    ) -> list[search.Vectors]:
+        """The vector of each sentence.
+
+        Raises:
+            ValueError: the encoder has fewer layers, or a vector has a value that is no number.
+        """
+        import torch
+
+        settings = self.options.model_validate(tokens.options)
+        inputs, _ = without_labels(batch)
+        # Vectors of lower precision would have other neighbours.
+        with torch.autocast(model.device.type, enabled=False):
+            states = _states(model, inputs, settings.layer)
+        if settings.pool == "cls":
+            vectors = states[:, 0]
+        else:
+            pooled = inputs["attention_mask"].bool()
+            if not settings.special_tokens:
+                lengths = pooled.sum(1)
+                pooled[:, 0] = False
+                pooled[torch.arange(len(rows)), lengths - 1] = False
+            # A sentence without further tokens has the vector 0.
+            weights = pooled.to(states.dtype).unsqueeze(-1)
+            vectors = (states * weights).sum(1) / weights.sum(1).clamp(min=1)
+        if not bool(torch.isfinite(vectors).all()):
+            raise ValueError(
+                "the vector of a sentence has values that are no numbers: the encoder has diverged, use another one"
+            )
+        return list(vectors.float().cpu().numpy())
+
+
+class EmbedHead(EmbeddingHead):
+    """Each sentence of one language retrieves the nearest one of the other language, among those of all examples.
+
+    The inputs are two columns of text, a sentence in each language. An outcome is 1 where the sentence of the same example is
+    retrieved and 0 elsewhere; sentences that stand twice compete with one another.
+    """
+
+    name = "embed"
+    all_metrics = (ACCURACY,)
+    inputs_allowed = (2, 2)
+    options = Retrieval
+
+    def second(self, task: TaskColumns) -> str:
+        return task.inputs[1]
+
+    def fields(self) -> list["pa.Field"]:
+        import pyarrow as pa
+
+        return [pa.field(SIDE, pa.int32()), pa.field("example", pa.int32())]
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        """Two rows for each example, its first and its second sentence."""
+        columns = zip(*(table[column].to_pylist() for column in task.inputs), strict=True)
+        encoded = encoding.cut([[sentence for pair in columns for sentence in pair]], task.inputs[-1])
+        return {
+            **encoded,
+            SIDE: [0, 1] * table.num_rows,
+            "example": [example for example in range(table.num_rows) for _ in range(2)],
+        }
+
+    def outcomes(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[Outcome]:
+        settings, sides = Retrieval.model_validate(tokens.options), tokens.columns[SIDE]
+        vectors = np.stack(predictions)
+        queries = int(settings.queries == "second")
+        # The rows of either side are in the order of the examples.
+        retrieved = search.search(vectors[sides == queries], vectors[sides != queries], settings.score, settings.k)
+        outcomes: list[Outcome] = (retrieved == np.arange(len(retrieved))).astype(int).tolist()
+        return outcomes
+
+
+def _states(
+    model: "PreTrainedModel", inputs: Mapping[str, "torch.Tensor"], layer: int | Mapping[int, int] | None
+) -> "torch.Tensor":
+    """The output of a layer, [rows, tokens, size], see `Embedding.layer`.
+
+    Raises:
+        ValueError: the encoder has fewer layers, or as many as no layer is named for.
+    """
+    layers = int(model.config.num_hidden_layers)
+    if isinstance(layer, Mapping):
+        if layers not in layer:
+            known = " or ".join(map(str, layer))
+            raise ValueError(
+                f"option `layer` is for encoders of {known} layers, and the encoder has {layers}: add {layers}"
+            )
+        layer = layer[layers]
+    if layer is None:
+        last: torch.Tensor = model(**inputs).last_hidden_state
+        return last
+    if layer > layers:
+        raise ValueError(f"option `layer` is {layer}, but the encoder has {layers} layers: write 0 to {layers}")
+    states: torch.Tensor = model(**inputs, output_hidden_states=True).hidden_states[layer]
+    return states

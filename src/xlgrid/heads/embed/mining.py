@@ -1,0 +1,189 @@
+"""The head `embed-mining`: translations are found in two pools of sentences (BUCC: Zweigenbaum et al. 2018)."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from xlgrid.base.arrays import Flags, Ints
+from xlgrid.heads.embed import search
+from xlgrid.heads.embed.head import SIDE, Embedding, EmbeddingHead
+from xlgrid.heads.encoding import Encoding
+from xlgrid.heads.head import IS_DEV, TaskColumns, check_integers, check_text
+from xlgrid.heads.metrics import MINING_F1, Outcome
+from xlgrid.heads.tokens import Tokens
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Mining(Embedding):
+    """The options of a task of mining."""
+
+    score: search.Score = "ratio"
+
+
+class Pool(NamedTuple):
+    """The sentences of a language in a split. Sentences of one text are mined as one, as in XTREME.
+
+    Attributes:
+        vectors: of the distinct sentences, [distinct, size].
+        places: the places of these sentences in the pool, [distinct].
+        is_unique: whether no other sentence of the pool has the same text, [distinct].
+        ids: the ids of all sentences in the pool.
+        gold: the ids of the translations of all sentences in the pool.
+    """
+
+    vectors: search.Vectors
+    places: Ints
+    is_unique: Flags
+    ids: list[str]
+    gold: list[list[str]]
+
+
+class MiningHead(EmbeddingHead):
+    """The sentences of two pools that translate one another, of those above a threshold, which is chosen on the dev set.
+
+    The input is a column of text. Each row is a sentence of one of two pools, with its `id`, its `side` (0 in the first language
+    of the pair, 1 in the second) and `gold`, the list of the ids of its translations, which is empty in the second language.
+
+    An outcome is `[true positives, false positives, false negatives]` of a sentence in the first language of the test set.
+    """
+
+    name = "embed-mining"
+    all_metrics = (MINING_F1,)
+    reads_dev = True
+    further_columns = ("id", SIDE, "gold")
+    options = Mining
+
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+        super().check(table, task, where, first_row)
+        check_text(table, ("id",), where)
+        check_integers(table, (SIDE,), where)
+        for row, (side, gold) in enumerate(
+            zip(table[SIDE].to_pylist(), table["gold"].to_pylist(), strict=True), first_row
+        ):
+            if side not in (0, 1):
+                raise ValueError(
+                    f"{where}, row {row}, column {SIDE!r}: got {side}, expected 0 in the first language of the pair, or 1"
+                )
+            if not isinstance(gold, list) or not all(isinstance(number, str) for number in gold):
+                raise ValueError(
+                    f"{where}, row {row}, column 'gold': got {gold!r}, expected a list of ids, which are text"
+                )
+            if side == 1 and gold:
+                raise ValueError(
+                    f"{where}, row {row}, column 'gold': sentences of the second language have none, got {', '.join(gold)}: give "
+                    "it to their translations"
+                )
+
+    def problem_of_all(self, table: "pa.Table") -> str | None:
+        """A pool without sentences, an id that stands twice in a pool, and gold ids that the second pool lacks."""
+        sides, ids, gold = (table[column].to_pylist() for column in (SIDE, "id", "gold"))
+        pools = [[number for number, of_side in zip(ids, sides, strict=True) if of_side == side] for side in (0, 1)]
+        for name, pool in zip(("first", "second"), pools, strict=True):
+            if not pool:
+                return f"has no sentence in the {name} language of the pair: mining needs a pool in each, so get the data again"
+            number, count = Counter(pool).most_common(1)[0]
+            if count > 1:
+                return f"has {count} sentences with the id {number!r} in the {name} language: number them apart"
+        named = [number for numbers in gold for number in numbers]
+        if not named:
+            return "has no gold pair, so that nothing can be scored: give the ids of translations in `gold`"
+        if missing := sorted({*named} - {*pools[1]}):
+            return (
+                f"lacks {len(missing)} of the {len(named)} sentences whose ids are in `gold`, such as {missing[0]!r}, in the second "
+                "language: take the pool and the gold pairs of one release"
+            )
+        return None
+
+    def fields(self) -> list["pa.Field"]:
+        import pyarrow as pa
+
+        return [
+            *(pa.field(name, pa.int32()) for name in (SIDE, IS_DEV)),
+            *(pa.field(name, pa.string()) for name in ("id", "sentence")),
+            pa.field("gold", pa.list_(pa.string())),
+        ]
+
+    def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
+        """A row for each sentence. The column `is_dev` tells the dev set."""
+        sentences = table[task.inputs[0]].to_pylist()
+        kept = {name: table[name].to_pylist() for name in (SIDE, IS_DEV, "id", "gold")}
+        return {**encoding.cut([sentences], task.inputs[0]), "sentence": sentences, **kept}
+
+    def outcomes(self, tokens: Tokens, predictions: Sequence[search.Vectors]) -> list[Outcome]:
+        settings = Mining.model_validate(tokens.options)
+        dev, test = (_pools(tokens, predictions, is_dev) for is_dev in (1, 0))
+        candidates = _mined(*dev, settings)
+        least = threshold(
+            np.array([score for _, _, score in candidates]),
+            np.array([number in dev[0].gold[place] for place, number, _ in candidates], bool),
+            sum(map(len, dev[0].gold)),
+        )
+        mined = {place: number for place, number, score in _mined(*test, settings) if score >= least}
+        return [_outcome(mined.get(place), gold) for place, gold in enumerate(test[0].gold)]
+
+
+def threshold(scores: search.Floats, right: Flags, gold: int) -> float:
+    """The least score of the pairs to keep, for the highest F1, halfway to the next lower score.
+
+    Of equal F1, the higher threshold is taken. Pairs of equal scores are kept or left together. If no pair is right, all are kept,
+    as in XTREME.
+
+    Args:
+        scores: [pairs].
+        right: [pairs], whether a pair is a gold pair.
+        gold: the number of gold pairs.
+    """
+    order = np.argsort(-scores, kind="stable")
+    scores, right = scores[order], right[order]
+    if not right.any():
+        return -np.inf
+    is_last = np.append(scores[:-1] > scores[1:], True)
+    f1 = 2 * np.cumsum(right) / (np.arange(1, len(scores) + 1) + gold)
+    best = int(np.argmax(np.where(is_last, f1, -1)))
+    if best == len(scores) - 1:
+        return float(scores[best])
+    middle = float(scores[best] + scores[best + 1]) / 2
+    # The middle of two neighbouring numbers may be the lower one.
+    return middle if middle > scores[best + 1] else float(scores[best])
+
+
+def _pools(tokens: Tokens, predictions: Sequence[search.Vectors], is_dev: int) -> tuple[Pool, Pool]:
+    """The pools of the dev set or of the test set, in the first and in the second language."""
+    here = tokens.columns[IS_DEV] == is_dev
+    first, second = (np.flatnonzero(here & (tokens.columns[SIDE] == side)).tolist() for side in (0, 1))
+    return _pool(tokens, predictions, first), _pool(tokens, predictions, second)
+
+
+def _pool(tokens: Tokens, predictions: Sequence[search.Vectors], rows: Sequence[int]) -> Pool:
+    """The pool of the sentences in some rows of a tokens file."""
+    ids, texts, gold = ([tokens.columns[name][row].as_py() for row in rows] for name in ("id", "sentence", "gold"))
+    counts = Counter(texts)
+    places: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        places.setdefault(text, place)
+    return Pool(
+        vectors=np.stack([predictions[rows[place]] for place in places.values()]),
+        places=np.array([*places.values()]),
+        is_unique=np.array([counts[text] == 1 for text in places]),
+        ids=ids,
+        gold=gold,
+    )
+
+
+def _mined(first: Pool, second: Pool, settings: Mining) -> list[tuple[int, str, float]]:
+    """The place in the first pool, the id in the second, and the score of each pair. Pairs with a sentence whose text stands twice
+    in its pool are left out, as in XTREME."""
+    pairs = search.mine(first.vectors, second.vectors, settings.score, settings.k)
+    kept = first.is_unique[pairs.first] & second.is_unique[pairs.second]
+    ids = [second.ids[place] for place in second.places[pairs.second[kept]].tolist()]
+    return list(zip(first.places[pairs.first[kept]].tolist(), ids, pairs.scores[kept].tolist(), strict=True))
+
+
+def _outcome(mined: str | None, gold: Sequence[str]) -> list[int]:
+    """The outcome of a sentence with a mined translation, or none."""
+    right = int(mined in gold)
+    return [right, int(mined is not None) - right, len(gold) - right]

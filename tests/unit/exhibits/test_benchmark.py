@@ -1,0 +1,127 @@
+"""A table of tasks and their average, which never hides a missing cell."""
+
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from exhibit_fixture import draw
+
+NAN = float("nan")
+# Task -> its metrics; those of `tatoeba` are of encoders without training.
+METRICS = {"xnli": ["accuracy"], "xquad": ["squad-f1", "squad-em"], "tatoeba": ["accuracy"]}
+TARGETS = ("fr", "sw")
+
+
+def score(encoder: str, task: str, metric: str, target: str, seed: int) -> float:
+    """Different for every cell."""
+    return (
+        40.0
+        + 10 * (encoder == "large")
+        + {"xnli": 1, "xquad": 3, "tatoeba": 7}[task]
+        - 5 * (metric == "squad-em")
+        + 0.5 * (target == "sw")
+        + 0.25 * seed * (task != "xquad") * (task != "tatoeba")
+    )
+
+
+def cells(*missing: tuple[str, str, str, int]) -> pd.DataFrame:
+    """Planned cells of two encoders; `missing` lists (encoder, task, target, seed) without a result."""
+    rows = []
+    for encoder in ("base", "large"):
+        for task, metrics in METRICS.items():
+            trained = task != "tatoeba"
+            method, source = ("full-ft", "en") if trained else ("as-is", "none")
+            for seed in (1, 2, 3) if trained else (1,):
+                for target in TARGETS:
+                    absent = (encoder, task, target, seed) in missing
+                    for metric in metrics:
+                        value = NAN if absent else score(encoder, task, metric, target, seed)
+                        rows.append((task, encoder, method, source, target, seed, metric, value, 100.0))
+    return pd.DataFrame(rows, columns=["task", "encoder", "method", "source", "target", "seed", "metric", "score", "n"])
+
+
+def entries(frame: pd.DataFrame, folder: Path, **spec: Any) -> tuple[pd.DataFrame, str]:
+    """The entries by encoder and column, and the Markdown."""
+    files = draw({"kind": "benchmark"} | spec, frame, folder)
+    return pd.read_csv(StringIO(files[".csv"].decode())).set_index(["encoder", "column"]), files[".md"].decode()
+
+
+def expected(encoder: str, task: str, seed: int) -> float:
+    values = [score(encoder, task, metric, target, seed) for metric in METRICS[task] for target in TARGETS]
+    return sum(values) / len(values)
+
+
+def test_each_task_and_the_average_are_means_within_seeds(tmp_path: Path) -> None:
+    table, text = entries(cells(), tmp_path)
+    for encoder in ("base", "large"):
+        for task, seeds in (("xnli", (1, 2, 3)), ("xquad", (1, 2, 3)), ("tatoeba", (1,))):
+            entry = table.loc[encoder, task]
+            assert entry["mean"] == pytest.approx(sum(expected(encoder, task, seed) for seed in seeds) / len(seeds))
+            assert entry["n_seeds"] == len(seeds)
+        averages = [sum(expected(encoder, task, seed) for task in METRICS) / 3 for seed in (1, 2, 3)]
+        entry = table.loc[encoder, "average"]
+        assert (entry["mean"], entry["sd"]) == pytest.approx((sum(averages) / 3, pd.Series(averages).std()))
+        assert (entry["n_seeds"], entry["n_cells"], entry["n_cells_expected"]) == (3, 14, 14)
+    assert "Of a task with several metrics, the score is their mean." in text
+    assert [*dict.fromkeys(table.index.get_level_values("column"))] == [*METRICS, "average"]
+
+
+@pytest.mark.parametrize(("task", "seed", "left"), [("xnli", 2, 2), ("xquad", 3, 2), ("tatoeba", 1, 0)])
+def test_a_missing_cell_takes_its_seeds_from_the_average(tmp_path: Path, task: str, seed: int, left: int) -> None:
+    """Without a cell of an untrained encoder, no seed has an average."""
+    table, _ = entries(cells(("base", task, "sw", seed)), tmp_path)
+    entry = table.loc["base", "average"]
+    assert (entry["n_seeds"], entry["n_seeds_expected"]) == (left, 3)
+    kept = [each for each in (1, 2, 3) if each != seed] if left else []
+    averages = [sum(expected("base", name, each) for name in METRICS) / 3 for each in kept]
+    assert entry["mean"] == pytest.approx(sum(averages) / left if left else NAN, nan_ok=True)
+    assert table.loc["large", "average"]["n_seeds"] == 3
+
+
+def test_a_missing_metric_is_a_missing_score(tmp_path: Path) -> None:
+    frame = cells()
+    frame.loc[(frame["metric"] == "squad-em") & (frame["seed"] == 1), "score"] = NAN
+    table, _ = entries(frame, tmp_path)
+    assert table.loc["base", "xquad"]["n_seeds"] == table.loc["base", "average"]["n_seeds"] == 2
+
+
+def test_a_row_without_all_tasks_has_no_average(tmp_path: Path) -> None:
+    frame = cells()
+    frame = frame[(frame["encoder"] != "base") | (frame["task"] != "xquad")]
+    table, text = entries(frame, tmp_path)
+    assert ("base", "average") not in table.index and ("large", "average") in table.index
+    assert "A row without all tasks has no average." in text
+
+
+def test_encoders_without_training_alone_have_an_average_of_one_seed(tmp_path: Path) -> None:
+    frame = cells()
+    table, _ = entries(frame[frame["task"] == "tatoeba"], tmp_path)
+    assert table.loc["base", "average"][["n_seeds", "n_seeds_expected"]].tolist() == [1, 1]
+
+
+def test_selected_metrics_alone_count(tmp_path: Path) -> None:
+    table, _ = entries(cells(), tmp_path, select={"metric": ["accuracy", "squad-f1"]})
+    wanted = sum(score("base", "xquad", "squad-f1", target, 1) for target in TARGETS) / 2
+    assert table.loc["base", "xquad"]["mean"] == pytest.approx(wanted)
+
+
+def test_metrics_of_which_less_is_better_are_refused(tmp_path: Path) -> None:
+    frame = cells().assign(metric=lambda frame: frame["metric"].replace("squad-em", "perplexity"))
+    with pytest.raises(ValueError, match=r"averages over metrics in percent of which more is better, got .*perplexity"):
+        entries(frame, tmp_path)
+
+
+def test_the_average_stands_beside_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("reference/xtreme").mkdir(parents=True)
+    Path("reference/xtreme/table02.csv").write_text(
+        "exhibit,model,dataset,method,source,target,metric,value\n"
+        "table02,base,xnli,full-ft,en,avg,accuracy,41.0\ntable02,base,benchmark,transfer,en,avg,score,44.0\n"
+    )
+    whole = {"dataset": "benchmark", "metric": "score", "method": "transfer", "source": "en"}
+    published = {"file": "xtreme/table02", "names": {"task": {"avg": whole}}}
+    files = draw({"kind": "benchmark", "published": published}, cells(), tmp_path / "exhibit")
+    compared = pd.read_csv(StringIO(files["-published.csv"].decode())).set_index(["encoder", "column"])["published"]
+    assert compared.dropna().to_dict() == {("base", "xnli"): 41.0, ("base", "average"): 44.0}

@@ -1,0 +1,72 @@
+"""The head `token-chunks`: chunks are those that seqeval reads from parts of speech."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xlgrid.heads import HEADS, metric
+from xlgrid.heads.token import Words
+from xlgrid.heads.token_chunks import ChunkHead, chunks
+from xlgrid.heads.tokens import Tokens, Vocabulary
+from xlgrid.tasks.udpos import LABELS
+
+HEAD = HEADS["token-chunks"]
+# seqeval 1.2 leaves out the first letter of a label, so that it takes CCONJ for SCONJ; 0.0.12 did not.
+APART = [number for number, label in enumerate(LABELS) if label != "CCONJ"]
+# Few labels, so that equal neighbours are frequent.
+FEW = [LABELS.index(label) for label in ("NOUN", "SCONJ", "SYM", "INTJ", "X")]
+
+
+def sentences(labels: list[int]) -> st.SearchStrategy[list[list[tuple[int, int]]]]:
+    """Predicted and gold label of each word of some sentences."""
+    word = st.tuples(st.sampled_from(labels), st.sampled_from(labels))
+    return st.lists(st.lists(word, min_size=1, max_size=8), min_size=1, max_size=5)
+
+
+@given(sentences(APART) | sentences(FEW))
+def test_f1_is_seqevals(of_words: list[list[tuple[int, int]]]) -> None:
+    from seqeval.metrics import f1_score
+
+    predicted, gold = ([[LABELS[word[side]] for word in each] for each in of_words] for side in (0, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = 100 * f1_score(gold, predicted)
+    assert isinstance(HEAD, ChunkHead)
+    outcomes = [HEAD.outcome(LABELS, [p for p, _ in each], [g for _, g in each]) for each in of_words]
+    assert metric("chunk-f1").score(outcomes) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        ("NOUN NOUN VERB", {("NOUN", 0, 1), ("VERB", 2, 2)}),
+        ("NOUN VERB NOUN", {("NOUN", 0, 0), ("VERB", 1, 1), ("NOUN", 2, 2)}),
+        ("SYM SYM SCONJ", {("SYM", 0, 0), ("SYM", 1, 1), ("SCONJ", 2, 2)}),
+        ("CCONJ SCONJ", {("CCONJ", 0, 0), ("SCONJ", 1, 1)}),
+        ("INTJ INTJ", {("INTJ", 0, 1)}),
+        ("", set()),
+    ],
+)
+def test_chunks(tags: str, expected: set[tuple[str, int, int]]) -> None:
+    assert chunks(tags.split()) == expected
+
+
+def test_the_chunks_of_a_sentence_cross_its_windows() -> None:
+    tokens = Tokens(
+        head="token-chunks",
+        label_names=LABELS,
+        pad_id=0,
+        values=np.ones(2, np.int32),
+        offsets=np.arange(3),
+        contexts=np.ones(2, np.int32),
+        languages=("en",),
+        language_of=np.zeros((2, 2), np.int16),
+        vocabulary=Vocabulary(2, 1, (0,)),
+        columns={"example": np.zeros(2, np.int64)},
+    )
+    noun, verb = LABELS.index("NOUN"), LABELS.index("VERB")
+    windows = [Words([noun, noun], [noun, noun]), Words([noun, verb], [noun, noun])]
+    assert HEAD.outcomes(tokens, windows) == [[0, 2, 1]]
