@@ -163,7 +163,7 @@ rule download_bucc:
         "../envs/xlgrid.yaml"
     shell:
         r"""
-        curl --fail --location https://comparable.limsi.fr/bucc2018/bucc2018-{wildcards.code}-en.{wildcards.split}-gold.tar.bz2 2>{log:q} \
+        curl --fail --location --retry 3 https://comparable.limsi.fr/bucc2018/bucc2018-{wildcards.code}-en.{wildcards.split}-gold.tar.bz2 2>{log:q} \
             | tar --extract --bzip2 2>>{log:q}
         """
 

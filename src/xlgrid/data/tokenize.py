@@ -59,10 +59,12 @@ def tokenize(
     The tokenizer works on as many cores as the job has (OMP_NUM_THREADS, else RAYON_NUM_THREADS, else all), which changes no byte.
 
     Args:
-        data: the file of the split; or also that of the same examples in another language, the companions, whose tokens become the
-            column `COMPANION_IDS`; or a text, which has the columns `id` and `text`; or the parallel texts of a pair, of which rows
-            with one id mean the same, so that each input has both; or, for heads that
-            read the dev set in evaluation, the files of the test set and of the dev set.
+        data: one of these:
+            - the file of the split, and perhaps that of the same examples in another language, the companions, whose tokens become
+              the column `COMPANION_IDS`;
+            - the files of the test set and of the dev set, for heads that read the dev set in evaluation;
+            - a text, which has the columns `id` and `text`;
+            - the parallel texts of a pair, of which rows with one id mean the same, so that each input has both.
         vocabulary: the folder of the vocabulary.
         kind: the name of a task in `xlgrid.tasks.ALL_TASKS`, or of a head.
         max_length: the most tokens of an input, special tokens included.
@@ -77,8 +79,8 @@ def tokenize(
     Raises:
         FileNotFoundError: the data are missing.
         ValueError: the data or the vocabulary is damaged, the data do not fit the task, no row is for the split, packed
-            rows for `train` fill no input, two texts have too few ids in common, companions are not the same examples, or `max_length` leaves no room or is more than
-            the tokenizer's `model_max_length`.
+            rows for `train` fill no input, two texts have too few ids in common, companions are not the same examples, or
+            `max_length` leaves no room or is more than the tokenizer's `model_max_length`.
     """
     import pyarrow as pa
 

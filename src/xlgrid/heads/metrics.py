@@ -2,8 +2,8 @@
 
 The head decides what an outcome is: 0 or 1 for a sequence or a choice, `[correct, labelled]` for the accuracy of tokens,
 `[negative log-likelihood, masked]` for the perplexity of masked tokens, `[true positives, false positives, false negatives]`
-for the F1 of labelled spans, of chunks or of mined pairs, `[F1, exact match]`, each from 0 to 1, for the answer to a question, and ten statistics for the BLEU
-of a sentence.
+for the F1 of labelled spans, of chunks or of mined pairs, `[F1, exact match]`, each from 0 to 1, for the answer to a question, and
+ten statistics for the BLEU of a sentence.
 """
 
 import math

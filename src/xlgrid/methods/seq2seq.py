@@ -68,8 +68,8 @@ class EncoderDecoder(Method):
             encoder = model.encoder.encoder.layer
             pairs = [(model.encoder.embeddings, model.decoder.base_model.embeddings)]
             pairs += [(encoder[number], layer) for number, layer in zip(numbers, stack.layer, strict=True)]
-            for own, other in pairs:
-                share(own, other)
+            for source, receiver in pairs:
+                share(source, receiver)
         generation = model.generation_config
         generation.num_beams, generation.max_new_tokens = self.beams, self.longest
         # Greedy search has no use for these settings, and transformers warns of them.
@@ -115,11 +115,11 @@ class EncoderDecoder(Method):
                     _draw(cross, model.config.decoder.initializer_range)
 
 
-def share(own: Any, other: Any) -> None:
-    """Put all parameters of a module in the place of those of the same names in another one, whose further ones stay."""
-    for name, parameter in own.named_parameters():
+def share(source: Any, receiver: Any) -> None:
+    """Let the receiver use the parameters of the source in the place of its parameters of the same names. Its others stay."""
+    for name, parameter in source.named_parameters():
         module, _, last = name.rpartition(".")
-        setattr(other.get_submodule(module), last, parameter)
+        setattr(receiver.get_submodule(module), last, parameter)
 
 
 def _draw(cross: Any, deviation: float) -> None:

@@ -1,4 +1,4 @@
-"""The mean of a run's weights at several steps of its training, as translations are often made with (Vaswani et al. 2017, section
+"""The mean of a run's weights at several steps of its training, with which models often translate (Vaswani et al. 2017, section
 6.1)."""
 
 from collections.abc import Iterator, Mapping
@@ -37,9 +37,9 @@ def in_place(parameters: "Weights", weights: "Weights") -> Iterator[None]:
             for name, parameter in parameters.items():
                 parameter.copy_(values[name])
 
-    own = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    before = {name: parameter.detach().clone() for name, parameter in parameters.items()}
     put(weights)
     try:
         yield
     finally:
-        put(own)
+        put(before)

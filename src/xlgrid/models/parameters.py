@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from xlgrid.heads import HEADS, Head
 from xlgrid.methods import make
 from xlgrid.methods.method import is_head
-from xlgrid.methods.veco.names import STREAM
+from xlgrid.methods.veco.names import STREAM, is_cross_attention
 from xlgrid.methods.xmod.names import XMOD, module_of
 from xlgrid.models import deltas
 from xlgrid.models.load import shapes
@@ -129,15 +129,16 @@ def count(
         setattr(config, name, value)
     model = shapes(config, head)
     method.install(model)
-    if pretraining and getattr(config, STREAM, None):
+    if pretraining and (stream := getattr(config, STREAM, None)):
         from xlgrid.methods.veco import modules as streams
 
-        streams.install(model)
+        streams.install(model, stream)
     parameters = deltas.named_parameters(model)
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
+    # Of several passes, one has cross-attention: that of the second stream.
     passed = {
-        name: head.passed_share * p.numel()
+        name: head.passed_share * (1 if is_cross_attention(name) else method.passes) * p.numel()
         for name, p in parameters.items()
         if name.startswith(model.base_model_prefix)
         and "embeddings" not in name
@@ -148,7 +149,7 @@ def count(
     if head.output_share:
         # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
-        passed |= {name: head.output_share * p.numel() for name, p in parameters.items() if p is out}
+        passed |= {name: head.output_share * method.passes * p.numel() for name, p in parameters.items() if p is out}
     table = model.get_input_embeddings().weight
     encoder = {id(p): p for p in model.base_model.parameters()}
     stored = encoder if pretraining else deltas.kept(model, method, head, embeddings)
@@ -156,8 +157,8 @@ def count(
         trained=sum(p.numel() for name, p in parameters.items() if trains(name) or (embeddings and p is table)),
         stored=sum(p.numel() for p in stored.values()),
         total=sum(p.numel() for p in parameters.values()),
-        passed=method.passes * sum(passed.values()),
-        passed_trained=method.passes * sum(number for name, number in passed.items() if trains(name)),
+        passed=sum(passed.values()),
+        passed_trained=sum(number for name, number in passed.items() if trains(name)),
     )
 
 

@@ -112,12 +112,14 @@ def inputs(plan: Planned, product: Product) -> Inputs:
                 return {**named, "begin": [plan.owned(Encoder(study.name, begin)).path] if begin else []}
             return {**named, "files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
-            languages = [language for language in unaccompanied(product.language) if language]
-            data: list[Data | Text] = [Data(study.name, product.task, each, product.split) for each in languages]
-            if study.tasks[product.task].task.head.reads_dev:
-                data.append(Data(study.name, product.task, product.language, "dev"))
+            data: list[Data | Text]
             if study.tasks[product.task].from_text:
                 data = [Text(study.name, code) for code in Target(product.language).languages]
+            elif study.tasks[product.task].task.head.reads_dev:
+                data = [Data(study.name, product.task, product.language, split) for split in (product.split, "dev")]
+            else:
+                languages = [language for language in unaccompanied(product.language) if language]
+                data = [Data(study.name, product.task, each, product.split) for each in languages]
             return {
                 "data": [plan.owned(each).path for each in data],
                 "vocabulary": plan.owned(Vocabulary(study.name, product.vocabulary)).path,

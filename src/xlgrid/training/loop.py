@@ -376,7 +376,7 @@ class Loop:
         return sum(map(self.metric.score, outcomes)) / len(outcomes)
 
     def average(self) -> None:
-        """Count the weights of one of the last evaluations into their mean, which is scored after the last one."""
+        """Add the current weights to the mean of those at the last evaluations, which is scored at the end."""
         count = min(self.settings.evaluations, self.steps)
         number = len(self.curve) - max(0, count - self.settings.averaged)
         if number > 0:

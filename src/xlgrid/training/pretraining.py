@@ -123,7 +123,7 @@ class Pretraining(loop.Loop):
                     parameter.grad = torch.zeros_like(parameter)
         return losses
 
-    def trained(self) -> dict[str, "torch.Tensor"]:
+    def kept(self) -> dict[str, "torch.nn.Parameter"]:
         """The weights of the encoder with its language-modelling head, without those that only the objective uses."""
         prefix = f"{self.model.base_model_prefix}."
         named = [*self.model.named_parameters(remove_duplicate=False)]
@@ -133,7 +133,7 @@ class Pretraining(loop.Loop):
         for name, parameter in named:
             names.setdefault(id(parameter), name)
         return {
-            name: parameter.detach().cpu().clone()
+            name: parameter
             for name, parameter in named
             if names[id(parameter)] == name and not name.startswith(f"{MODULE}.")
         }

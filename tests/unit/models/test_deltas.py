@@ -78,3 +78,10 @@ def test_a_head_is_stored_though_it_does_not_train() -> None:
     method = make("bitfit", {"bert_head": "biases"})
     assert not method.trains("classifier.weight")
     assert "classifier.weight" in deltas.kept(model_of("bert-sequence"), method, HEADS["sequence"])
+
+
+@pytest.mark.parametrize("record", ["[]", "{}", '{"recipe": {}, "digest": "0"}'])
+def test_a_record_without_its_entries_is_damaged(record: str, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(record, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"run.json is damaged \(entries are missing\): delete it and rerun training"):
+        deltas.read_run(tmp_path)

@@ -6,7 +6,7 @@ from plugin_fixture import guessing as guessing
 
 from xlgrid.heads import HEADS
 from xlgrid.synthetic.natural import natural_codes
-from xlgrid.tasks import ALL_TASKS, task
+from xlgrid.tasks import ALL_TASKS, TASKS, task
 
 GENERATED = [kind for kind in ALL_TASKS.names() if ALL_TASKS.find(kind).generator]
 
@@ -248,3 +248,29 @@ def test_the_default_of_every_option_can_be_set(kind):
     """The default is within the bounds of the option, so a study may write it out."""
     options = task(kind).Options()
     assert type(options)(**options.model_dump()) == options
+
+
+def test_tasks_have_as_many_examples_as_before_where_a_study_does_not_say() -> None:
+    """Other numbers would change the data of such studies, and with them all of their results."""
+    sizes = {
+        name: described.Options.model_fields["n"].default
+        for name, described in TASKS.items()
+        if "n" in described.Options.model_fields
+    }
+    assert sizes == {
+        "ruletaker": 100000,
+        "lot": 30000,
+        "xnli": 30000,
+        "causal-nli": 10000,
+        "wikiann": 10000,
+        "udpos": 10000,
+        "udpos-chunks": 10000,
+        "xquad": 10000,
+        "tydiqa": 10000,
+        "mlqa": 10000,
+        "copa": 10000,
+        "siqa": 10000,
+        "translation": 10000,
+        "tatoeba": 10000,
+        "bucc": 10000,
+    }

@@ -59,11 +59,7 @@ class PlugIn(Method):
                 f"{self.companion}"
             )
         if self.shuffled:
-            # Each row has the companion of the row before it in a random order, which is never its own.
-            order = np.random.default_rng(0).permutation(len(tokens))
-            others = np.empty_like(order)
-            others[order] = np.roll(order, 1)
-            rows = others[rows]
+            rows = _rows_of_other_examples(tokens)[rows]
         companions = tokens.columns[COMPANION_IDS].take(_numbers(rows)).to_pylist()
         longest = max(map(len, companions))
         ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
@@ -78,6 +74,25 @@ class PlugIn(Method):
     def check_start(self, start: Method | None) -> None:
         if start is not None:
             raise ValueError("runs of this method begin with the encoder: leave out `start`")
+
+
+def _rows_of_other_examples(tokens: Tokens) -> Ints:
+    """[rows], for each row the first row of another example, which is the one before its own in a random order.
+
+    Raises:
+        ValueError: there is only one example.
+    """
+    numbers = tokens.columns.get("example", np.arange(len(tokens)))
+    _, first_rows, examples = np.unique(numbers, return_index=True, return_inverse=True)
+    if len(first_rows) < 2:
+        raise ValueError(
+            "option shuffled gives an example the companion of another one, and the data have one example only"
+        )
+    order = np.random.default_rng(0).permutation(len(first_rows))
+    before = np.empty_like(order)
+    before[order] = np.roll(order, 1)
+    rows: Ints = first_rows[before[examples]]
+    return rows
 
 
 def _numbers(rows: Ints) -> Any:

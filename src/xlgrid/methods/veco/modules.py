@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from xlgrid.methods.veco.names import CROSS, STREAM, is_cross_attention
+from xlgrid.heads.seq2seq.model import CROSS
+from xlgrid.methods.veco.names import STREAM, is_cross_attention
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -47,7 +48,7 @@ def install(model: Any, s_stream: Stream = "self+cross") -> None:
             nn.init.normal_(linear.weight, std=model.config.initializer_range)
             nn.init.zeros_(linear.bias)
         layer.add_module(CROSS, cross)
-        # Of a decoder, the layer is only to use `encoder_hidden_states`: self-attention and its mask stay bidirectional.
+        # The layer uses `encoder_hidden_states` as a decoder's does, while its self-attention and the mask stay bidirectional.
         layer.is_decoder = layer.add_cross_attention = True
         if s_stream == "cross":
             layer.__class__ = _without_self_attention()

@@ -1,7 +1,9 @@
 """The names in an encoder with cross-attention, which are those of transformers' decoders of XLM-R."""
 
-# The place of the cross-attention in the name of a parameter, and the entry of config.json that says how S uses it.
-CROSS, STREAM = "crossattention", "s_stream"
+from xlgrid.heads.seq2seq.model import CROSS
+
+# The entry of config.json that says how S uses cross-attention.
+STREAM = "s_stream"
 
 
 def is_cross_attention(name: str) -> bool:

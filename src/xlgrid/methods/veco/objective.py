@@ -137,7 +137,7 @@ def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "
     """The inputs x of some rows, and then their y, each with special tokens of its own and with the languages of its row.
 
     A row of two segments is the pair of these. A row of one segment is the pair of its halves, or of itself and the next row of
-    its language; the last row takes the one before it. A row that has no neighbour, or only one token, has a y without words.
+    its language; the last row is the y of the one before it. A row that has no neighbour, or only one token, has a y without words.
     """
     first, second = [], []
     for row in rows.tolist():
@@ -148,9 +148,12 @@ def pairs_of(tokens: Tokens, rows: Ints, adjacent: Literal["halves", "next"] = "
             first.append(ids[:context])
             second.append(np.concatenate([ids[:1], ids[start:]]))
         elif adjacent == "next":
-            first.append(ids)
             neighbour = _neighbour(tokens, row)
-            second.append(ids[[0, -1]] if neighbour is None else _ids(tokens, neighbour))
+            pair = [ids, ids[[0, -1]] if neighbour is None else _ids(tokens, neighbour)]
+            # The text of x comes before that of y.
+            x, y = pair[::-1] if neighbour is not None and neighbour < row else pair
+            first.append(x)
+            second.append(y)
         else:
             middle = (len(ids) + 1) // 2
             first.append(np.append(ids[:middle], ids[-1:]))

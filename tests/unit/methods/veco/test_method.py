@@ -192,5 +192,7 @@ def test_parameters_and_work_are_those_of_both_streams(encoder: Path) -> None:
     h, layers = 16, 2
     cross = layers * (4 * (h * h + h) + 2 * h)
     assert both.trained == both.total == plain.total + cross + 3 * h
-    assert both.passed == 3 * (plain.passed + cross)
+    assert both.passed == 3 * plain.passed + cross, (
+        "H of both inputs and S pass the layers, and S alone cross-attention"
+    )
     assert shapes(config, HEADS["token"]).device.type == "meta"

@@ -54,7 +54,8 @@ def test_a_pair_is_both_segments_or_both_halves_each_with_special_tokens(tokens:
 
 def test_the_neighbour_of_a_row_is_a_row_of_its_language(tokens: Tokens) -> None:
     first, second = [2, 10, 11, 12, 13, 4], [2, 14, 15, 16, 4]
-    assert split(tokens, [0, 1, 3], "next") == [(first, second), (second, first), ([2, 20, 4], [2, 4])]
+    # The last row is the y of the one before it.
+    assert split(tokens, [0, 1, 3], "next") == [(first, second), (first, second), ([2, 20, 4], [2, 4])]
     assert split(tokens, [2, 4], "next") == split(tokens, [2, 4])
 
 
