@@ -6,9 +6,9 @@ killed if a test fails. Three kinds of mutations change no result, and are not d
 short strings and small numbers; of `if TYPE_CHECKING`; and without a `@cache`, which only saves time.
 
 All unit tests run once without a mutation, in which coverage notes the tests that run each line. They have to pass, because tests that
-fail anyway would kill every mutation. A mutation within a function of the library is then tried with the tests that run its lines; any other
-with the fast tests of its package, then with all unit tests. A mutation of the executor is tried with its fast tests, then with
-its slow ones, but with none on a real Slurm.
+fail anyway would kill every mutation. A mutation of the library is then tried with the tests that run its lines; one outside of functions
+with those that run anything of its module. A mutation of the executor is tried with its fast tests, then with its slow ones, but with none
+on a real Slurm.
 
 Each mutation is printed with the test that failed. The score is the share of killed mutations; those that survive are printed as
 diffs. Mutations that could not be tried are counted apart, and so are those that a time limit killed, which may be due to a busy machine.
@@ -193,12 +193,14 @@ def run_unmutated(cores: int, executor: bool) -> dict[tuple[str, int], set[str]]
 
 
 def covering_tests(mutation: MutationSpec, tests_of_line: dict[tuple[str, int], set[str]]) -> list[str]:
-    """The tests that run the statement of a mutation, those of its package first; none for a statement outside of functions.
+    """The tests that run the statement of a mutation, those of its package first.
 
-    Such a statement runs at import, for all tests, while coverage notes only the first of them.
+    A statement outside of functions runs at import, where coverage notes the first test only: then all tests that run something of
+    the module.
     """
     path = Path(mutation.module_path)
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     statements = [
         (start, end)
@@ -208,9 +210,8 @@ def covering_tests(mutation: MutationSpec, tests_of_line: dict[tuple[str, int], 
         for start, end in [header(statement)]
         if start <= mutation.start_pos[0] <= end
     ]
-    if not statements:
-        return []
-    start, end = min(statements, key=lambda lines: lines[1] - lines[0])
+    whole_module = (1, len(source.splitlines()))
+    start, end = min(statements, key=lambda lines: lines[1] - lines[0], default=whole_module)
     tests = set().union(*(tests_of_line.get((str(path), line), set()) for line in range(start, end + 1)))
     files = {test for test in tests if "::" not in test}
     package = f"tests/unit/{path.parts[2]}/"
@@ -236,7 +237,8 @@ def outcome(name: str, mutation: MutationSpec, tests: list[str]) -> WorkResult:
         Path("tests.txt").write_text("\n".join(tests), encoding="utf-8")
         commands = ["-m 'slow or not slow' @tests.txt"]
     else:
-        commands = [f"-m 'not slow' {folder}", UNIT]
+        # Only other processes that tests start may run the statement.
+        commands = [f"-m 'slow or not slow' {folder}"]
     for command in commands:
         result = mutate_and_test([mutation], f"{PYTEST} {command}", SECONDS)
         if result.test_outcome != TestOutcome.SURVIVED:

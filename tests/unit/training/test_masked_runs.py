@@ -120,3 +120,12 @@ def test_parts_of_a_batch_change_nothing_but_rounding_where_nothing_is_drawn(fil
             torch.testing.assert_close(
                 tensor, parts[name], atol=2e-4, rtol=0, msg=lambda said, name=name: f"{name}: {said}"
             )
+
+
+def test_training_draws_the_masks_of_attention(files: Path, tmp_path: Path) -> None:
+    """Where no cell is masked, a run computes something else."""
+    wanted = asked("attention dropout between languages", keep="last")
+    for name, p_mask in {"masked": 0.4, "unmasked": 0.0}.items():
+        end(wanted.model_copy(update={"options": {"p_mask": p_mask}}), files, tmp_path / name)
+    masked, unmasked = (load_file(tmp_path / name / "delta.safetensors") for name in ("masked", "unmasked"))
+    assert any(not torch.equal(masked[name], unmasked[name]) for name in masked), "the masks change no weight"
