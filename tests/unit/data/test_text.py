@@ -13,7 +13,7 @@ import pytest
 
 from xlgrid.data import streams
 from xlgrid.data.formats import read_table
-from xlgrid.data.text import TextSettings, make_text
+from xlgrid.data.text import TextOptions, TextSettings, make_text
 from xlgrid.synthetic.artificial import artificial
 from xlgrid.synthetic.customs import customs
 from xlgrid.synthetic.natural import concepts, taxonomy
@@ -393,3 +393,19 @@ def test_long_work_says_how_far_it_is(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(streams.Progress, "due", lambda self: True)
     texts(tmp_path, "en", files={"en": str(written(tmp_path / "en.txt"))})
     assert f"{tmp_path}/en.txt: 2 rows, 16 characters\n" in capsys.readouterr().err
+
+
+def test_a_text_has_as_many_rows_as_before_where_a_study_does_not_say():
+    """Another number would change the texts of such studies, and with them all of their results."""
+    assert TextSettings().sentences == 6000
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("persons", 0, 8), ("animals", 0, 10), ("attributes", 3, 16), ("relations", 0, 8)]
+)
+def test_a_text_has_at_most_the_words_that_there_are(name, least, most):
+    for number in (least - 1, most + 1):
+        with pytest.raises(ValueError, match=name):
+            TextOptions(**{name: number})
+    for number in (least, most):
+        assert getattr(TextOptions(**{name: number}), name) == number
