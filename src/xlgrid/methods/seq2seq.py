@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from xlgrid.heads.seq2seq.model import CROSS
+from xlgrid.heads.seq2seq.model import CROSS, draw_weights
 from xlgrid.methods.method import Method, check_choice
 
 _LAYERS = re.compile("(first|last)-([1-9][0-9]*)")
@@ -96,7 +96,7 @@ class EncoderDecoder(Method):
         return range(count) if end == "first" else range(layers - count, layers)
 
     def _begin_cross_attention(self, model: Any) -> None:
-        """Give cross-attention its first weights. Those of the model are what the encoder stores, or random."""
+        """Give cross-attention its first weights. Before, it has the weights that the encoder stores, or else random ones."""
         import torch
 
         is_empty = model.decoder.device.type == "meta"
@@ -112,7 +112,7 @@ class EncoderDecoder(Method):
                     for name, parameter in cross.named_parameters():
                         parameter.copy_(layer.attention.get_parameter(name))
                 elif self.init == "random" and model.stores_cross:
-                    _draw(cross, model.config.decoder.initializer_range)
+                    draw_weights(cross, model.config.decoder.initializer_range)
 
 
 def share(source: Any, receiver: Any) -> None:
@@ -120,15 +120,3 @@ def share(source: Any, receiver: Any) -> None:
     for name, parameter in source.named_parameters():
         module, _, last = name.rpartition(".")
         setattr(receiver.get_submodule(module), last, parameter)
-
-
-def _draw(cross: Any, deviation: float) -> None:
-    """Draw the weights of attention as transformers draws those of new layers."""
-    from torch import nn
-
-    for module in cross.modules():
-        if isinstance(module, nn.Linear):
-            module.weight.normal_(0.0, deviation)
-            module.bias.zero_()
-        elif isinstance(module, nn.LayerNorm):
-            module.reset_parameters()

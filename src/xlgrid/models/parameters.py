@@ -136,7 +136,7 @@ def count(
     parameters = deltas.named_parameters(model)
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
-    # Of several passes, one has cross-attention: that of the second stream.
+    # A token passes cross-attention once, in the second stream, however often it passes the other layers.
     passed = {
         name: head.passed_share * (1 if is_cross_attention(name) else method.passes) * p.numel()
         for name, p in parameters.items()

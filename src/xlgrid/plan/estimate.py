@@ -237,7 +237,7 @@ class Estimate:
         origin, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
         config = configuration(origin, folder, vocabulary_size(vocabulary))
         counted = self._count(config, entry.task, recipe.base, {}, pretraining=True)
-        # Of architecture veco, the encoder is also computed without cross-attention, and it is evaluated so.
+        # Architecture veco also computes the encoder without cross-attention, and evaluates that one.
         plain = copy(config)
         setattr(plain, STREAM, None)
         without = self._count(plain, entry.task, recipe.base, {}, pretraining=True)

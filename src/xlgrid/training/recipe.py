@@ -284,6 +284,6 @@ class Recipe(Strict):
 
 
 def _defaults(settings: Strict, names: tuple[str, ...]) -> set[str]:
-    """Those of some settings that have their defaults."""
+    """The names of the given settings that have their default values."""
     fields = type(settings).model_fields
     return {name for name in names if getattr(settings, name) == fields[name].default}

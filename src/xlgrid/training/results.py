@@ -35,7 +35,7 @@ def details_of(run: Any) -> dict[str, Any]:
         **run.begun_with,
         "inputs": run.inputs,
         "labels": list(run.train.label_names),
-        # Of the weights that are kept, be they the best, the last or a mean.
+        # The step and the score of the weights that are kept: the best, the last or a mean.
         "best_step": run.best_step,
         "dev_score": run.best_score,
         "metric": run.metric.name,

@@ -189,7 +189,7 @@ class Scratch(Strict):
         return self
 
     def _written(self, *names: str) -> str:
-        """Those of some settings that differ from their defaults, as a phrase; empty if none does."""
+        """The names of the given settings that differ from their defaults, as a phrase; empty if none differs."""
         fields = type(self).model_fields
         return " and ".join(name for name in names if getattr(self, name) != fields[name].default)
 

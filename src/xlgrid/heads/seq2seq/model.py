@@ -100,6 +100,20 @@ def encoder_decoder(family: str) -> Any:
     return EncoderDecoder
 
 
+def draw_weights(attention: Any, deviation: float) -> None:
+    """Draw the weights of an attention module as transformers draws those of new layers, in place."""
+    import torch
+    from torch import nn
+
+    with torch.no_grad():
+        for module in attention.modules():
+            if isinstance(module, nn.Linear):
+                module.weight.normal_(0.0, deviation)
+                module.bias.zero_()
+            elif isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
+
+
 def texts(model: Any, sequences: list[list[int]]) -> list[str]:
     """The texts of sequences of token ids, without special tokens, by the tokenizer of the model's encoder.
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from xlgrid.heads.seq2seq.model import CROSS
+from xlgrid.heads.seq2seq.model import CROSS, draw_weights
 from xlgrid.methods.veco.names import STREAM, is_cross_attention
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def install(model: Any, s_stream: Stream = "self+cross") -> None:
     for number, layer in enumerate(model.base_model.encoder.layer):
         with layer.attention.output.dense.weight.device:
             cross = XLMRobertaAttention(model.config, is_causal=False, layer_idx=number, is_cross_attention=True)
-        for linear in (part for part in cross.modules() if isinstance(part, nn.Linear)):
-            nn.init.normal_(linear.weight, std=model.config.initializer_range)
-            nn.init.zeros_(linear.bias)
+        draw_weights(cross, model.config.initializer_range)
         layer.add_module(CROSS, cross)
         # The layer uses `encoder_hidden_states` as a decoder's does, while its self-attention and the mask stay bidirectional.
         layer.is_decoder = layer.add_cross_attention = True
