@@ -16,6 +16,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Published, Values
+from xlgrid.training.encoders import draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -308,6 +309,9 @@ class OfCells(Exhibit):
         named = {encoder: {fact: known[encoder][fact] for fact in self.facts} for encoder in {c.encoder for c in cells}}
         expected = ((cell.path, cell._asdict() | named[cell.encoder]) for cell in cells)
         scores = records.read_cells(expected, metrics)
+        if all("encoder" not in axes for axes, _ in self.named_axes.values()):
+            # Encoders that differ by their seeds alone enter means as seeds of one encoder.
+            scores["encoder"] = scores["encoder"].map(draws(plan.study.encoders))
         return self.of_scores(plan.study, scores, dict.fromkeys(plan.owned(cell.run).folder for cell in cells))
 
     @abstractmethod

@@ -20,7 +20,8 @@ infinity.
 
 A seed counts once however many runs it has, because runs of one seed share the order of their examples, dropout and the
 initial head. Noise of single examples in single runs is in both s and v, so that the interval is rather too wide.
-Tasks, languages, encoders and the runs that methods start with count as fixed, not as a sample.
+Tasks, languages, encoders and the runs that methods start with count as fixed, not as a sample; encoders of which each has a
+seed of its own, such as draws of one pre-training, are a sample.
 
 **p.** For an effect no greater than the margin (`expect: greater`), no less than its negative (`less`), or the worse of
 both bounds (`none`): twice the tail for which an interval of that level ends at the bound. So p is below 0.05 exactly

@@ -4,6 +4,7 @@ They are found when a study is read, because a job that meets the same mistake m
 """
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING
 
 from xlgrid.heads import HEADS
@@ -15,7 +16,7 @@ from xlgrid.study import check_companions, check_data, check_exhibits, check_mod
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
-from xlgrid.training.encoders import encoders_before
+from xlgrid.training.encoders import draws, encoders_before
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -190,15 +191,25 @@ def _names(study: "Study") -> Iterator[str]:
 
 def _untrained(study: "Study") -> Iterator[str]:
     """A grid has the source `none` where its methods train nothing, and then tasks whose head is a part of the encoder, and one
-    seed: the cells of another seed would be copies, which tests would count as independent."""
-    seeds: dict[int, None] = {}
+    seed for each encoder: the cells of another seed would be copies, which tests would count as independent. Encoders that differ
+    by their seeds alone have different ones, since exhibits and claims count them as seeds of one encoder."""
+    first_draw = draws(study.encoders)
+    # The first draw of an encoder, and a seed -> the draw of which the cells of this seed are.
+    draw_of: dict[tuple[str, int], str] = {}
+    seed_of: dict[str, int] = {}
     for name, grid in study.grids.items():
-        if not all(study.methods[key].is_trained for key in grid.method):
-            seeds |= dict.fromkeys(grid.seed)
-            if len(seeds) > 1:
+        untrained = not all(study.methods[key].is_trained for key in grid.method)
+        for encoder, seed in product(grid.encoder, grid.seed) if untrained else ():
+            if seed_of.setdefault(encoder, seed) != seed:
                 yield (
-                    f"grids.{name}.seed: nothing is drawn at random where methods train nothing, so that all seeds have the same "
-                    f"scores, got {', '.join(map(str, seeds))}: write `seed: [{min(seeds)}]` in all grids of such methods"
+                    f"grids.{name}.seed: nothing is drawn at random where methods train nothing, so that all seeds of encoder "
+                    f"{encoder} have the same scores, got {seed_of[encoder]}, {seed}: write `seed: [{seed_of[encoder]}]` in all "
+                    "grids of such methods"
+                )
+            elif (other := draw_of.setdefault((first_draw.get(encoder, encoder), seed), encoder)) != encoder:
+                yield (
+                    f"grids.{name}.seed: encoder {encoder} differs from {other} by its seed alone, so that exhibits count both as "
+                    f"seeds of one encoder, got seed {seed} for both: write another seed for {encoder}, in a grid of its own"
                 )
         sources = study.sources(grid)
         for key in grid.method:

@@ -133,6 +133,24 @@ def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str
     return chain[1:]
 
 
+def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
+    """Encoder -> the first of the encoders from scratch from which it differs by seeds alone: `Scratch.seed`, also of the encoder
+    with which its pre-training begins, or whose snapshot it is. Any other encoder -> itself."""
+    first_draw: dict[str, str] = {}
+    with_recipe: dict[str, str] = {}
+    # An encoder comes after those from which it is made.
+    for name in sorted(encoders, key=lambda name: len(encoders_before(encoders, name))):
+        entry = encoders[name]
+        if entry.scratch:
+            seedless = {"seed": 0, "begin": first_draw.get(entry.scratch.begin or "")}
+            recipe = entry.model_copy(update={"scratch": entry.scratch.model_copy(update=seedless)})
+        else:
+            recipe = entry.model_copy(update={"of": first_draw.get(entry.of or "")})
+        is_trained_here = entry.scratch or entry.of
+        first_draw[name] = with_recipe.setdefault(recipe.model_dump_json(), name) if is_trained_here else name
+    return first_draw
+
+
 def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
     """The task whose tokens those encoders from scratch read that name no other task; None if there is no such encoder."""
     if not any(entry.scratch and entry.scratch.task == PRETRAINING for entry in encoders):

@@ -11,6 +11,7 @@ from xlgrid.evaluation.cell import pack
 from xlgrid.exhibits.drawing.sheet import PRINTED
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
+from xlgrid.results import claims, verdicts
 from xlgrid.results.identity import Cell
 
 STUDY = """\
@@ -61,7 +62,8 @@ SCORES = {
 def write(cell: Cell, score: float) -> None:
     """A cell with a made-up score."""
     metric = "perplexity" if cell.task == "perplexity" else "accuracy"
-    record = {**cell._asdict(), "scores": {metric: score}, "metric": {"name": metric}, "n": 1, "outcomes": pack([1])}
+    outcomes = pack([[score, 1]] if metric == "perplexity" else [1])
+    record = {**cell._asdict(), "scores": {metric: score}, "metric": {"name": metric}, "n": 1, "outcomes": outcomes}
     Path(cell.path).parent.mkdir(parents=True, exist_ok=True)
     Path(cell.path).write_text(json.dumps(record))
 
@@ -146,6 +148,55 @@ def test_a_fact_with_a_fraction_is_selected(plan: Plan) -> None:
     plan = load_plan("s.yaml")
     assert {cell.encoder for cell in plan.study.exhibit("table2").cells(plan.cells, plan.study.facts)} == {"x60", "x13"}
     assert set(rendered(plan, "table2")["variant"]) == {"xmod"}
+
+
+DRAWS = """\
+title: Two draws
+languages: [en, fr]
+encoders:
+  s: {scratch: {languages: [en, fr], seed: 1}, facts: {variant: shared}}
+  s-2: {scratch: {languages: [en, fr], seed: 2}, facts: {variant: shared}}
+  x: {scratch: {languages: [en], seed: 1}, facts: {variant: xmod}}
+  x-2: {scratch: {languages: [en], seed: 2}, facts: {variant: xmod}}
+tasks: {perplexity: {kind: perplexity, max_length: 128}}
+methods: {as-is: {}}
+grids:
+  first: {task: [perplexity], encoder: [s, x], method: [as-is], source: [none], target: [en, fr], seed: [1]}
+  second: {task: [perplexity], encoder: [s-2, x-2], method: [as-is], source: [none], target: [en, fr], seed: [2]}
+exhibits:
+  curve: {kind: curve, title: Perplexity, x: languages, lines: variant}
+  encoders: {kind: table, title: Perplexity, rows: [encoder], columns: target, select: {encoder: [s, s-2]}}
+claims:
+  lower: {says: X-MOD has a lower perplexity., compare: [{encoder: [x, x-2]}, {encoder: [s, s-2]}], expect: less}
+"""
+
+
+def test_encoders_that_differ_by_their_seeds_alone_are_seeds_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(DRAWS)
+    plan = load_plan("s.yaml")
+    for cell in plan.cells:
+        write(cell, {"s": 10.0, "s-2": 14.0, "x": 7.0, "x-2": 9.0}[cell.encoder] - 2 * (cell.target == "fr"))
+    curve = rendered(plan, "curve")
+    assert curve[["column", "mean", "sd", "n_seeds", "n_cells"]].round(4).values.tolist() == [
+        ["xmod", 7.0, round(2**0.5, 4), 2, 4],
+        ["shared", 11.0, round(8**0.5, 4), 2, 4],
+    ]
+    assert list(rendered(plan, "encoders")["encoder"]) == ["s", "s", "s-2", "s-2"], "a row may be one draw"
+    each = claims.terms("lower", plan.study.claims["lower"], plan.cells, plan.study.belongs)
+    measured = verdicts.measure({"lower": each}).iloc[0]
+    assert (measured["effect"], measured["n_seeds"]) == (-4.0, 2)
+    assert measured["seed_variance"] == pytest.approx(1.0), "the effects of the two draws are -3 and -5"
+
+
+def test_two_draws_of_an_encoder_have_different_seeds(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(DRAWS.replace("seed: [2]", "seed: [1]"))
+    with pytest.raises(
+        ValueError, match=r"grids.second.seed: encoder s-2 differs from s by its seed alone, .* got seed 1 for both"
+    ):
+        load_plan(tmp_path / "s.yaml")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from transformers import BertConfig
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import count
-from xlgrid.training.encoders import EncoderEntry, configuration, encoders_before, vocabulary_size
+from xlgrid.training.encoders import EncoderEntry, configuration, draws, encoders_before, vocabulary_size
 
 MINI = EncoderEntry(scratch={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
@@ -64,3 +64,22 @@ def test_encoders_before_another_are_those_from_which_it_is_made() -> None:
     assert encoders_before(encoders, "second") == ["early", "first", "hub"]
     assert encoders_before(encoders, "hub") == encoders_before(encoders, "unknown") == []
     assert encoders_before(encoders, "circle") == ["circle"]
+
+
+def test_draws_of_an_encoder_differ_by_seeds_alone() -> None:
+    """Also by the seed of the encoder from which a pre-training begins, or whose snapshot an encoder is."""
+    entries = {
+        "late-b": {"of": "b", "step": 10},
+        "a": {"scratch": {"languages": ("qa1",), "seed": 1}},
+        "b": {"scratch": {"languages": ("qa1",), "seed": 2}},
+        "other": {"scratch": {"languages": ("qa1",), "seed": 2}, "training": {"steps": 7}},
+        "late-a": {"of": "a", "step": 10},
+        "from-a": {"scratch": {"languages": ("qa1",), "begin": "a"}},
+        "from-b": {"scratch": {"languages": ("qa1",), "begin": "b", "seed": 3}},
+        "hub": {"hub": "x/y"},
+        "again": {"hub": "x/y"},
+    }
+    first = draws({name: EncoderEntry.model_validate(entry) for name, entry in entries.items()})
+    others = {name: draw for name, draw in first.items() if name != draw}
+    assert others == {"b": "a", "late-a": "late-b", "from-b": "from-a"}
+    assert set(first) == set(entries)
