@@ -104,8 +104,8 @@ class Training(Strict):
     )
     micro_batches: Literal["mixed", "language"] = Field(
         "mixed",
-        description="a part of a step that is computed at once has rows of all parts of a mix, or of one, as a model with "
-        "modules for languages needs",
+        description="a part of a step that is computed at once has rows of all parts of a mix, or of one, which is faster for large "
+        "models with modules for languages",
     )
 
     @property
