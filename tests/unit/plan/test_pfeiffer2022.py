@@ -23,6 +23,7 @@ from xlgrid.results.claims import Term, terms
 from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study, TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions
+from xlgrid.training.encoders import draws
 from xlgrid.training.recipe import Start, Training
 from xlgrid.training.scratch import Scratch
 
@@ -386,12 +387,17 @@ def test_languages_of_the_miniature_have_the_roles_of_those_that_they_stand_for(
     assert not {code[:2] for code in groups["split1-unique"]} & families
 
 
-def test_encoders_of_the_capacity_study_differ_in_size_variant_and_languages_alone() -> None:
+def test_encoders_of_the_capacity_study_differ_in_size_variant_languages_and_seed_alone() -> None:
     study = load_study(ROOT / "studies" / "pfeiffer2022-capacity.yaml")
+    seeds = {"": 1, "-b": 2, "-c": 3}
     for name, entry in study.encoders.items():
         assert entry.scratch, name
         variant, languages, hidden = entry.scratch.architecture, len(entry.scratch.languages), entry.scratch.hidden
-        assert name == f"{variant}-{languages}-h{hidden}"
+        suffix = next(suffix for suffix, seed in seeds.items() if seed == entry.scratch.seed)
+        assert name == f"{variant}-{languages}-h{hidden}{suffix}"
         assert entry.facts == {"variant": variant, "hidden": hidden}
         assert entry.scratch.intermediate == 2 * hidden
-        assert entry.training and entry.training["steps"] == 2000 * languages
+        assert entry.training["steps"] == 16000
+        [grid] = [grid for grid in study.grids.values() if name in grid.encoder]
+        assert grid.seed == [entry.scratch.seed]
+    assert set(Counter(draws(study.encoders).values()).values()) == {3}
