@@ -1,14 +1,26 @@
 """Settings that refuse unknown keys, and their errors in one line."""
 
+import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
 
 # The range that every library takes which draws random numbers here.
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def _name(value: str) -> str:
+    if not NAME.fullmatch(value) or value.endswith("."):
+        raise ValueError(f"{value!r} cannot be a name: it becomes part of a path; use letters, digits and . _ + -")
+    return value
+
+
+# What a study calls its parts.
+Name = Annotated[str, AfterValidator(_name)]
 
 
 class Strict(BaseModel):

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from xlgrid.base.arrays import Ints
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import ALL_HEADS
+from xlgrid.heads.head import Mix
 from xlgrid.heads.tokens import Tokens, Vocabulary, joined, offsets_of
 from xlgrid.heads.values import Values
 from xlgrid.languages.sources import Target
@@ -87,28 +89,33 @@ def _row_column(array: Any) -> Any:
     return _numbers(array) if pa.types.is_integer(array.type) else array
 
 
-def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
-    """One data set from those of several languages: each example comes from exactly one part, drawn with `seed`.
+def mix(parts: Sequence[Tokens], seed: int, way: Mix | None = None) -> Tokens:
+    """One data set from those of several languages.
 
-    Example i of every part must be the same example in another language. Of n examples and k parts, each part contributes
-    n/k. Heads of which `Head.mixes_all_rows` is true have all rows of all parts in a mix.
+    `shares`: each example comes from exactly one part, drawn with `seed`. Example i of every part must be the same example in
+    another language. Of n examples and k parts, each part contributes n/k. `whole`: all rows of all parts, one part after another,
+    of which none need be translations.
+
+    Args:
+        way: None for the default of the head (`Head.mixes`).
 
     Raises:
-        ValueError: the parts differ in their number of examples, or in their labels.
+        ValueError: the parts differ in their labels or vocabulary or, with `shares`, in their number of examples.
     """
     first = parts[0]
     if len(parts) == 1:
         return first
-    if ALL_HEADS.find(first.head).mixes_all_rows:
-        return joined(parts)
+    if len({(part.label_names, part.head, part.pad_id, part.vocabulary) for part in parts}) > 1:
+        raise ValueError(
+            "the parts of a mix differ in labels or tokenizer: tokenize them again with one encoder and task"
+        )
+    if (way or ALL_HEADS.find(first.head).mixes[0]) == "whole":
+        return joined(_numbered_on(parts))
     if len({part.examples for part in parts}) > 1:
         raise ValueError(
             f"the parts of a mix have {', '.join(str(part.examples) for part in parts)} examples: a mix "
-            "needs the same examples in each language, row by row; use parallel data, or name the sources one by one"
-        )
-    if len({(part.label_names, part.head, part.pad_id) for part in parts}) > 1:
-        raise ValueError(
-            "the parts of a mix differ in labels or tokenizer: tokenize them again with one encoder and task"
+            "needs the same examples in each language, row by row; use parallel data, set `mix: whole` in the task to take all rows "
+            "of each, or name the sources one by one"
         )
     order = np.random.default_rng([seed]).permutation(first.examples)
     part_of = np.empty(first.examples, np.int64)
@@ -118,6 +125,17 @@ def mix(parts: Sequence[Tokens], seed: int) -> Tokens:
     mixed = joined([part.take(rows) for part, rows in zip(parts, chosen, strict=True)])
     # In the order of the examples again, so that example i of the mix is example i of its part.
     return mixed.take(np.argsort(example_of, kind="stable"))
+
+
+def _numbered_on(parts: Sequence[Tokens]) -> list[Tokens]:
+    """The parts, of which the examples of each are numbered on from those of the part before."""
+    before = np.cumsum([0, *(part.examples for part in parts)])
+    return [
+        replace(part, columns={**part.columns, "example": part.columns["example"] + first})
+        if "example" in part.columns
+        else part
+        for part, first in zip(parts, before.tolist(), strict=False)
+    ]
 
 
 def cut(lengths: Ints, rows: Ints, budget: int, most: int = sys.maxsize) -> list[Ints]:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Batch = dict[str, "torch.Tensor"]
 
 
+# How a mix takes its parts: each example from one of them, or all rows of each.
+Mix = Literal["shares", "whole"]
 # The column that tells rows of the dev set, 1, from those of the test set, 0, where a head reads both in evaluation.
 IS_DEV = "is_dev"
 
@@ -70,7 +72,8 @@ class Head(ABC):
         has_choices: some of the input columns are choices.
         output_per_label: the model has one output per label, so that other labels need another model.
         has_stride: two windows of a long example share tokens, whose number the study's `stride` gives.
-        mixes_all_rows: a mix has all rows of each part; otherwise each example comes from one of the parts.
+        mixes: how a mix may take its parts, the default first. `shares`: each example comes from one of the parts, which have the
+            same examples. `whole`: the mix has all rows of each part.
         reads_first_token: the head reads the first token of the encoder's last layer, and no other.
         has_decoder: the model is an encoder-decoder, both parts of which are made from the encoder.
         passed_share: the share of an example's tokens that pass a layer of the model.
@@ -100,7 +103,7 @@ class Head(ABC):
     has_choices: ClassVar[bool] = False
     output_per_label: ClassVar[bool] = False
     has_stride: ClassVar[bool] = False
-    mixes_all_rows: ClassVar[bool] = False
+    mixes: ClassVar[tuple[Mix, ...]] = ("shares", "whole")
     reads_first_token: ClassVar[bool] = False
     has_decoder: ClassVar[bool] = False
     passed_share: ClassVar[float] = 1.0

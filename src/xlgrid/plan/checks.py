@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from xlgrid.results.identity import Run
     from xlgrid.study.schema import Study
 
+# Bytes of the name of a file or folder on common file systems; languages have codes of ASCII.
+LONGEST_NAME = 255
+
 
 def plan_problems(plan: "Plan") -> list[str]:
     """Each mistake as `place: what is wrong`; a place is the path to a key, joined by dots.
@@ -38,7 +41,12 @@ def plan_problems(plan: "Plan") -> list[str]:
 
 
 def _paths(plan: "Plan") -> Iterator[str]:
-    """No encoder is a copy of itself."""
+    """No encoder is a copy of itself, and the source of a run can be the name of a folder."""
+    if too_long := next((run for run in plan.runs if len(run.source) > LONGEST_NAME), None):
+        yield (
+            f"grids: the source {too_long.source[:40]}... has {len(too_long.source)} characters, but a run's folder has its name, "
+            f"which can have {LONGEST_NAME}: mix fewer languages, or choose shorter codes"
+        )
     for name, entry in plan.study.encoders.items():
         if entry.path and normpath(entry.path) == normpath(Encoder(plan.study.name, name).folder):
             yield f"encoders.{name}.path: {entry.path} is the folder to which the encoder is copied: name another"

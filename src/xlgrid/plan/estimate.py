@@ -174,8 +174,9 @@ class Estimate:
         if self.study.methods[run.method].imported:
             return []
         name, entry = self.study.entry(run.task, "train")
-        # Other mixes have as many examples as one of their parts.
-        return [(name, part) for part in run.source.parts[: None if entry.task.head.mixes_all_rows else 1]]
+        mix = self.study.recipe(*run[1:]).mix or entry.task.head.mixes[0]
+        # A mix of shares has as many examples as one of its parts.
+        return [(name, part) for part in run.source.parts[: None if mix == "whole" else 1]]
 
     def _dev_data(self, run: Run) -> list[tuple[str, Target]]:
         """The tasks and languages of the data with which a run chooses its checkpoint."""

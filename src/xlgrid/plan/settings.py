@@ -27,7 +27,8 @@ from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
     from xlgrid.data.vocabulary import VocabularyEntry
-    from xlgrid.study.schema import Study, TaskEntry
+    from xlgrid.study.schema import Study
+    from xlgrid.study.tasks import TaskEntry
     from xlgrid.training.encoders import EncoderEntry
 
 # The settings of a command by name.

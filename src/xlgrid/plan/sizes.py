@@ -16,7 +16,8 @@ from xlgrid.languages.sources import Target
 from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
-    from xlgrid.study.schema import Sizes, Study
+    from xlgrid.study.schema import Study
+    from xlgrid.study.tasks import Sizes
 
 
 class Splits(NamedTuple):

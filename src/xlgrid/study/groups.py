@@ -7,10 +7,13 @@ from xlgrid.base.names import unknown
 from xlgrid.languages import Language
 from xlgrid.languages.sources import NONE, Source, Target
 
+# Before the name of a group whose members are the parts of one source.
+MIX = "mix:"
+
 
 def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The languages, pairs or mixes that a source or target in a grid stands for: itself, or the members of a group. The
-    source `none` stands for itself.
+    source `none` stands for itself, and `mix:nli` for the one mix of all members of the group `nli`.
 
     Args:
         languages: code -> language, for those over which the built-in groups range.
@@ -26,6 +29,9 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
         return tuple(codes)
     if value == NONE:
         return (NONE,)
+    if value.startswith(MIX):
+        members = expand(value.removeprefix(MIX), languages, groups)
+        return ("+".join(dict.fromkeys(part for member in members for part in Source(member).parts)),)
     if value.startswith(("family:", "script:")):
         attribute, _, name = value.partition(":")
         names = {code: getattr(language, attribute) for code, language in languages.items()}

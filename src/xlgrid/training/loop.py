@@ -135,8 +135,9 @@ class Loop:
             [batches.read(path, code) for path, code in zip(paths, codes, strict=True)]
             for paths, codes in ((train, recipe.source.parts), (dev, recipe.dev_parts))
         )
-        self.train = batches.mix(train_parts, self.settings.mix_seed)
-        self.dev_sets = dev_parts if self.settings.dev_targets else [batches.mix(dev_parts, self.settings.mix_seed)]
+        self.train = batches.mix(train_parts, self.settings.mix_seed, recipe.mix)
+        dev_mix = (dev_parts, self.settings.mix_seed, recipe.mix)
+        self.dev_sets = dev_parts if self.settings.dev_targets else [batches.mix(*dev_mix)]
         if not all(map(len, self.dev_sets)):
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.head = self.objective = ALL_HEADS.find(self.train.head)

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from xlgrid.base.settings import Seed, Strict
+from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
 from xlgrid.training.scratch import Scratch
 
@@ -85,7 +86,7 @@ class Training(Strict):
     snapshots: tuple[PositiveInt, ...] = Field(
         (), description="steps after which the weights are also written, as step{n}.safetensors in the run's folder"
     )
-    mix_seed: Seed = Field(65, description="decides which half of a mix's examples is in which part")
+    mix_seed: Seed = Field(65, description="decides which of a mix's examples are in which part, with `mix: shares`")
     mixed_batches: bool = Field(
         True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
     )
@@ -240,6 +241,7 @@ class Recipe(Strict):
     first: str | None = Field(
         None, description="task of the run with all of whose weights, after those of `start`, this one begins"
     )
+    mix: Mix | None = Field(None, description="how a mix takes its parts, where this is not the default of the head")
 
     @classmethod
     def parse(cls, identity: str, pace: str = "{}") -> Self:
@@ -277,7 +279,9 @@ class Recipe(Strict):
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
-        excluded = {"training": PACE | _defaults(self.training, LATER)}
+        excluded: dict[str, set[str] | bool] = {"training": PACE | _defaults(self.training, LATER)}
+        # Likewise later than the first recipes.
+        excluded |= {} if self.mix else {"mix": True}
         if self.scratch:
             excluded["scratch"] = _defaults(self.scratch, LATER_SCRATCH)
         return hashlib.sha256(self.model_dump_json(exclude=excluded).encode()).hexdigest()[:12]

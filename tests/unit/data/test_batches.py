@@ -1,8 +1,11 @@
 """Reading, mixing and batching tokens."""
 
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -10,6 +13,9 @@ from tokens_fixture import ids, rows, write
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data import batches
+from xlgrid.heads import HEADS
+from xlgrid.heads.head import Mix
+from xlgrid.heads.token import Words
 from xlgrid.heads.values import Values
 
 
@@ -58,7 +64,7 @@ def test_the_seed_of_a_mix_decides_its_halves(tmp_path: Path) -> None:
 
 def test_unequal_parts_are_an_error(tmp_path: Path) -> None:
     tokens = [batches.read(write(tmp_path / f"{n}.arrow", rows(3 + n))) for n in range(2)]
-    with pytest.raises(ValueError, match="3, 4 examples"):
+    with pytest.raises(ValueError, match=r"3, 4 examples.*`mix: whole`"):
         batches.mix(tokens, 65)
 
 
@@ -75,6 +81,55 @@ def test_a_mix_of_texts_has_all_of_each(tmp_path: Path) -> None:
         *[("en", "en")] * 3,
         *[("en", "fr")] * 4,
     ]
+
+
+@pytest.mark.parametrize("head", ["sequence", "token"])
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=5))
+def test_a_mix_that_takes_its_parts_whole_has_each_row_of_each_part_once(head: str, sizes: list[int]) -> None:
+    """The parts have different numbers of rows, and no row of one is a row of another."""
+    parts = [rows(size, 1 + 100 * number) for number, size in enumerate(sizes)]
+    with TemporaryDirectory() as folder:
+        tokens = [
+            batches.read(write(Path(folder, f"{number}.arrow"), part, head), f"q{'abcde'[number]}1")
+            for number, part in enumerate(parts)
+        ]
+        mixed = batches.mix(tokens, 65, "whole")
+        assert ids(mixed) == [row for part in parts for row in part]
+        assert mixed.examples == len(mixed) == sum(sizes)
+        assert mixed.example_of.tolist() == list(range(sum(sizes))), "no two parts share an example"
+        assert mixed.parts is not None and np.bincount(mixed.parts).tolist() == sizes
+        language_of = [mixed.languages[at] for at in mixed.language_of[:, 0]]
+        assert language_of == [f"q{'abcde'[number]}1" for number, size in enumerate(sizes) for _ in range(size)]
+
+
+def test_windows_of_a_whole_mix_belong_to_examples_of_their_part(tmp_path: Path) -> None:
+    """A sentence of two windows is one outcome in each part, as it is in each part alone."""
+    files = []
+    for number in range(2):
+        path = write(tmp_path / f"{number}.arrow", rows(4, 1 + 100 * number), "token")
+        with pa.ipc.open_file(path) as reader:
+            table = reader.read_all()
+        numbers = pa.array([0, 0, 1, 2], pa.int32())
+        table = table.set_column(table.column_names.index("example"), "example", numbers)
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+        files.append(batches.read(path))
+    mixed = batches.mix(files, 65, "whole")
+    assert mixed.example_of.tolist() == [0, 0, 1, 2, 3, 3, 4, 5] and mixed.examples == 6
+    outcomes = HEADS["token"].outcomes(mixed, [Words([0], [0])] * 8)
+    alone = HEADS["token"].outcomes(files[0], [Words([0], [0])] * 4)
+    assert outcomes == alone * 2
+
+
+@pytest.mark.parametrize("way", ["shares", "whole"])
+def test_parts_of_other_labels_are_an_error(tmp_path: Path, way: Mix) -> None:
+    tokens = [batches.read(write(tmp_path / f"{n}.arrow", rows(4, 1 + 100 * n))) for n in range(2)]
+    other = replace(tokens[1], label_names=("b", "a", "c"))
+    with pytest.raises(ValueError, match="the parts of a mix differ in labels"):
+        batches.mix([tokens[0], other], 65, way)
+    larger = replace(tokens[1], vocabulary=tokens[1].vocabulary._replace(size=51))
+    with pytest.raises(ValueError, match="the parts of a mix differ in labels or tokenizer"):
+        batches.mix([tokens[0], larger], 65, way)
 
 
 @example([5, 5], 10, 9)

@@ -1,11 +1,12 @@
 """Mistakes that only cells and runs show are told with their line: text that there is not, steps that no training reaches."""
 
+from itertools import islice, product
 from pathlib import Path
 
 import pytest
 from study_fixture import SPOKEN, TEXT, write
 
-from xlgrid.plan.load import load_study
+from xlgrid.plan.load import load_plan, load_study
 
 
 @pytest.mark.parametrize(
@@ -161,3 +162,25 @@ def test_embeddings_are_drawn_at_random_in_a_vocabulary_of_the_text_only(tmp_pat
     for task in ("{kind: mlm}", "{kind: mlm, vocabulary: base}"):
         with pytest.raises(ValueError, match=r"methods.query.options: .*`overlap: random` does nothing: leave it out"):
             load_study(write(tmp_path, text.replace("{kind: mlm}", task)))
+
+
+@pytest.mark.parametrize(("codes", "fits"), [(40, True), (127, False)])
+def test_the_source_of_a_run_is_the_name_of_a_folder(tmp_path: Path, codes: int, fits: bool) -> None:
+    """Forty languages with a code of two letters are a mix whose name a folder can have; 127 with one of four letters are not."""
+    size = 2 if fits else 4
+    names = ["".join(letters) for letters in islice(product("abcdefgh", repeat=size), codes)]
+    declared = ", ".join(f"x{name}: {{name: {name}, family: F, script: Latn}}" for name in names)
+    text = TEXT.replace("languages: [en, fr]", f"languages: [en, fr, {', '.join('x' + n for n in names)}]")
+    text = text.replace("encoders:\n", f"new_languages: {{{declared}}}\nencoders:\n", 1)
+    text = text.replace(
+        "rt: {kind: ruletaker, options: {n: 100}}", "rt: {kind: ruletaker, data: {local: x}, mix: whole}"
+    )
+    text = text.replace("source: [en]", "source: ['mix:mono']").replace("[mono, en-X]", "[en]")
+    path = write(tmp_path, text[: text.index("exhibits:")])
+    if fits:
+        assert [*{*map(len, (run.source for run in load_plan(path).runs))}] == [5 + 40 * 4]
+    else:
+        with pytest.raises(
+            ValueError, match=r"the source en\+fr\+xaaaa.* has 767 characters, .* which can have 255: mix fewer"
+        ):
+            load_plan(path)

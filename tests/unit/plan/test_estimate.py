@@ -301,3 +301,14 @@ def test_the_dev_sets_of_all_dev_targets_are_evaluated(study: Plan) -> None:
     )
     costs = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())
     assert costs["full"].evaluated == 4 * 4 * 3 * DEV + 12 * TEST
+
+
+def test_a_mix_that_takes_its_parts_whole_has_the_examples_of_all_of_them(study: Plan) -> None:
+    mixed, alone = RUN._replace(source=Source("en+en-fr")), RUN
+    shares = Estimate(study, Assumed())
+    assert shares.run(mixed)[3:5] == shares.run(alone)[3:5]
+    Path("studies/tiny.yaml").write_text(STUDY.replace("rt: {kind: ruletaker,", "rt: {kind: ruletaker, mix: whole,"))
+    whole = Estimate(load_plan("studies/tiny.yaml"), Assumed())
+    assert whole.run(alone) == shares.run(alone)
+    # Two passes over twice the examples, in batches of 32; dev sets of both parts.
+    assert whole.run(mixed)[3:5] == (2 * 44, 4 * 2 * DEV)

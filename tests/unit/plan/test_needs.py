@@ -15,7 +15,8 @@ from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study, TaskEntry
+from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
+from xlgrid.study.tasks import TaskEntry
 from xlgrid.training.encoders import EncoderEntry
 
 RULES = Path(__file__).parents[3] / "rules"

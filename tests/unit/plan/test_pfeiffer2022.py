@@ -21,7 +21,8 @@ from xlgrid.plan.plan import Plan
 from xlgrid.results import published as compare
 from xlgrid.results.claims import Term, terms
 from xlgrid.results.identity import Cell
-from xlgrid.study.schema import Study, TaskEntry
+from xlgrid.study.schema import Study
+from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks.mlm import Options as MlmOptions
 from xlgrid.training.encoders import draws
 from xlgrid.training.recipe import Start, Training

@@ -10,7 +10,8 @@ from plan_fixture import begun
 from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Report, Text, Tokens, Vocabulary
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.schema import ImportedAdapters, TaskEntry
+from xlgrid.study.schema import ImportedAdapters
+from xlgrid.study.tasks import TaskEntry
 from xlgrid.training.encoders import EncoderEntry
 from xlgrid.training.recipe import Recipe
 

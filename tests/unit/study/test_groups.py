@@ -21,6 +21,10 @@ GROUPS = {"romance": ["fr"], "pairs": ["en-fr", "fr-en"]}
         ("pairs", ["en-fr", "fr-en"]),
         ("en+en-fr", ["en+en-fr"]),
         ("fr", ["fr"]),
+        ("mix:mono", ["en+fr+de+ru"]),
+        ("mix:script:Latn", ["en+fr+de"]),
+        ("mix:pairs", ["en-fr+fr-en"]),
+        ("mix:romance", ["fr"]),
     ],
 )
 def test_a_group_stands_for_its_members_and_anything_else_for_itself(value: str, members: list[str]) -> None:
@@ -31,6 +35,7 @@ def test_a_group_stands_for_its_members_and_anything_else_for_itself(value: str,
     ("value", "said"),
     [
         ("romnce", "did you mean 'romance'"),
+        ("mix:romnce", "did you mean 'romance'"),
         ("it", "unknown language or group 'it'"),
         ("en-it", "unknown language or group 'it'"),
         ("en@fr", "unknown language or group 'en@fr'"),

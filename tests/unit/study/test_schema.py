@@ -3,52 +3,10 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from study_fixture import STARTED, TEXT, write
 
 from xlgrid.plan.load import load_study
-from xlgrid.study.schema import ImportedAdapters, TaskEntry
-
-
-def test_a_probe_of_data_that_are_not_generated_is_refused() -> None:
-    data = {"local": "lot/{language}/{split}.jsonl"}
-    TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "none"}})
-    with pytest.raises(ValidationError, match="only generated statements can have the probe context-only"):
-        TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "context-only"}})
-
-
-OWN = {
-    "kind": "choice",
-    "inputs": ["passage"],
-    "choices": ["one", "two"],
-    "target": "answer",
-    "labels": [1, 2],
-    "data": {"hub": "a/b"},
-}
-
-
-def test_a_study_describes_a_task() -> None:
-    entry = TaskEntry.model_validate(OWN)
-    assert entry.task.inputs == ("passage", "one", "two") and entry.task.labels == ("1", "2")
-    assert entry.columns == {name: OWN[name] for name in ("inputs", "choices", "target")} | {"labels": ["1", "2"]}
-    assert TaskEntry(kind="copa").columns == {} and TaskEntry(kind="copa").task.name == "copa"
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"kind": "choices"}, "did you mean 'choice'"),
-        ({"kind": "copa"}, "the task copa has columns of its own, so leave out `inputs`"),
-        ({"choice": ["one", "two"]}, "unknown key 'choice', did you mean 'choices'"),
-        ({"labels": [1, 2, 3]}, "3 names for 2 `choices`"),
-        ({"data": None}, "data of kind choice cannot be generated: name their source in `data`"),
-        ({"data": {"hub": "a/b", "labels": {"A": 3}}}, "unknown label of choice in `labels` '3'"),
-        ({"options": {"n": 100}}, "unknown key 'n'"),
-    ],
-)
-def test_a_mistake_in_the_description_of_a_task_is_named(change: dict[str, object], problem: str) -> None:
-    with pytest.raises(ValidationError, match=problem):
-        TaskEntry.model_validate(OWN | change)
+from xlgrid.study.schema import ImportedAdapters
 
 
 def test_a_study_s_name_must_do_for_a_path(tmp_path: Path) -> None:

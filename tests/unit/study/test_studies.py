@@ -19,7 +19,8 @@ from xlgrid.results import published as compare
 from xlgrid.results import records
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Run
-from xlgrid.study.schema import Grid, Study, TaskEntry, TrainingEntry
+from xlgrid.study.schema import Grid, Study, TrainingEntry
+from xlgrid.study.tasks import TaskEntry
 from xlgrid.tasks import TASKS
 from xlgrid.training.recipe import Start, Training
 

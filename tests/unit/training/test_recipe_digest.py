@@ -102,6 +102,7 @@ CHANGES = {
     "start": {"task": "mlm", "method": "m"},
     "first": "siqa",
     "scratch": {"languages": ["en"]},
+    "mix": "whole",
 }
 
 

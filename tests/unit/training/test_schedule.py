@@ -96,6 +96,18 @@ def test_parts_of_a_mix_share_batches_unless_the_recipe_says_no(tmp_path: Path, 
         assert any(len(set(source[batch])) > 1 for batch in steps) is together
 
 
+def test_an_epoch_of_a_whole_mix_has_each_row_of_each_part_once(tmp_path: Path) -> None:
+    sizes = [3, 17, 9]
+    files = [write(tmp_path / f"{n}.arrow", rows(size, 1 + 100 * n)) for n, size in enumerate(sizes)]
+    mixed = batches.mix([batches.read(path) for path in files], 65, "whole")
+    steps = taken(mixed, epochs=2, batch_size=4)
+    assert len(steps) == 2 * 8, "29 rows in batches of 4, twice"
+    for epoch in (steps[:8], steps[8:]):
+        read = sorted(ids(mixed)[row] for row in np.concatenate(epoch))
+        assert read == sorted(row for n, size in enumerate(sizes) for row in rows(size, 1 + 100 * n))
+    assert all(np.array_equal(*pair) for pair in zip(steps, taken(mixed, epochs=2, batch_size=4), strict=True))
+
+
 def test_languages_of_a_mix_are_drawn_equally_where_its_rows_are_in_turns(tmp_path: Path) -> None:
     """With alpha, half of each pool's 160 rows are from each of two languages of equal size."""
     files = [write(tmp_path / f"{n}.arrow", rows(30, 1 + 100 * n)) for n in range(2)]

@@ -43,7 +43,7 @@ class MlmHead(Head):
     inputs_allowed = (1, 2)
     has_target = False
     has_labels = False
-    mixes_all_rows = True
+    mixes = ("whole",)
     output_share = MASKED
     is_pretrained = True
     has_cells = False

@@ -40,7 +40,7 @@ class Seq2SeqHead(Head):
     all_metrics = (bleu.CORPUS_BLEU,)
     has_labels = False
     has_decoder = True
-    mixes_all_rows = True
+    mixes = ("whole",)
     # Half of the tokens of an example, about, pass the encoder, and the others the decoder and the output embeddings.
     passed_share = 0.5
     output_share = 0.5

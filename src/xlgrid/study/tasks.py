@@ -1,0 +1,146 @@
+"""The tasks of a study: what an example is, and where the data come from."""
+
+from functools import cached_property
+from typing import Any, Literal, Self
+
+from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
+
+from xlgrid.base.settings import Name, Strict, plainly
+from xlgrid.data.sources import DataSource
+from xlgrid.heads.head import Mix
+from xlgrid.languages.sources import Source
+from xlgrid.tasks import Columns, Task, task
+
+
+class Sizes(Strict):
+    """Numbers of examples in the splits of a task's data. Without `test`, it has as many as the dev set if the data are text."""
+
+    train: PositiveInt
+    dev: PositiveInt
+    test: PositiveInt | None = None
+
+
+class TaskEntry(Columns):
+    """A task: a kind that has columns of its own, or a head with `inputs`, `target`, `labels` and `choices`; and its data.
+
+    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` or `perplexity`
+    are the texts of the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a
+    method).
+    """
+
+    kind: str = Field(
+        description="name in xlgrid.tasks.ALL_TASKS, or of a head in xlgrid.heads.ALL_HEADS: sequence, token, span, ..."
+    )
+    options: dict[str, Any] = {}
+    data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
+    examples: Sizes | None = Field(
+        None, description="sizes of data that are not generated; `xlgrid cost` alone asks for them"
+    )
+    examples_of: dict[str, Sizes] = Field({}, description="language or pair: its sizes, where they are not `examples`")
+    tokens: PositiveInt | None = Field(None, description="tokens of an example on average; `xlgrid cost` alone asks")
+    max_length: PositiveInt = 512
+    start: Name | None = Field(
+        None,
+        description="task of the study; runs begin with all weights, head too, of that task's run of the same method",
+    )
+    vocabulary: str | None = Field(
+        None,
+        description="of a task of kind `mlm`: the vocabulary of its runs and of those that begin with them, where it is not the "
+        "encoder's; the runs train embeddings of its tokens. {language} stands for the language of the run",
+    )
+    trained_on: str | None = Field(
+        None, description="another task of the study with the same head; the runs train on its training and dev sets"
+    )
+    mix: Mix | None = Field(
+        None,
+        description="how the runs of the task take the parts of a mix. shares: each example comes from one of the parts, which are "
+        "parallel; whole: all rows of each part (translate-train-all); absent: `whole` of kinds `mlm` and `seq2seq`, else `shares`",
+    )
+    stride: NonNegativeInt = Field(
+        128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
+    )
+    separators: Literal["tokenizer", "one"] = Field(
+        "tokenizer",
+        description="separators between two segments: those of the tokenizer, or one (Foroutan et al. 2023's code)",
+    )
+
+    def mix_of(self, source: Source) -> Mix | None:
+        """How a run on a source takes the parts of a mix; None if there is no mix, or as the head does by default."""
+        return self.mix if len(source.parts) > 1 and self.mix != self.task.head.mixes[0] else None
+
+    def vocabulary_in(self, language: str) -> str | None:
+        """The name of the vocabulary of a run in a language, where it is not the encoder's."""
+        return self.vocabulary and self.vocabulary.replace("{language}", language)
+
+    @cached_property
+    def task(self) -> Task:
+        """The task that the entry names or describes."""
+        return task(self.kind, self.columns)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns and labels that the entry describes; none if it names a task."""
+        return {name: value for name in Columns.model_fields if (value := getattr(self, name))}
+
+    @model_validator(mode="after")
+    def _has_data(self) -> Self:
+        if self.from_text and (self.task.target or self.task.head.has_pairs_only):
+            raise ValueError(f"data of kind {self.kind} cannot be generated: name their source in `data`")
+        return self
+
+    @model_validator(mode="after")
+    def _mixes(self) -> Self:
+        allowed = self.task.head.mixes if self.task.head.is_trained else ()
+        if self.mix and self.mix not in allowed:
+            raise ValueError(
+                f"mixes of kind {self.kind} take their parts by {' or '.join(allowed)}, got `mix: {self.mix}`: leave it out"
+                if allowed
+                else f"runs of kind {self.kind} train on nothing: leave out `mix`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _options_exist(self) -> Self:
+        try:
+            _ = self.options_without_defaults
+        except ValidationError as error:
+            raise ValueError(f"options: {plainly(error)}") from None
+        return self
+
+    @cached_property
+    def options_without_defaults(self) -> dict[str, Any]:
+        """The options that differ from the task's defaults, as JSON, in the order of the task's `Options`."""
+        options = self.task.Options.model_validate(self.options, context={"fetched": self.data is not None})
+        return options.model_dump(mode="json", exclude_defaults=True)
+
+    @model_validator(mode="after")
+    def _labels_exist(self) -> Self:
+        if self.data:
+            self.data.check_labels(self.task)
+        return self
+
+    @model_validator(mode="after")
+    def _text_is_text(self) -> Self:
+        wrong = [name for name in ("start", "trained_on") if getattr(self, name)]
+        if wrong and not self.task.target:
+            raise ValueError(
+                f"runs of a task of kind {self.kind} begin with the encoder, and train on the data of that task: leave out "
+                f"{' and '.join(f'`{name}`' for name in wrong)}"
+            )
+        if self.vocabulary and self.task.head.has_cells:
+            raise ValueError(
+                "only the runs of a task of kind mlm train embeddings of another vocabulary: leave out `vocabulary`"
+            )
+        if self.inputs and self.from_text:
+            raise ValueError("`inputs` names columns of `data`, and the texts of the study have one: leave it out")
+        return self
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether the data are generated."""
+        return self.data is None and self.task.generator is not None
+
+    @property
+    def from_text(self) -> bool:
+        """Whether the data are the texts of the study."""
+        return self.data is None and self.task.generator is None

@@ -1,0 +1,75 @@
+"""The description of a task in a study."""
+
+import pytest
+from pydantic import ValidationError
+
+from xlgrid.languages.sources import Source
+from xlgrid.study.tasks import TaskEntry
+
+
+def test_a_probe_of_data_that_are_not_generated_is_refused() -> None:
+    data = {"local": "lot/{language}/{split}.jsonl"}
+    TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "none"}})
+    with pytest.raises(ValidationError, match="only generated statements can have the probe context-only"):
+        TaskEntry.model_validate({"kind": "lot", "data": data, "options": {"probe": "context-only"}})
+
+
+OWN = {
+    "kind": "choice",
+    "inputs": ["passage"],
+    "choices": ["one", "two"],
+    "target": "answer",
+    "labels": [1, 2],
+    "data": {"hub": "a/b"},
+}
+
+
+def test_a_study_describes_a_task() -> None:
+    entry = TaskEntry.model_validate(OWN)
+    assert entry.task.inputs == ("passage", "one", "two") and entry.task.labels == ("1", "2")
+    assert entry.columns == {name: OWN[name] for name in ("inputs", "choices", "target")} | {"labels": ["1", "2"]}
+    assert TaskEntry(kind="copa").columns == {} and TaskEntry(kind="copa").task.name == "copa"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"kind": "choices"}, "did you mean 'choice'"),
+        ({"kind": "copa"}, "the task copa has columns of its own, so leave out `inputs`"),
+        ({"choice": ["one", "two"]}, "unknown key 'choice', did you mean 'choices'"),
+        ({"labels": [1, 2, 3]}, "3 names for 2 `choices`"),
+        ({"data": None}, "data of kind choice cannot be generated: name their source in `data`"),
+        ({"data": {"hub": "a/b", "labels": {"A": 3}}}, "unknown label of choice in `labels` '3'"),
+        ({"options": {"n": 100}}, "unknown key 'n'"),
+    ],
+)
+def test_a_mistake_in_the_description_of_a_task_is_named(change: dict[str, object], problem: str) -> None:
+    with pytest.raises(ValidationError, match=problem):
+        TaskEntry.model_validate(OWN | change)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mix", "said"),
+    [
+        ("mlm", "shares", "mixes of kind mlm take their parts by whole, got `mix: shares`: leave it out"),
+        ("perplexity", "shares", "take their parts by whole"),
+        ("tatoeba", "whole", "runs of kind tatoeba train on nothing: leave out `mix`"),
+        ("lot", "halves", "Input should be 'shares' or 'whole'"),
+    ],
+)
+def test_a_mix_that_a_kind_does_not_have_is_refused(kind: str, mix: str, said: str) -> None:
+    TaskEntry.model_validate({"kind": kind})
+    with pytest.raises(ValidationError, match=said):
+        TaskEntry.model_validate({"kind": kind, "mix": mix})
+
+
+def test_the_way_of_a_mix_is_part_of_a_recipe_only_where_it_changes_a_run() -> None:
+    whole, shares = (TaskEntry.model_validate({"kind": "lot", "mix": mix}) for mix in ("whole", "shares"))
+    assert whole.mix_of(Source("en+fr")) == "whole"
+    assert (
+        whole.mix_of(Source("en"))
+        is shares.mix_of(Source("en+fr"))
+        is TaskEntry(kind="lot").mix_of(Source("a+b"))
+        is None
+    )
+    assert TaskEntry(kind="mlm", mix="whole").mix_of(Source("en+fr")) is None
