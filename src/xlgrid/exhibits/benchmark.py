@@ -1,8 +1,8 @@
 """A table of tasks, and of their average: the score of a benchmark such as XTREME (Hu et al. 2020)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,19 +13,32 @@ from xlgrid.results.naming import SEVERAL
 if TYPE_CHECKING:
     import pandas as pd
 
+# The axes on which a cell without training differs from those of the runs of its encoder.
+LEARNT = ("method", "source")
+
 
 class Benchmark(Compared):
     """A column for each task and one for their average.
 
     The score of a cell is the mean of the metrics of its task that `select` names, or of all: of XTREME's tasks of answers, the mean of
     F1 and exact match. A task's score is the mean over its targets, the average is the mean over the tasks, each within a seed and then
-    over seeds. Scores of encoders without training have no seed and count for each seed of the other tasks. A row that lacks a
-    task of another row has no average.
+    over seeds. A row that lacks a task of another row has no average.
+
+    Tasks such as retrieval are of encoders without training. Their scores have no seed and count for each seed of the other tasks. Where
+    the method or the source names a row, `untrained` says in which rows of the encoder they stand. A method that reads each sentence
+    with its translation is undefined in retrieval, where the translation is what is looked for; the default leaves its rows without these
+    tasks and thus without an average. (Luo et al. 2021, table 2 print such numbers, and do not say of which model.)
     """
 
     kind: Literal["benchmark"] = "benchmark"
     rows: tuple[str, ...] = Field(("encoder",), min_length=1, description="axes, or facts of encoders")
     statistic: Literal["mean-sd", "mean", "min-max"] = "mean-sd"
+    untrained: Literal["shared", "all", "own"] = Field(
+        "shared",
+        description="the scores of an encoder without training stand in each row of the encoder whose method reads a sentence alone; "
+        "all: in each row of the encoder; own: in a row of their own",
+    )
+    shows_all_published: ClassVar[bool] = True
 
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
@@ -46,7 +59,12 @@ class Benchmark(Compared):
         import pandas as pd
 
         from xlgrid.exhibits.drawing import sheet as printing
+        from xlgrid.methods import make
         from xlgrid.results import stats, units
+
+        def reads_alone(method: str) -> bool:
+            entry = study.methods[method]
+            return self.untrained == "all" or make(entry.base, entry.options).companion_language is None
 
         chosen = stats.select(cells, self.select)
         if units.unit(chosen["metric"]) != "%" or not units.higher_is_better(chosen["metric"]):
@@ -54,12 +72,19 @@ class Benchmark(Compared):
             raise ValueError(
                 f"a benchmark averages over metrics in percent of which more is better, got {names}: select other tasks"
             )
-        rows = list(self.rows)
+        rows, notes = list(self.rows), printing.about(chosen)
+        chosen = chosen.assign(untrained=chosen["source"] == NONE)
+        if self.untrained != "own" and {*rows} & {*LEARNT}:
+            chosen = shared(chosen, rows, reads_alone)
+            tasks_without = ", ".join(dict.fromkeys(chosen.loc[chosen["untrained"], "task"]))
+            notes += (
+                [f"Encoders without training have one score of {tasks_without} for all of their rows."]
+                if tasks_without
+                else []
+            )
         scores = stats.mean_over_metrics(chosen).assign(column=lambda scores: scores["task"])
         entries = stats.entries(scores, rows, "column")
-        average = stats.entries(
-            stats.in_every_seed(scores, rows, scores["source"] == NONE), rows, "column", average=True
-        )
+        average = stats.entries(stats.in_every_seed(scores, rows, scores["untrained"]), rows, "column", average=True)
         average = average[average["column"] == stats.AVERAGE]
         counts = entries.groupby(rows, sort=False)
         tasks = counts["column"].nunique().reset_index(name="tasks")
@@ -67,7 +92,6 @@ class Benchmark(Compared):
         once = counts[["n_cells", "n_cells_expected"]].sum().reset_index()
         average = average.drop(columns=["n_cells", "n_cells_expected"]).merge(once, on=rows).merge(tasks, on=rows)
         average = average[average.pop("tasks") == scores["task"].nunique()]
-        notes = printing.about(chosen)
         if (chosen.groupby("task")["metric"].nunique() > 1).any():
             notes.append("Of a task with several metrics, the score is their mean.")
         if len(average) < len(tasks):
@@ -87,3 +111,24 @@ class Benchmark(Compared):
         )
         behind = [chosen.assign(column=chosen["task"]), chosen.assign(column=stats.AVERAGE)]
         return Rendering(sheet, behind=pd.concat(behind))
+
+
+def shared(cells: "pd.DataFrame", rows: Sequence[str], takes: Callable[[str], bool]) -> "pd.DataFrame":
+    """The cells, of which each one without training stands once in each row of its encoder with trained cells, in place of a row of
+    its own. An encoder without trained cells keeps its own row.
+
+    Args:
+        cells: as `Benchmark` shows them, with the column `untrained`.
+        rows: the columns that name a row.
+        takes: whether the rows of a method have the cells without training.
+    """
+    import pandas as pd
+
+    place = list(dict.fromkeys(["encoder", *(name for name in rows if name not in LEARNT)]))
+    learnt = [name for name in LEARNT if name in rows]
+    trained, bare = cells[~cells["untrained"]], cells[cells["untrained"]]
+    takers = trained[trained["method"].map(takes)]
+    placed = bare.drop(columns=learnt).merge(takers[[*place, *learnt]].drop_duplicates(), on=place)
+    alone = bare.merge(trained[place].drop_duplicates(), on=place, how="left", indicator="is_trained")
+    alone = alone[alone["is_trained"] == "left_only"]
+    return pd.concat([trained, *(part[list(cells)] for part in (placed, alone) if len(part))], ignore_index=True)

@@ -16,7 +16,6 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Published, Values
-from xlgrid.training.encoders import draws
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -300,6 +299,7 @@ class OfCells(Exhibit):
 
     def rendering(self, plan: PlanView) -> Rendering:
         from xlgrid.results import records
+        from xlgrid.training.encoders import draws
 
         metrics = plan.study.metrics
         if not self.names_metric:
@@ -325,9 +325,14 @@ class OfCells(Exhibit):
 
 
 class Compared(OfCells):
-    """An exhibit of scores that can be compared with published numbers."""
+    """An exhibit of scores that can be compared with published numbers.
+
+    Attributes:
+        shows_all_published: rows of the paper of which the study has no cells stand in the comparison, too.
+    """
 
     published: Published | None = None
+    shows_all_published: ClassVar[bool] = False
 
     @property
     def published_numbers(self) -> Published | None:
@@ -345,6 +350,8 @@ class Compared(OfCells):
         return [str(self.published.path), *([str(contradictions)] if contradictions.exists() else [])]
 
     def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
+        import pandas as pd
+
         from xlgrid.exhibits.drawing import beside
         from xlgrid.exhibits.drawing import sheet as printing
         from xlgrid.results import published
@@ -353,8 +360,13 @@ class Compared(OfCells):
         if self.published is None or rendering.behind is None:
             return super().write_comparison(name, folder, rendering)
         compared = published.beside(sheet.entries, [*sheet.rows, *sheet.axes], rendering.behind, self.published)
-        both = beside.comparison(sheet, compared, self.published, self.digits)
-        text = compared.to_csv(index=False, lineterminator="\n"), printing.markdown(both), printing.html(both)
+        further = compared.iloc[:0]
+        if self.shows_all_published:
+            keys = sheet.entries, sheet.rows, sheet.axes
+            further = published.without_cells(*keys, rendering.behind, self.published)
+        both = beside.comparison(sheet, compared, self.published, self.digits, further)
+        csv = (pd.concat([compared, further]) if len(further) else compared).to_csv(index=False, lineterminator="\n")
+        text = csv, printing.markdown(both), printing.html(both)
         for suffix, contents in zip(COMPARISON, text, strict=True):
             write_text(Path(folder) / f"{name}{suffix}", contents)
 

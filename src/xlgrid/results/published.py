@@ -8,6 +8,7 @@ numbers that another number of the same paper contradicts: the same columns, wit
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -25,6 +26,9 @@ COLUMNS: dict[NamedAxis, PublishedColumn] = {
     "group": "target",
 }
 KEY: list[str] = list(dict.fromkeys(COLUMNS.values()))
+# The columns of a comparison: of our entry, and of the paper's number beside it.
+STATISTICS = ("mean", "sd", "n_seeds", "n_seeds_expected")
+COMPARED = ("published", "difference", "margin", "verdict", "contradiction")
 
 
 def read(path: str | Path) -> pd.DataFrame:
@@ -89,7 +93,8 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
     """The entries of an exhibit with the paper's numbers.
 
     An entry's published number is the one with the entry's task, encoder, method, source, target or group, and metric, in
-    the paper's words; an axis on which the cells of the entry differ is `avg`.
+    the paper's words; an axis on which the cells of the entry differ is `avg`. Where the paper has no number of several metrics, but
+    one of each, it is their mean.
 
     Args:
         entries: `keys`, `mean`, `sd`, `n_seeds`, `n_seeds_expected`.
@@ -113,14 +118,19 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
     reference = read(published.path)
     named = _shared(entries, keys, cells, reference)
     wanted = pd.DataFrame([_translated(entry, published) for entry in named], columns=KEY)
-    numbers = reference.reindex(pd.MultiIndex.from_frame(wanted))
+    numbers = reference.reindex(pd.MultiIndex.from_frame(wanted)).reset_index(drop=True)
+    for at, words in enumerate(_of_each_metric(entries, keys, cells, named, published)):
+        of_metrics = reference.reindex(pd.MultiIndex.from_frame(pd.DataFrame(words, columns=KEY)))
+        if words and numbers["value"].isna().iloc[at] and of_metrics["value"].notna().all():
+            mean = of_metrics[["value", "rounding"]].mean()
+            numbers.loc[at] = [*mean, " ".join(filter(None, of_metrics["contradiction"]))]
     # The metric of a task with several is not known as long as there is no result at all.
     if numbers["value"].isna().all() and (wanted["metric"] != "").all():
         raise ValueError(
             f"{published.path} has no number for any entry of the exhibit: {_why_none(wanted, reference)}. `names` says what "
             "the paper calls the names of the study"
         )
-    entries = entries[[*keys, "mean", "sd", "n_seeds", "n_seeds_expected"]]
+    entries = entries[[*keys, *STATISTICS]]
     n = entries["n_seeds"]
     t = student.ppf(0.975, n.clip(lower=2) - 1)
     value, rounding = (pd.Series(numbers[name].to_numpy(), entries.index) for name in ("value", "rounding"))
@@ -136,6 +146,74 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
         verdict=decided.where(difference.notna() & margin.notna(), ""),
         contradiction=numbers["contradiction"].fillna("").to_numpy(),
     )
+
+
+def without_cells(
+    entries: pd.DataFrame,
+    rows: Sequence[str],
+    axes: Sequence[str],
+    cells: pd.DataFrame,
+    published: Published,
+) -> pd.DataFrame:
+    """The rows of a paper's table of which the study has no cells: published numbers in the columns of an exhibit, of other models,
+    methods or sources than those of its entries.
+
+    Args:
+        entries, cells, published: as in `beside`.
+        rows, axes: the keys of the entries, which name a row and a column.
+
+    Returns:
+        The columns of `beside`, without means. A row is named in the paper's words, with the method after the first name where
+        no key is the method.
+    """
+    reference = read(published.path)
+    keys = [*rows, *axes]
+    named = _shared(entries, keys, cells, reference)
+    wanted = [_translated(entry, published) for entry in named]
+    several = _of_each_metric(entries, keys, cells, named, published)
+    # The ways to name a column's number: one, or one of each metric.
+    ways: dict[tuple[Any, ...], dict[tuple[tuple[str, ...], ...], None]] = {}
+    for column, direct, each in zip(entries[list(axes)].itertuples(index=False), wanted, several, strict=True):
+        for wanted_words in ([direct], each):
+            way = tuple((word["dataset"], word["target"], word["metric"]) for word in wanted_words)
+            ways.setdefault(tuple(column), {})[way] = None
+    ours = {(word["model"], word["method"], word["source"]) for word in wanted}
+    theirs = dict.fromkeys((model, method, source) for _, model, method, source, _, _ in reference.index)
+    taken = {tuple(map(str, row)) for row in entries[list(rows)].itertuples(index=False)}
+    lines = []
+    for model, method, source in theirs:
+        words = {"encoder": model, "method": method, "source": source}
+        names = [words.get(key, "") for key in rows]
+        names[0] = (names[0] or model) + ("" if "method" in rows else f", {method}")
+        names[0] += " (published)" if tuple(names) in taken else ""
+        for place, ways_of_place in ways.items() if (model, method, source) not in ours else ():
+            for numbers_wanted in filter(None, ways_of_place):
+                index = [(dataset, model, method, source, target, metric) for dataset, target, metric in numbers_wanted]
+                if all(key in reference.index for key in index):
+                    numbers = reference.loc[index]
+                    note = " ".join(filter(None, numbers["contradiction"]))
+                    lines.append([*names, *place, numbers["value"].mean(), note])
+                    break
+    table = pd.DataFrame(lines, columns=[*keys, "published", "contradiction"])
+    return table.assign(n_seeds=0, n_seeds_expected=0, verdict="").reindex(columns=[*keys, *STATISTICS, *COMPARED])
+
+
+def _of_each_metric(
+    entries: pd.DataFrame,
+    keys: Sequence[str],
+    cells: pd.DataFrame,
+    named: Sequence[Mapping[NamedAxis, str]],
+    published: Published,
+) -> list[list[dict[PublishedColumn, str]]]:
+    """For each entry that averages over several metrics, the paper's words for the entry of each; none for other entries."""
+    metrics = cells.groupby(list(keys), sort=False)["metric"].unique()
+    of_entries = metrics.loc[pd.MultiIndex.from_frame(entries[list(keys)])]
+    return [
+        [_translated({**entry, "metric": metric}, published) for metric in of_entry]
+        if entry["metric"] == SEVERAL
+        else []
+        for entry, of_entry in zip(named, of_entries, strict=True)
+    ]
 
 
 def _shared(

@@ -22,10 +22,11 @@ def draw(
     belongs: Callable[[str, str, str], bool] = lambda *_: True,
     languages: Mapping[str, Any] | None = None,
     runs: Iterable[str | Path] = (),
+    methods: Mapping[str, Any] | None = None,
 ) -> dict[str, bytes]:
     """The files of the exhibit, suffix -> contents; no other file is written."""
     exhibit = EXHIBIT.validate_python({"title": "Some scores"} | spec)
-    study = SimpleNamespace(belongs=belongs, languages_used=languages or {})
+    study = SimpleNamespace(belongs=belongs, languages_used=languages or {}, methods=methods or {})
     rendering = exhibit.of_scores(study, cells, runs)
     exhibit.write(name, folder, rendering)
     if exhibit.is_compared:

@@ -2,6 +2,7 @@
 
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -125,3 +126,135 @@ def test_the_average_stands_beside_the_published_one(tmp_path: Path, monkeypatch
     files = draw({"kind": "benchmark", "published": published}, cells(), tmp_path / "exhibit")
     compared = pd.read_csv(StringIO(files["-published.csv"].decode())).set_index(["encoder", "column"])["published"]
     assert compared.dropna().to_dict() == {("base", "xnli"): 41.0, ("base", "average"): 44.0}
+
+
+# Method -> its entry in a study: `plug-in` reads each example in two languages.
+TRAINED = {
+    "plug-out": SimpleNamespace(base="full-ft", options={}),
+    "plug-in": SimpleNamespace(base="plug-in", options={"companion": "en"}),
+}
+
+
+def plugged() -> pd.DataFrame:
+    """The cells of two methods of each encoder, of which plug-in has 2 points more in each, and of the encoder without training."""
+    frame = cells()
+    trained, bare = frame[frame["method"] == "full-ft"], frame[frame["method"] == "as-is"]
+    mix = {"xnli": "en+fr", "xquad": "en+sw"}
+    plugged_in = trained.assign(method="plug-in", source=trained["task"].map(mix), score=trained["score"] + 2)
+    return pd.concat([trained.assign(method="plug-out"), plugged_in, bare], ignore_index=True)
+
+
+def rows(frame: pd.DataFrame, folder: Path, **spec: Any) -> tuple[pd.DataFrame, str]:
+    """The entries by encoder, method and column, and the Markdown."""
+    files = draw({"kind": "benchmark", "rows": ["encoder", "method"]} | spec, frame, folder, methods=TRAINED)
+    table = pd.read_csv(StringIO(files[".csv"].decode()))
+    return table.set_index(["encoder", "method", "column"]), files[".md"].decode()
+
+
+def test_an_encoder_without_training_counts_in_the_rows_that_read_a_sentence_alone(tmp_path: Path) -> None:
+    table, text = rows(plugged(), tmp_path)
+    assert [*dict.fromkeys(table.index.get_level_values("method"))] == ["plug-out", "plug-in"], "no row of `as-is`"
+    for encoder in ("base", "large"):
+        of_plug_out = table.loc[encoder, "plug-out"]
+        assert [*of_plug_out.index] == [*METRICS, "average"]
+        assert of_plug_out.loc["tatoeba", "mean"] == pytest.approx(expected(encoder, "tatoeba", 1))
+        averages = [sum(expected(encoder, task, seed) for task in METRICS) / 3 for seed in (1, 2, 3)]
+        entry = of_plug_out.loc["average"]
+        assert (entry["mean"], entry["sd"]) == pytest.approx((sum(averages) / 3, pd.Series(averages).std()))
+        assert (entry["n_seeds"], entry["n_cells"], entry["n_cells_expected"]) == (3, 14, 14)
+        of_plug_in = table.loc[encoder, "plug-in"]
+        assert [*of_plug_in.index] == ["xnli", "xquad"], "retrieval is undefined, so there is no average"
+        assert of_plug_in.loc["xnli", "mean"] == pytest.approx(of_plug_out.loc["xnli", "mean"] + 2)
+    assert "A row without all tasks has no average." in text
+    assert "Encoders without training have one score of tatoeba for all of their rows." in text
+
+
+def test_an_encoder_without_training_counts_in_all_rows_if_a_study_says_so(tmp_path: Path) -> None:
+    table, _ = rows(plugged(), tmp_path, untrained="all")
+    average = table.xs("average", level="column")["mean"]
+    for encoder in ("base", "large"):
+        scores = {method: table.loc[(encoder, method, "tatoeba"), "mean"] for method in ("plug-out", "plug-in")}
+        assert scores["plug-in"] == scores["plug-out"]
+        # Two of three tasks have 2 points more.
+        assert average[encoder, "plug-in"] == pytest.approx(average[encoder, "plug-out"] + 4 / 3)
+
+
+def test_an_encoder_without_training_may_have_a_row_of_its_own(tmp_path: Path) -> None:
+    table, _ = rows(plugged(), tmp_path, untrained="own")
+    assert [*dict.fromkeys(table.index.get_level_values("method"))] == ["plug-out", "plug-in", "as-is"]
+    assert "average" not in table.index.get_level_values("column"), "no row has all tasks"
+
+
+def test_a_missing_cell_without_training_takes_the_average_from_each_row(tmp_path: Path) -> None:
+    frame = plugged()
+    frame.loc[(frame["task"] == "tatoeba") & (frame["encoder"] == "base") & (frame["target"] == "sw"), "score"] = NAN
+    table, _ = rows(frame, tmp_path, untrained="all")
+    seeds = table.xs("average", level="column")["n_seeds"]
+    assert seeds["base"].tolist() == [0, 0] and seeds["large"].tolist() == [3, 3]
+
+
+def test_an_encoder_that_nothing_trains_keeps_its_row(tmp_path: Path) -> None:
+    frame = plugged()
+    frame = frame[(frame["encoder"] == "large") | (frame["method"] == "as-is")]
+    table, _ = rows(frame, tmp_path)
+    assert [*table.loc["base"].index] == [("as-is", "tatoeba")]
+    assert ("large", "plug-out", "average") in table.index
+
+
+def test_rows_that_only_the_paper_has_stand_beside_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The published number of a task with several metrics is their mean, as is ours; a row of the paper may lack one of them."""
+    monkeypatch.chdir(tmp_path)
+    Path("reference/luo").mkdir(parents=True)
+    numbers = {
+        ("ours", "out@all", "all"): {("nli", "acc"): 50, ("qa", "f1"): 60.0, ("qa", "em"): 50.2, ("all", "score"): 55},
+        ("mmte", "transfer", "en"): {
+            ("nli", "acc"): 67.4,
+            ("qa", "f1"): 64.0,
+            ("qa", "em"): 46.0,
+            ("all", "score"): 59.5,
+        },
+        ("ours", "in@all", "all"): {("nli", "acc"): 84.3, ("qa", "f1"): 70.0},
+    }
+    lines = [
+        f"table02,{model},{task},{method},{source},avg,{metric},{value}"
+        for (model, method, source), row in numbers.items()
+        for (task, metric), value in row.items()
+    ]
+    Path("reference/luo/table02.csv").write_text(
+        "\n".join(["exhibit,model,dataset,method,source,target,metric,value", *lines, ""])
+    )
+    names = {
+        "encoder": {"base": "ours"},
+        "method": {"plug-out": {"method": "out@all", "source": "all"}},
+        "task": {"xnli": "nli", "xquad": "qa", "avg": {"dataset": "all", "metric": "score"}},
+        "metric": {"accuracy": "acc", "squad-f1": "f1", "squad-em": "em"},
+    }
+    frame = plugged()
+    frame = frame[(frame["encoder"] == "base") & (frame["method"] != "plug-in")]
+    spec = {"kind": "benchmark", "rows": ["encoder", "method"], "published": {"file": "luo/table02", "names": names}}
+    files = draw(spec, frame, tmp_path / "exhibit", methods=TRAINED)
+    compared = pd.read_csv(StringIO(files["-published.csv"].decode()))
+    published = compared.set_index(["encoder", "method", "column"])["published"].dropna().to_dict()
+    assert published == {
+        ("base", "plug-out", "xnli"): 50.0,
+        ("base", "plug-out", "xquad"): pytest.approx(55.1),
+        ("base", "plug-out", "average"): 55.0,
+        ("mmte", "transfer", "xnli"): 67.4,
+        ("mmte", "transfer", "xquad"): 55.0,
+        ("mmte", "transfer", "average"): 59.5,
+        ("ours", "in@all", "xnli"): 84.3,
+    }
+    assert compared.loc[compared["encoder"] == "mmte", ["mean", "difference", "verdict"]].isna().all(axis=None)
+    text = files["-published.md"].decode()
+    assert "Rows with a line of the paper only are published, and this study does not make them." in text
+    assert "has a number for 3 of the 4 entries" in text
+    mmte = next(line for line in text.splitlines() if "mmte" in line)
+    assert [part.strip() for part in mmte.strip("|").split("|")] == [
+        "mmte",
+        "transfer",
+        "paper",
+        "67.4",
+        "55.0",
+        "",
+        "59.5",
+    ]

@@ -13,13 +13,17 @@ from xlgrid.results.naming import Published
 MOST_CONTRADICTIONS = 3
 
 
-def comparison(sheet: Sheet, compared: pd.DataFrame, published: Published, digits: int) -> Sheet:
-    """The comparison as a table: for each row of the exhibit three lines, ours, the paper's and the difference.
+def comparison(
+    sheet: Sheet, compared: pd.DataFrame, published: Published, digits: int, further: pd.DataFrame | None = None
+) -> Sheet:
+    """The comparison as a table: for each row of the exhibit three lines, ours, the paper's and the difference; then a line for
+    each row of the paper alone.
 
     Args:
         sheet: the exhibit.
         compared: its entries as `xlgrid.results.published.beside` returns them.
         digits: decimals.
+        further: the numbers of the paper alone, as `xlgrid.results.published.without_cells` returns them.
     """
     keys = [*sheet.rows, *sheet.axes]
     entries = compared.assign(ours=sheet.entries["text"], state=sheet.entries["state"], hover=sheet.entries["hover"])
@@ -31,7 +35,13 @@ def comparison(sheet: Sheet, compared: pd.DataFrame, published: Published, digit
             lines.append(pd.concat([row[keys], texts], axis=1).assign(value=line))
     if len(lines) > len(_LINES):
         lines.append(_totals(compared, sheet, digits))
+    if further is not None and len(further):
+        printed = [_paper(entry, digits) for entry in further.itertuples()]
+        texts = pd.DataFrame(printed, columns=list(PRINTED), index=further.index)
+        lines.append(pd.concat([further[keys], texts], axis=1).assign(value="paper"))
     notes = " ".join(_notes(sheet, compared, published))
+    if further is not None and len(further):
+        notes += " Rows with a line of the paper only are published, and this study does not make them."
     title = f"{sheet.title}: ours and the published numbers"
     rows = (*sheet.rows, "value")
     return Sheet(title, sheet.caption, notes, rows, sheet.columns, pd.concat(lines), sheet.axes, labels_once=True)
