@@ -21,6 +21,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Unlabelled,
     Vocabulary,
 )
 

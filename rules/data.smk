@@ -1,7 +1,8 @@
 """Data of the tasks, and text.
 
-REQUIRED INPUTS: none (generated), or the Hub, or the study's own files
+REQUIRED INPUTS: none (generated), or the Hub, or the study's own files; a run that labels data
 OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet,
+    results/{study}/unlabelled/{task}/{language}.parquet (data before a run labels them),
     cc100/{code}.txt.xz (text of CC-100, for studies that name it), bucc2018/{pair}/ (BUCC 2018, likewise)
 """
 
@@ -62,7 +63,12 @@ rule fetch_data:
     benchmark:
         "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
     wildcard_constraints:
-        study=studies_where("data", "tasks", lambda task: task.data),
+        study=plans.studies_with(
+            PLANS,
+            "data",
+            lambda plan: [name for name, task in plan.study.tasks.items() if task.data],
+            plans.labelled_data,
+        ),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -76,6 +82,62 @@ rule fetch_data:
             --columns {params.columns:q} \
             --source {params.source:q} \
             --lock {params.lock:q} \
+            --output {output:q} 2>{log:q}
+        """
+
+
+rule fetch_unlabelled:
+    """Training data without labels, which a run of the study labels."""
+    input:
+        inputs(Unlabelled),
+    output:
+        "results/{study}/unlabelled/{task}/{language}.parquet",
+    log:
+        "results/{study}/logs/unlabelled/{task}/{language}.log",
+    benchmark:
+        "results/{study}/benchmarks/unlabelled/{task}/{language}.tsv"
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        kind=setting("kind", Unlabelled),
+        columns=setting("columns", Unlabelled),
+        source=setting("source", Unlabelled),
+        lock=config["hub_lock"],
+    shell:
+        r"""
+        xlgrid fetch-data {params.kind:q} {wildcards.language:q} train --unlabelled \
+            --columns {params.columns:q} \
+            --source {params.source:q} \
+            --lock {params.lock:q} \
+            --output {output:q} 2>{log:q}
+        """
+
+
+rule label_data:
+    """Training data with the labels that a run of the study predicts."""
+    input:
+        inputs(Data),
+    output:
+        "results/{study}/data/{task}/{language}/{split}.parquet",
+    log:
+        "results/{study}/logs/data/{task}/{language}/{split}.log",
+    benchmark:
+        "results/{study}/benchmarks/data/{task}/{language}/{split}.tsv"
+    wildcard_constraints:
+        study=plans.studies_with(PLANS, "data", plans.labelled_data),
+    conda:
+        "../envs/xlgrid.yaml"
+    params:
+        kind=setting("kind", Data),
+        columns=setting("columns", Data),
+        max_length=setting("max_length", Data),
+    shell:
+        r"""
+        xlgrid label-data {params.kind:q} {wildcards.language:q} {input.rows:q} \
+            --columns {params.columns:q} \
+            --max-length {params.max_length} \
+            --run {input.delta:q} --encoder {input.encoder:q} \
+            --vocabulary {input.vocabulary:q} \
             --output {output:q} 2>{log:q}
         """
 
@@ -174,3 +236,4 @@ localrules:
     download_cc100,
     fetch_data,
     fetch_text,
+    fetch_unlabelled,

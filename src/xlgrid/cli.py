@@ -2,36 +2,31 @@
 
 import gc
 import json
-import logging
 import os
-import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-from typer.core import TyperGroup
 
-from xlgrid.base.errors import Damaged
+from xlgrid.base.commandline import (
+    Columns,
+    Commands,
+    EncoderFolder,
+    File,
+    Json,
+    Ledger,
+    OfStudy,
+    OneSeparator,
+    Output,
+    OutputFolder,
+    RunFolder,
+    StudyName,
+    VocabularyFolder,
+    by_target,
+    folder_of,
+)
 from xlgrid.warm import warm_up as warm_up
-
-
-class Commands(TyperGroup):
-    """The group of commands. An error that a person can act on is a line without a traceback, the last line of a log, unless
-    a line with the damaged results to delete follows. `xlgrid status` reads both lines."""
-
-    def invoke(self, ctx: Any) -> Any:
-        logging.basicConfig(level=logging.WARNING, format="%(message)s")
-        try:
-            return super().invoke(ctx)
-        except (ValueError, OSError, FloatingPointError) as error:
-            print(f"error: {error}", file=sys.stderr)
-            paths = map(os.path.relpath, error.paths if isinstance(error, Damaged) else ())
-            # All other files are the user's own, and the workflow cannot make them again.
-            if results := [path for path in paths if path.startswith("results/")]:
-                print(f"delete: {shlex.join(results)}", file=sys.stderr)
-            raise typer.Exit(1) from None
-
 
 app = typer.Typer(
     cls=Commands,
@@ -40,36 +35,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Grids of cross-lingual transfer.",
 )
-Output = Annotated[Path, typer.Option(help="the file or folder to write")]
-OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
-File = Annotated[Path, typer.Option(help="a file or folder that an earlier step made")]
-Ledger = Annotated[
-    Path | None,
-    typer.Option(
-        exists=True, file_okay=False, help="the submitit executor's folder", show_default=".snakemake/submitit"
-    ),
-]
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
-Json = Annotated[str, typer.Option(help="settings as JSON")]
-Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
-OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
-RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
-OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
-EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
-VocabularyFolder = Annotated[Path, typer.Option(help="a vocabulary: its folder or its tokenizer.json")]
-
-
-def _folder(path: Path) -> Path:
-    """The folder of a run, encoder or vocabulary that is named by the folder or by a file in it."""
-    return path.parent if path.suffix in (".safetensors", ".json") else path
-
-
-def _by_target(option: str, values: list[str]) -> dict[str, Path]:
-    """Target -> path, of values TARGET=PATH."""
-    pairs = [value.partition("=") for value in values]
-    if wrong := [value for value, (_, equals, path) in zip(values, pairs, strict=True) if not (equals and path)]:
-        raise ValueError(f"--{option} takes TARGET=PATH, such as en-fr={wrong[0]}, got {wrong[0]!r}")
-    return {target: Path(path) for target, _, path in pairs}
 
 
 def main() -> None:
@@ -107,12 +72,38 @@ def data(kind: str, language: str, meanings: File, output: Output, options: Json
 
 @app.command()
 def fetch_data(
-    kind: str, language: str, split: str, source: Json, lock: File, output: Output, columns: Columns = "{}"
+    kind: str,
+    language: str,
+    split: str,
+    source: Json,
+    lock: File,
+    output: Output,
+    columns: Columns = "{}",
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="without labels, which a run then gives")] = False,
 ) -> None:
     """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
     from xlgrid.data.fetch import fetch_data
 
-    fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns))
+    fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns), unlabelled)
+
+
+@app.command()
+def label_data(
+    kind: str,
+    language: str,
+    data: Annotated[Path, typer.Argument(help="rows without labels")],
+    run: RunFolder,
+    encoder: EncoderFolder,
+    vocabulary: VocabularyFolder,
+    max_length: Annotated[int, typer.Option(help="tokens")],
+    output: Output,
+    columns: Columns = "{}",
+) -> None:
+    """Give data of a task the labels that the model of a run predicts."""
+    from xlgrid.evaluation.labels import label_data
+
+    folders = (folder_of(run), folder_of(encoder), folder_of(vocabulary))
+    label_data(*folders, data, language, kind, max_length, output, json.loads(columns))
 
 
 @app.command()
@@ -171,7 +162,7 @@ def pretrain(
     from xlgrid.training.pretraining import pretrain
     from xlgrid.training.recipe import Recipe
 
-    pretrain(Recipe.parse(recipe, pace), _folder(vocabulary), train, dev, output, begin and _folder(begin))
+    pretrain(Recipe.parse(recipe, pace), folder_of(vocabulary), train, dev, output, begin and folder_of(begin))
 
 
 @app.command()
@@ -179,7 +170,7 @@ def snapshot_encoder(encoder: EncoderFolder, step: Annotated[int, typer.Option()
     """Make an encoder of the weights that a pre-training has kept after a step."""
     from xlgrid.training.pretraining import take_snapshot
 
-    take_snapshot(_folder(encoder), step, output)
+    take_snapshot(folder_of(encoder), step, output)
 
 
 @app.command()
@@ -194,7 +185,7 @@ def fetch_encoder(
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
 
-    fetch_encoder(hub, revision, _folder(vocabulary), output, lock, json.loads(modules))
+    fetch_encoder(hub, revision, folder_of(vocabulary), output, lock, json.loads(modules))
 
 
 @app.command()
@@ -202,7 +193,7 @@ def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modul
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 
-    copy_encoder(path, _folder(vocabulary), output, json.loads(modules))
+    copy_encoder(path, folder_of(vocabulary), output, json.loads(modules))
 
 
 @app.command()
@@ -226,7 +217,7 @@ def tokenize(
     """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
 
-    described, folder, of_text = json.loads(columns), _folder(vocabulary), (split, documents, dev_rows, lines)
+    described, folder, of_text = json.loads(columns), folder_of(vocabulary), (split, documents, dev_rows, lines)
     tokenize(data, folder, kind, max_length, output, one_separator, stride, described, *of_text, json.loads(options))
 
 
@@ -249,8 +240,8 @@ def train(
     from xlgrid.training.recipe import Recipe
 
     parsed = Recipe.parse(recipe, pace)
-    begun = (path and _folder(path) for path in (start, first, vocabulary))
-    train_run(parsed, _folder(encoder), train, dev, output, *begun)
+    begun = (path and folder_of(path) for path in (start, first, vocabulary))
+    train_run(parsed, folder_of(encoder), train, dev, output, *begun)
 
 
 @app.command()
@@ -300,9 +291,9 @@ def evaluate(
     from xlgrid.results.identity import bare_cell
 
     if run:
-        evaluate(_folder(run), _folder(encoder), tokens, target, output, text_run and _folder(text_run), study)
+        evaluate(folder_of(run), folder_of(encoder), tokens, target, output, text_run and folder_of(text_run), study)
     else:
-        evaluate_bare(bare_cell(output, target)._asdict(), _folder(encoder), tokens, output)
+        evaluate_bare(bare_cell(output, target)._asdict(), folder_of(encoder), tokens, output)
 
 
 @app.command()
@@ -320,11 +311,11 @@ def attention(
     """Compare the attention of a run on two targets."""
     from xlgrid.evaluation.attention import compare
 
-    files, runs = (_by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
+    files, runs = (by_target(option, values) for option, values in (("tokens", tokens), ("text-run", text_run or [])))
     if len(files) != 2:
         raise ValueError(f"attention is compared on two targets, got {len(files)}: give --tokens twice")
-    folders = {target: _folder(path) for target, path in runs.items()}
-    compare(_folder(run), _folder(encoder), _folder(vocabulary), files, output, folders, study)
+    folders = {target: folder_of(path) for target, path in runs.items()}
+    compare(folder_of(run), folder_of(encoder), folder_of(vocabulary), files, output, folders, study)
 
 
 @app.command()

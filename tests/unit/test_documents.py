@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from xlgrid.plan.load import load_plan
+from xlgrid.results.identity import Run
 
 ROOT = Path(__file__).parents[2]
 PATTERNS = ("*.md", "docs/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
@@ -83,7 +84,7 @@ def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist(
     block = text("docs/pfeiffer2022.md").partition("## On a cluster\n")[2].partition("```yaml\n")[2].partition("```")[0]
     lines = yaml.safe_load(block)
     profile = yaml.safe_load(text("slurm/profile.v9+.yaml"))
-    assert profile["set-resources"].keys() - {"attention"} <= lines["set-resources"].keys() <= rules()
+    assert profile["set-resources"].keys() - {"attention", "label_data"} <= lines["set-resources"].keys() <= rules()
     readme = text("packages/snakemake-executor-plugin-submitit/README.md")
     asked = {name for resources in lines["set-resources"].values() for name in resources}
     settings = {name.removeprefix("submitit-") for name in lines.keys() - {"set-resources"}}
@@ -106,7 +107,20 @@ def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
     assert {*entries} <= rules()
     if profile == "slurm":
         of_a_gpu = {name for name, resources in entries.items() if resources.get("gpus")}
-        assert of_a_gpu == {"pretrain", "train", "evaluate", "attention"}
+        assert of_a_gpu == {"pretrain", "train", "evaluate", "attention", "label_data"}
+
+
+def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:
+    example = (
+        text("docs/tasks.md").partition("### Labels from a run\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    )
+    keys = "title: NER\nlanguages: [en, de, fr]\nencoders: {xlmr-large: {hub: FacebookAI/xlm-roberta-large}}\nmethods: {full-ft: {}}\n"
+    (tmp_path / "s.yaml").write_text(keys + example)
+    plan = load_plan(tmp_path / "s.yaml")
+    assert {run.source for run in plan.runs} == {"en", "en+de+fr"}
+    [mixed] = {run._replace(seed=1) for run in plan.runs if "+" in run.source}
+    teacher = Run("s", "panx", "xlmr-large", "full-ft", "en", 1)
+    assert plan.rests_on(mixed).index(teacher) < plan.rests_on(mixed).index(mixed)
 
 
 def test_the_example_of_a_translation_is_a_study(tmp_path: Path) -> None:

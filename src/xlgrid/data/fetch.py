@@ -32,6 +32,7 @@ def fetch_data(
     out: str | Path,
     lock: str | Path,
     columns: Columns | Mapping[str, Any] | None = None,
+    unlabelled: bool = False,
 ) -> None:
     """Fetch a split of the data of a task in a language or pair: a parquet file with the task's columns.
 
@@ -46,6 +47,7 @@ def fetch_data(
         out: the file to write.
         lock: the lock file, see `xlgrid.data.lock`.
         columns: the columns of a task that is described by its head.
+        unlabelled: fetch the rows without their labels, if they have any.
 
     Raises:
         FileNotFoundError: a local file does not exist.
@@ -61,6 +63,7 @@ def fetch_data(
     except ValidationError as error:
         raise ValueError(f"source of data: {plainly(error)}") from error
     data.check_labels(described)
+    described = described.unlabelled if unlabelled else described
     origin = data.of(split, language)
     codes = Target(language).languages
     has_pairs_only = described.head.has_pairs_only
@@ -100,8 +103,13 @@ def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> 
     return _renamed(_selected(table, source, language, where), source.renamed(language), where), where
 
 
-def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> None:
+def write_rows(
+    table: "pa.Table", described: Task, out: Path, where: str, notes: Mapping[str, str] | None = None
+) -> None:
     """Check the rows of a task that were read from `where`, and write them as a parquet file with the task's columns.
+
+    Args:
+        notes: entries of the file's metadata, which `xlgrid.data.formats.notes` reads.
 
     Raises:
         ValueError: a row is not what the task needs.
@@ -113,7 +121,7 @@ def write_rows(table: "pa.Table", described: Task, out: Path, where: str) -> Non
         raise ValueError(f"{where} {problem}")
     with whole(out) as aside:
         kept = table.select([column for column in described.columns if column in table.column_names])
-        pq.write_table(kept.replace_schema_metadata(None), aside)
+        pq.write_table(kept.replace_schema_metadata(notes), aside)
 
 
 def _from_hub(source: Origin, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import written
-from xlgrid.languages.sources import Target
+from xlgrid.languages.sources import Source, Target
 from xlgrid.tasks import Task
 
 SPLITS = ("train", "dev", "test")
@@ -166,6 +166,34 @@ class Origin(Strict):
                 raise ValueError(unknown(f"label of {task.name} in `labels`", label, task.labels))
 
 
+class Teacher(Strict):
+    """The run of the study whose model gives labels to rows that have none."""
+
+    task: str
+    encoder: str
+    method: str
+    source: Source
+    seed: Seed = 1
+
+
+class Labelled(Origin):
+    """Where rows without labels come from, and the run that labels them: they are the training sets of the `languages` that this
+    lists (Luo et al. 2021, section 4.1: translations of English sentences, labelled by a model that was trained on English).
+
+    Columns with labels in the source are not read.
+    """
+
+    by: Teacher
+
+    @model_validator(mode="after")
+    def _unlabelled(self) -> Self:
+        if not self.languages:
+            raise ValueError("`labelled` is for some languages: list them in it as `languages`")
+        if self.labels:
+            raise ValueError("`labelled` has the labels that the run under `by` gives: leave out `labels`")
+        return self
+
+
 class DataSource(Origin):
     """An `Origin` of the test set and, unless they have one of their own, of the training and dev sets:
     `{hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: {hub: rajpurkar/squad, languages: [en]}, dev: ...}`.
@@ -177,6 +205,10 @@ class DataSource(Origin):
     dev: Origin | None = Field(None, description="where the dev set comes from; absent: as the test set")
 
     test: Origin | None = Field(None, description="where the test sets of its `languages` come from")
+    labelled: Labelled | None = Field(
+        None,
+        description="where the training sets of its `languages` come from, and the run of the study that labels them",
+    )
 
     @model_validator(mode="after")
     def _of_some(self) -> Self:
@@ -188,14 +220,24 @@ class DataSource(Origin):
 
     def of(self, split: str, language: str) -> Origin:
         """The origin of a split in a language."""
+        if (labelled := self.labelled_in(split, language)) is not None:
+            return labelled
         test = self.test if self.test and self.test.has(language) else None
         other = {"train": self.train, "dev": self.dev, "test": test}[split]
         fields = {name: getattr(self, name) for name in self.model_fields_set & Origin.model_fields.keys()}
         return other or Origin(**fields)
 
+    def labelled_in(self, split: str, language: str) -> Labelled | None:
+        """The origin of a split in a language, if a run of the study labels it."""
+        return self.labelled if self.labelled and split == "train" and self.labelled.has(language) else None
+
     def check_labels(self, task: Task) -> None:
-        """Raise ValueError if the `labels` of a split do not suit a task."""
+        """Raise ValueError if the `labels` of a split do not suit a task, or a run should give labels that it cannot give."""
         super().check_labels(task)
+        if self.labelled and not task.head.can_label:
+            raise ValueError(
+                f"`labelled` is for tasks with a label for each word, and {task.name} is none: give the training data as `train`"
+            )
         for origin in filter(None, (self.train, self.dev, self.test)):
             origin.check_labels(task)
 

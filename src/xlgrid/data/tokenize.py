@@ -47,6 +47,7 @@ def tokenize(
     dev_rows: int = DEV_ROWS,
     lines: Literal["joined", "segments"] = "joined",
     options: Mapping[str, Any] | None = None,
+    unlabelled: bool = False,
 ) -> None:
     """Tokenise one split of a task's data into an Arrow IPC file, which `xlgrid.data.batches.read` opens.
 
@@ -75,6 +76,7 @@ def tokenize(
         documents, lines: see `xlgrid.tasks.mlm.Options`.
         dev_rows: the most rows that are for `dev`, and for `test`.
         options: settings of evaluation (`Head.options`), which the file keeps for cells.
+        unlabelled: the data have no labels; `Head.numbered` puts numbers in their place.
 
     Raises:
         FileNotFoundError: the data are missing.
@@ -140,7 +142,9 @@ def tokenize(
     progress = Progress()
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
         for table in chain([first], parts):
-            described.check(table, where, rows_read)
+            (described.unlabelled if unlabelled else described).check(table, where, rows_read)
+            if unlabelled:
+                table = head.numbered(table, described)
             numbers = range(rows_read, rows_read + table.num_rows)
             rows_read += table.num_rows
             if split is not None:

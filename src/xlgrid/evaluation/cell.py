@@ -129,13 +129,10 @@ def _read(tokens: str | Path, target: Target) -> Tokens:
 
 def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: Training) -> dict[str, Any]:
     """The entries of a cell that its evaluation computes."""
-    device = prediction.default_device()
-    model.to(device)  # type: ignore[arg-type]
-    budget = settings.micro_batch_tokens or settings.batch_tokens
-    bf16 = settings.precision == "bf16" and device.type == "cuda"
+    arguments = trained.placed(model, settings)
     head = ALL_HEADS.find(data.head)
     first_token.read_first_token(model, head)
-    outcomes = prediction.outcomes_on(model, method, data, budget, bf16, settings.segments)
+    outcomes = prediction.outcomes_on(model, method, data, *arguments)
     metrics = head.metrics(data.label_names)
     return {
         "scores": {metric.name: metric.score(outcomes) for metric in metrics},
@@ -143,7 +140,7 @@ def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: T
         "n": len(outcomes),
         **head.counts(data),
         **({"options": dict(data.options)} if data.options else {}),
-        **prediction.circumstances(device),
+        **prediction.circumstances(model.device),
         "outcomes": pack(outcomes),
     }
 

@@ -8,8 +8,8 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
 from xlgrid.methods import Method, make
-from xlgrid.models import deltas, load
-from xlgrid.training.recipe import Recipe
+from xlgrid.models import deltas, load, prediction
+from xlgrid.training.recipe import Recipe, Training
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -79,6 +79,19 @@ def model_of(
     if text_run and exchanged:
         deltas.load_text_run(text_run, model, method, method.is_language_specific, step)
     return model
+
+
+def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, bool]:
+    """Move a model to the device of evaluations.
+
+    Returns:
+        The arguments of `prediction.predictions_on` that a run's settings decide: tokens at once, whether in bf16, and whether the
+        second segment has its type.
+    """
+    device = prediction.default_device()
+    model.to(device)  # type: ignore[arg-type]
+    budget = settings.micro_batch_tokens or settings.batch_tokens
+    return budget, settings.precision == "bf16" and device.type == "cuda", settings.segments
 
 
 def stack(

@@ -82,6 +82,7 @@ class Head(ABC):
         reads_dev: the tokens of a test set are those of the dev set, too, on which a cell chooses what its predictions depend on.
         is_trained: runs train the head; otherwise only encoders without training are evaluated.
         is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
+        can_label: a run can label data for other runs to train on (`numbered`, `label`).
         has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
             begin with them.
         all_metrics: the metrics of all tasks with the head.
@@ -110,6 +111,7 @@ class Head(ABC):
     output_share: ClassVar[float] = 0.0
     loss_names: tuple[str, ...] = ("loss",)
     is_pretrained: ClassVar[bool] = False
+    can_label: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
     allows_smoothing: ClassVar[bool] = True
     has_pairs_only: ClassVar[bool] = False
@@ -343,6 +345,21 @@ class Head(ABC):
     def counts(self, tokens: Tokens) -> dict[str, int]:
         """Further numbers that a cell records beside the number of its examples."""
         return {}
+
+    # Labels for data that have none
+
+    def numbered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
+        """The rows of a table without labels, with numbers in place of labels, by which `label` finds what a prediction is for."""
+        raise NotImplementedError
+
+    def label(self, table: "pa.Table", task: TaskColumns, tokens: Tokens, predictions: Sequence[Any]) -> "pa.Table":
+        """The rows of a table with the labels that a model predicts.
+
+        Args:
+            tokens: those of `numbered`.
+            predictions: those of `predict` for all rows of `tokens`.
+        """
+        raise NotImplementedError
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         """The metrics, among `all_metrics`, of a task with these labels. The first one chooses checkpoints, and tables show it by

@@ -45,6 +45,7 @@ class TokenHead(Head):
     all_metrics: ClassVar[tuple[Metric, ...]] = (SPAN_F1, ACCURACY)
     token_columns = ("labels",)
     output_per_label = True
+    can_label = True
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
@@ -70,12 +71,14 @@ class TokenHead(Head):
         import pyarrow as pa
 
         super().check(table, task, where, first_row)
-        for column in (task.inputs[0], task.target):
+        for column in (task.inputs[0], *filter(None, [task.target])):
             kind = table.schema.field(column).type
             if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
                 raise ValueError(
                     f"{where}, column {column!r} is of type {kind}: expected a list with one value per word"
                 )
+        if not task.target:
+            return
         columns = (table[column].to_pylist() for column in (task.inputs[0], task.target))
         for row, (words, labels) in enumerate(zip(*columns, strict=True), start=first_row):
             if len(words) != len(labels):
@@ -136,22 +139,46 @@ class TokenHead(Head):
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[Words]) -> list[Outcome]:
         """The outcome of each sentence, of whose windows the words are joined first: a span may cross windows."""
-        sentences: dict[int, Words] = {}
-        for example, words in zip(tokens.example_of.tolist(), predictions, strict=True):
-            sentence = sentences.setdefault(example, Words([], []))
-            sentence.predicted.extend(words.predicted)
-            sentence.gold.extend(words.gold)
-        return [self.outcome(tokens.label_names, *words) for _, words in sorted(sentences.items())]
+        return [self.outcome(tokens.label_names, *words) for words in _sentences(tokens, predictions)]
 
     def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
         """The outcome of a sentence, from its words' label numbers."""
         return (span_outcome if is_bio(labels) else accuracy_outcome)(labels, predicted, gold)
+
+    def numbered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
+        """The sentences, with the number of each word in place of its label."""
+        import pyarrow as pa
+
+        numbers = [[*range(len(words))] for words in table[task.inputs[0]].to_pylist()]
+        return table.append_column(task.target, pa.array(numbers, pa.list_(pa.int64())))
+
+    def label(self, table: "pa.Table", task: TaskColumns, tokens: Tokens, predictions: Sequence[Words]) -> "pa.Table":
+        """The sentences with a label for each word. A word without a token, of which the model knows nothing, is left out of its
+        sentence."""
+        import pyarrow as pa
+
+        column, sentences = table.column_names.index(task.inputs[0]), _sentences(tokens, predictions)
+        words = table[task.inputs[0]].to_pylist()
+        kept = [[words[row][number] for number in sentence.gold] for row, sentence in enumerate(sentences)]
+        table = table.set_column(column, task.inputs[0], pa.array(kept, pa.list_(pa.string())))
+        labels = [sentence.predicted for sentence in sentences]
+        return table.append_column(task.target, pa.array(labels, pa.list_(pa.int64())))
 
     def counts(self, tokens: Tokens) -> dict[str, int]:
         return {"words": int((tokens.token_columns["labels"] != IGNORED).sum())}
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
         return (SPAN_F1,) if is_bio(labels) else (ACCURACY,)
+
+
+def _sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
+    """The words of each sentence, from those of its windows, in the order of the sentences."""
+    sentences: dict[int, Words] = {}
+    for example, words in zip(tokens.example_of.tolist(), predictions, strict=True):
+        sentence = sentences.setdefault(example, Words([], []))
+        sentence.predicted.extend(words.predicted)
+        sentence.gold.extend(words.gold)
+    return [words for _, words in sorted(sentences.items())]
 
 
 def windows(word_of: Sequence[int | None], max_length: int) -> list[list[int]]:

@@ -34,6 +34,24 @@ def outcomes_on(
 ) -> list[Outcome]:
     """The outcome of each example of `tokens`, in their order.
 
+    Args, Raises: as `predictions_on`.
+    """
+    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves)
+    return ALL_HEADS.find(tokens.head).outcomes(tokens, predictions)
+
+
+def predictions_on(
+    model: "PreTrainedModel",
+    method: "Method",
+    tokens: Tokens,
+    budget: int,
+    bf16: bool = False,
+    token_types: bool = True,
+    check: Callable[[], None] = lambda: None,
+    halves: bool = True,
+) -> list[Any]:
+    """The prediction of a model's head for each row of `tokens`, in their order.
+
     Args:
         budget: the tokens of a batch, padding included; halved where memory runs out.
         token_types: tell BERT the second segment by its type.
@@ -77,7 +95,7 @@ def outcomes_on(
                 predictions[row] = prediction
     finally:
         model.train(was_training)
-    return head.outcomes(tokens, predictions)
+    return predictions
 
 
 def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Ints, training: bool) -> dict[str, Any]:

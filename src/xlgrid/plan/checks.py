@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from xlgrid import methods as registry
 from xlgrid.base.names import unknown
 from xlgrid.data.sources import no_data
-from xlgrid.plan.grid import text_runs
+from xlgrid.plan.explain import refusal
+from xlgrid.plan.grid import teacher, text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.results.identity import Encoder
-from xlgrid.study.check_data import has_text
+from xlgrid.study.check_data import has_text, labellers
 from xlgrid.study.check_modules import modules_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def plan_problems(plan: "Plan") -> list[str]:
     """
     return [
         *_paths(plan),
+        *_teachers(plan),
         *_texts(plan),
         *_steps(plan),
         *_snapshots(plan),
@@ -50,6 +52,15 @@ def _paths(plan: "Plan") -> Iterator[str]:
     for name, entry in plan.study.encoders.items():
         if entry.path and normpath(entry.path) == normpath(Encoder(plan.study.name, name).folder):
             yield f"encoders.{name}.path: {entry.path} is the folder to which the encoder is copied: name another"
+
+
+def _teachers(plan: "Plan") -> Iterator[str]:
+    """The runs that label training data are runs of the study."""
+    study = plan.study
+    users = {by: run for run in plan.runs for by in labellers(study, run.task, run.source.data)}
+    for by, user in users.items():
+        if not plan.has(run := teacher(study, by)):
+            yield f"grids: a run labels training data of {user.folder}, but {run.path}: {refusal(plan, run)}; add it to a grid"
 
 
 def _texts(plan: "Plan") -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
+    from xlgrid.data.sources import Teacher
     from xlgrid.study.schema import Study
     from xlgrid.training.recipe import Start
 
@@ -48,6 +49,11 @@ def runs(study: "Study", planned: Iterable[Cell] | None = None) -> list[Run]:
         needed = [*earlier, *needed]
         following = [*earlier]
     return list(dict.fromkeys(needed))
+
+
+def teacher(study: "Study", named: "Teacher") -> Run:
+    """The run that gives labels to data without labels (`DataSource.labelled`)."""
+    return Run(study.name, named.task, named.encoder, named.method, named.source, named.seed)
 
 
 def starting_runs(study: "Study", user: Run | Cell) -> list[Run]:

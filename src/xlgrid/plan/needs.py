@@ -9,7 +9,7 @@ from xlgrid.data.encoders import encoder_files, vocabulary_files
 from xlgrid.data.sources import local_files
 from xlgrid.languages.sources import Source, Target, accompanied, unaccompanied
 from xlgrid.methods import ALL_METHODS, make
-from xlgrid.plan.grid import first_stage, started_from, text_runs
+from xlgrid.plan.grid import first_stage, started_from, teacher, text_runs
 from xlgrid.plan.products import (
     Benchmark,
     Claims,
@@ -25,6 +25,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Unlabelled,
     Vocabulary,
 )
 from xlgrid.results.claims import terms
@@ -83,11 +84,23 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             source = study.tasks[product.task].data
             if source is None:
                 return {"meanings": plan.owned(Meanings(study.name, product.task)).path}
+            if labelled := source.labelled_in(product.split, product.language):
+                run = teacher(study, labelled.by)
+                return {
+                    "rows": plan.owned(Unlabelled(study.name, product.task, product.language)).path,
+                    "delta": plan.owned(run).delta,
+                    "encoder": plan.owned(Encoder(study.name, run.encoder)).path,
+                    "vocabulary": plan.owned(Vocabulary(study.name, vocabulary_of(plan, run))).path,
+                }
             origin, whole = (
                 source.of(product.split, product.language),
                 study.tasks[product.task].task.head.has_pairs_only,
             )
             return {"files": local_files(origin, product.language, product.split, whole)}
+        case Unlabelled():
+            data_source = study.tasks[product.task].data
+            assert data_source and data_source.labelled
+            return {"files": local_files(data_source.labelled, product.language, "train")}
         case Text():
             return {"files": study.text.local_files(product.language)}
         case Vocabulary():

@@ -36,6 +36,16 @@ class Data(Templated):
 
 
 @dataclass(frozen=True)
+class Unlabelled(Templated):
+    """The training data of a task in a language before a run of the study labels them."""
+
+    template = "results/{study}/unlabelled/{task}/{language}.parquet"
+    study: str
+    task: str
+    language: str
+
+
+@dataclass(frozen=True)
 class Text(Templated):
     """The text of a language."""
 
@@ -144,6 +154,7 @@ class Partial(Templated):
 Product = (
     Meanings
     | Data
+    | Unlabelled
     | Text
     | Vocabulary
     | Encoder
@@ -188,13 +199,17 @@ def unknown_name(study: "Study", product: Product) -> UnknownName | None:
             known["task"] = [name for name, entry in study.tasks.items() if entry.is_generated]
         case Data():
             known |= {"task": [name for name, entry in study.tasks.items() if not entry.from_text], "split": [*SPLITS]}
+        case Unlabelled():
+            known["task"] = [name for name, entry in study.tasks.items() if entry.data and entry.data.labelled]
+            data = study.tasks[product.task].data if product.task in known["task"] else None
+            known["language"] = (data and data.labelled and data.labelled.languages) or []
         case Tokens():
             known |= {"task": [*study.tasks], "split": [*SPLITS]}
     for kind, value in vars(product).items():
         # Data and tokens may be in a pair of languages; text never is. Tokens may have companions.
-        data, companion = unaccompanied(value) if isinstance(product, Tokens) else (value, None)
-        has_pairs = kind == "language" and not isinstance(product, Text)
-        names = [*Target(data).languages, *filter(None, [companion])] if has_pairs else [value]
+        language, companion = unaccompanied(value) if isinstance(product, Tokens) else (value, None)
+        has_pairs = kind == "language" and not isinstance(product, Text | Unlabelled)
+        names = [*Target(language).languages, *filter(None, [companion])] if has_pairs else [value]
         for name in names if kind in known else ():
             if name not in known[kind]:
                 return UnknownName(kind, name, known[kind])

@@ -20,6 +20,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Unlabelled,
     Vocabulary,
 )
 from xlgrid.results.identity import Cell, Run
@@ -46,11 +47,22 @@ def settings(study: "Study", product: Product) -> Settings | None:
             entry = study.tasks[product.task]
             if entry.data is None:
                 return _of_generated(entry)
+            if entry.data.labelled_in(product.split, product.language):
+                return {"kind": entry.kind, "columns": _columns(entry), "max_length": entry.max_length}
             source = entry.data.of(product.split, product.language).concerning(product.language)
             return {
                 "kind": entry.kind,
                 "columns": _columns(entry),
                 "source": source.model_dump_json(exclude_none=True),
+            }
+        case Unlabelled():
+            entry = study.tasks[product.task]
+            assert entry.data and entry.data.labelled
+            labelled = entry.data.labelled.concerning(product.language)
+            return {
+                "kind": entry.kind,
+                "columns": _columns(entry),
+                "source": labelled.model_dump_json(exclude_none=True, exclude={"by"}),
             }
         case Text():
             # Other languages' settings do not change the text of a language.

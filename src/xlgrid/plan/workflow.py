@@ -92,17 +92,38 @@ def either(values: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(set(values), key=lambda value: (-len(value), value)))) or "(?!)"
 
 
-def studies_with(plans: Mapping[str, Plan], folder: str, names: Callable[[Plan], Iterable[str]]) -> str:
-    """A constraint of the wildcard `study`: each study where one of its `names` follows in `folder`.
+def studies_with(
+    plans: Mapping[str, Plan],
+    folder: str,
+    names: Callable[[Plan], Iterable[str]],
+    but: Callable[[Plan], Iterable[str]] = lambda plan: (),
+) -> str:
+    """A constraint of the wildcard `study`: each study where one of its `names` follows in `folder`, and none of `but`.
 
     Which rule makes a file depends on the study: one generates the data of a task that another fetches.
 
     Args:
         folder: a regular expression of the folders between the study and the name.
     """
-    after = r"(?:/|\.[a-z]+$)"
-    choices = [f"{re.escape(study)}(?=/{folder}/(?:{either(names(plan))}){after})" for study, plan in plans.items()]
+
+    def follows(values: Iterable[str]) -> str:
+        return rf"/{folder}/(?:{either(values)})(?:/|\.[a-z]+$)"
+
+    choices = []
+    for study, plan in plans.items():
+        others = [*but(plan)]
+        choices.append(f"{re.escape(study)}(?={follows(names(plan))})" + (f"(?!{follows(others)})" if others else ""))
     return "|".join(choices)
+
+
+def labelled_data(plan: Plan) -> list[str]:
+    """The training data that runs of a study label, each as task, language and split, as in a path."""
+    return [
+        f"{name}/{language}/train"
+        for name, entry in plan.study.tasks.items()
+        if entry.data and entry.data.labelled
+        for language in entry.data.labelled.languages or ()
+    ]
 
 
 def product(kind: Any, wildcards: Any, **fixed: str) -> Product:

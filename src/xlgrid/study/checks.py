@@ -40,6 +40,7 @@ def problems(study: "Study") -> list[str]:
         check_starts.grids,
         check_modules.grids,
         check_companions.grids,
+        check_data.labelled,
         check_data.available,
         check_data.training,
         check_data.sizes,

@@ -53,3 +53,14 @@ def test_test_sets_of_some_languages_come_from_elsewhere():
 def test_a_source_has_a_pair_if_it_has_both_of_its_languages():
     source = DataSource(local="{language}.csv", languages=["en", "fr"])
     assert source.has("en-fr") and not source.has("en-de") and not source.has("de-fr")
+
+
+def test_rows_to_label_are_the_training_set_of_their_languages() -> None:
+    by = {"task": "ner", "encoder": "e", "method": "full-ft", "source": "en"}
+    source = DataSource.model_validate(
+        {"hub": "a/b", "name": "{language}", "labelled": {"local": "x", "languages": ["de", "fr"], "by": by}}
+    )
+    assert source.of("train", "de").local == "x" and source.labelled_in("train", "de") is source.labelled
+    for split, language in (("train", "en"), ("dev", "de"), ("test", "fr")):
+        assert source.labelled_in(split, language) is None
+        assert source.of(split, language).hub == "a/b"

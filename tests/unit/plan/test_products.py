@@ -16,6 +16,7 @@ from xlgrid.plan.products import (
     Summary,
     Text,
     Tokens,
+    Unlabelled,
     Vocabulary,
     product_of,
 )
@@ -29,6 +30,7 @@ seeds = st.integers(0, 2**32 - 1)
 products = (
     st.builds(Meanings, names, names)
     | st.builds(Data, names, names, codes, splits)
+    | st.builds(Unlabelled, names, names, codes)
     | st.builds(Text, names, codes)
     | st.builds(Vocabulary, names, names)
     | st.builds(Encoder, names, names)

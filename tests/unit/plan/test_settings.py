@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from plan_fixture import begun
 
-from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Report, Text, Tokens, Vocabulary
+from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Report, Text, Tokens, Unlabelled, Vocabulary
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import ImportedAdapters
@@ -31,12 +31,21 @@ def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_fo
         "data": {"local": "{language}.{split}.csv"},
     }
     study.tasks["own"] = TaskEntry.model_validate(own)
+    teacher = {"task": "words", "encoder": "mini", "method": "mlm", "source": "en"}
+    labelled = {"local": "{language}.csv", "languages": ["fr"], "by": teacher}
+    data = {"local": "{language}.{split}.csv", "labelled": labelled}
+    study.tasks["words"] = TaskEntry.model_validate({"kind": "udpos", "data": data})
     study.encoders.update(hub=EncoderEntry(hub="a/b"), path=EncoderEntry(path="x"), of=EncoderEntry(of="mini", step=1))
     imported = ImportedAdapters(hub="a/{language}", revision="v1")
     study.methods["read"] = study.methods["mlm"].model_copy(update={"base": "madx", "imported": imported})
     products = {
         "Meanings": [Meanings("begun", "siqa")],
-        "Data": [Data("begun", "siqa", "en", "train"), Data("begun", "own", "en", "test")],
+        "Data": [
+            Data("begun", "siqa", "en", "train"),
+            Data("begun", "own", "en", "test"),
+            Data("begun", "words", "fr", "train"),
+        ],
+        "Unlabelled": [Unlabelled("begun", "words", "fr")],
         "Text": [Text("begun", "en")],
         "Vocabulary": [Vocabulary("begun", name) for name in study.all_vocabularies],
         "Encoder": [Encoder("begun", name) for name in study.encoders],

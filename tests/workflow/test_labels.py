@@ -1,0 +1,77 @@
+"""Training data that a run of the study labels, in a mix that takes each of its languages whole."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from project import FEW, SIZES, planned, project, shell
+
+from xlgrid.data.formats import notes
+from xlgrid.data.generated import make_data, make_meanings
+
+TEACHER = "results/demo/runs/ner/mini/full-ft/qa1/seed1"
+LABELLED = "results/demo/data/ner/qb1/train.parquet"
+CELL = "results/demo/cells/ner/mini/bitfit/qa1+qb1/qb1/seed1.json"
+
+
+def study() -> dict[str, Any]:
+    by = {"task": "ner", "encoder": "mini", "method": "full-ft", "source": "qa1"}
+    data = {
+        "local": "gold/{language}/{split}.parquet",
+        "labelled": {"local": "translations/{language}.parquet", "languages": ["qb1"], "by": by},
+    }
+    axes = {"task": ["ner"], "encoder": ["mini"], "target": ["mono"], "seed": [1]}
+    return {
+        "title": "Labels from a run",
+        "languages": ["qa1", "qb1"],
+        "text": {"sentences": 200},
+        "encoders": {"mini": {"scratch": {"kind": "xlmr", "languages": ["qa1", "qb1"], **SIZES}, "training": FEW}},
+        "tasks": {"ner": {"kind": "wikiann", "mix": "whole", "max_length": 64, "data": data}},
+        "methods": {"full-ft": {}, "bitfit": {}},
+        "training": [{"set": {"steps": 4, "batch_tokens": 256, "evaluations": 2}}],
+        "grids": {
+            "transfer": axes | {"method": ["full-ft"], "source": ["qa1"]},
+            "all": axes | {"method": ["bitfit"], "source": ["mix:mono"]},
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = project(tmp_path_factory.mktemp("labels"), study())
+    make_meanings("wikiann", {"n": 100}, folder / "meanings.parquet")
+    for code in ("qa1", "qb1"):
+        make_data("wikiann", {"n": 100}, code, folder / "meanings.parquet", folder / "gold" / code)
+    # Fewer sentences than in the other language, and with no labels.
+    (folder / "translations").mkdir()
+    sentences = pq.read_table(folder / "gold/qb1/train.parquet").select(["tokens"]).slice(0, 50)
+    pq.write_table(sentences, folder / "translations/qb1.parquet")
+    return folder
+
+
+def test_a_run_labels_the_training_data_of_another(folder: Path) -> None:
+    jobs = planned(folder, CELL)
+    assert {name: jobs[name] for name in ("fetch_unlabelled", "label_data", "train")} == {
+        "fetch_unlabelled": 1,
+        "label_data": 1,
+        "train": 2,
+    }
+    # Training and dev set of the first language, and the dev and test set of the second.
+    assert jobs["fetch_data"] == 4
+    done = shell(folder, f"snakemake --cores 1 {CELL}")
+    assert done.returncode == 0, done.stderr[-4000:]
+    digest = json.loads((folder / TEACHER / "run.json").read_text())["digest"]
+    assert notes(folder / LABELLED) == {"labelled_by": TEACHER, "digest": digest}
+    run = json.loads((folder / "results/demo/runs/ner/mini/bitfit/qa1+qb1/seed1/run.json").read_text())
+    assert (run["n_train"], run["n_dev"], run["recipe"]["mix"]) == (70 + 50, 10 + 10, "whole")
+    assert planned(folder, CELL) == {}
+
+
+def test_another_teacher_makes_the_data_anew(folder: Path) -> None:
+    changed = study()
+    changed["training"].append({"when": {"method": "full-ft"}, "set": {"lr": 1.0e-3}})
+    (folder / "studies/demo.yaml").write_text(json.dumps(changed))
+    jobs = planned(folder, CELL)
+    assert (jobs["train"], jobs["label_data"], jobs["evaluate"]) == (2, 1, 1) and "fetch_unlabelled" not in jobs
