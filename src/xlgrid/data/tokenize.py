@@ -277,12 +277,17 @@ def _companions(path: str | Path, companions: str | Path, described: Task) -> "p
         raise ValueError(
             f"{path} has {table.num_rows} examples, and {companions}, where their companions are, has {other.num_rows}: {advice}"
         )
-    # Data that have been fetched have no ids of questions any more.
-    if (compared := described.head.parallel(described)) in table.column_names and compared in other.column_names:
-        pairs = zip(table[compared].to_pylist(), other[compared].to_pylist(), strict=True)
-        if unlike := [row for row, (first, second) in enumerate(pairs) if first != second]:
+    parallel = described.head.parallel(described)
+    for column in dict.fromkeys(filter(None, (parallel, "id"))):
+        if not (column in table.column_names and column in other.column_names):
+            continue
+        values, others = table[column].to_pylist(), other[column].to_pylist()
+        # Some data have ids of their own in each language.
+        if column != parallel and {*values}.isdisjoint(others):
+            continue
+        if unlike := [row for row, (first, second) in enumerate(zip(values, others, strict=True)) if first != second]:
             raise ValueError(
-                f"the companions in {companions} are not those of {path}: the {compared} differs in row {unlike[0]}; {advice}"
+                f"the companions in {companions} are not those of {path}: the {column} differs in row {unlike[0]}; {advice}"
             )
     return other
 

@@ -16,6 +16,7 @@ from tokens_fixture import ids
 
 from xlgrid.data import batches
 from xlgrid.data import tokenize as module
+from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
@@ -180,6 +181,31 @@ def test_companions_that_are_no_translations_are_refused(world, tmp_path, change
     files = lines(tmp_path / "a.jsonl", rows), lines(tmp_path / "b.jsonl", change(rows))
     with pytest.raises(ValueError, match=message):
         tokenize([*files], world / "encoder", "xnli", 64, tmp_path / "t.arrow")
+
+
+@pytest.mark.parametrize(
+    ("others", "fits"),
+    [(["a", "b", "c"], True), (["x", "y", "z"], True), (["b", "a", "c"], False), (["a", "b", "z"], False)],
+)
+def test_companions_with_ids_have_those_of_the_examples(world, tmp_path, others, fits):
+    """Sentences of words have no labels that would show it. Ids of which none is common are of each language alone."""
+    files = [
+        lines(tmp_path / f"{name}.jsonl", [{"tokens": ["Bob"], "ner_tags": ["O"], "id": each} for each in row_ids])
+        for name, row_ids in (("first", ["a", "b", "c"]), ("second", others))
+    ]
+    data = []
+    for file in files:
+        source = {"local": str(file)}
+        data.append(file.with_suffix(".parquet"))
+        fetch_data("wikiann", source, "en", "train", data[-1], tmp_path / "lock.yaml")
+    out = tmp_path / "t.arrow"
+    if fits:
+        tokenize(data, world / "encoder", "wikiann", 64, out)
+        assert len(batches.read(out).columns["companion_ids"]) == 3
+        return
+    row = next(row for row, each in enumerate(others) if each != "abc"[row])
+    with pytest.raises(ValueError, match=f"the id differs in row {row}; row i has to say the same in both"):
+        tokenize(data, world / "encoder", "wikiann", 64, out)
 
 
 def test_words_without_a_token_are_reported(world, tmp_path, capsys):
