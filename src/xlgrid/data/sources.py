@@ -198,7 +198,8 @@ class DataSource(Origin):
     """An `Origin` of the test set and, unless they have one of their own, of the training and dev sets:
     `{hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: {hub: rajpurkar/squad, languages: [en]}, dev: ...}`.
 
-    `test` is the origin of the test sets in those languages that it lists.
+    `test` is the origin of the test sets in those languages that it lists, and `translated` that of the training and dev sets:
+    `translated: {local: "translations/{language}/{split}.jsonl", languages: [de, fr]}`.
     """
 
     train: Origin | None = Field(None, description="where the training set comes from; absent: as the test set")
@@ -209,21 +210,25 @@ class DataSource(Origin):
         None,
         description="where the training sets of its `languages` come from, and the run of the study that labels them",
     )
+    translated: Origin | None = Field(
+        None, description="where the training and dev sets of its `languages` come from, such as translations"
+    )
 
     @model_validator(mode="after")
     def _of_some(self) -> Self:
-        if self.test and not self.test.languages:
-            raise ValueError(
-                "`test` is for some languages: list them in it as `languages`, or write it in place of all"
-            )
+        for name, origin in (("test", self.test), ("translated", self.translated)):
+            if origin and not origin.languages:
+                raise ValueError(
+                    f"`{name}` is for some languages: list them in it as `languages`, or write it in place of all"
+                )
         return self
 
     def of(self, split: str, language: str) -> Origin:
         """The origin of a split in a language."""
         if (labelled := self.labelled_in(split, language)) is not None:
             return labelled
-        test = self.test if self.test and self.test.has(language) else None
-        other = {"train": self.train, "dev": self.dev, "test": test}[split]
+        of_some = self.test if split == "test" else self.translated
+        other = of_some if of_some and of_some.has(language) else {"train": self.train, "dev": self.dev}.get(split)
         fields = {name: getattr(self, name) for name in self.model_fields_set & Origin.model_fields.keys()}
         return other or Origin(**fields)
 
@@ -238,7 +243,7 @@ class DataSource(Origin):
             raise ValueError(
                 f"`labelled` is for tasks with a label for each word, and {task.name} is none: give the training data as `train`"
             )
-        for origin in filter(None, (self.train, self.dev, self.test)):
+        for origin in filter(None, (self.train, self.dev, self.test, self.translated)):
             origin.check_labels(task)
 
 

@@ -15,6 +15,8 @@ class EncoderDecoder(Method):
     """Trains all weights of an encoder-decoder, whose parts begin with the weights of one encoder (Luo et al. 2021, section 3.2).
 
     Attributes:
+        weights: encoder, the weights of the encoder; random, weights that transformers would draw for new layers, so that the
+            encoder gives the sizes and the vocabulary alone (the baseline of table 3).
         decoder: the layers of the encoder with which those of the decoder begin: full, first-N or last-N (table 4 there: the
             first or last 3 or 6).
         init: the first weights of cross-attention: random, as transformers draws those of new layers; self, those of the layer's
@@ -29,6 +31,7 @@ class EncoderDecoder(Method):
 
     decoders: ClassVar = "only"
 
+    weights: Literal["encoder", "random"] = "encoder"
     decoder: str = "full"
     init: Literal["random", "self", "cross"] = "random"
     tie: Literal["embeddings", "all"] = "embeddings"
@@ -39,7 +42,13 @@ class EncoderDecoder(Method):
     def __post_init__(self) -> None:
         if self.decoder != "full" and not _LAYERS.fullmatch(self.decoder):
             raise ValueError(f"option decoder must be full, first-N or last-N, such as last-6, got {self.decoder!r}")
+        check_choice(self, "weights", ("encoder", "random"))
         check_choice(self, "init", ("random", "self", "cross"))
+        if self.weights == "random" and self.init != "random":
+            raise ValueError(
+                f"option init: {self.init} begins with weights of the encoder, and `weights: random` leaves these out: set `init: random`, "
+                "or `weights: encoder`"
+            )
         check_choice(self, "tie", ("embeddings", "all"))
         for name in ("beams", "longest"):
             value = getattr(self, name)
@@ -54,6 +63,8 @@ class EncoderDecoder(Method):
         """
         if not hasattr(model, "decoder"):
             raise ValueError("method seq2seq is for encoder-decoders: name a task of kind seq2seq or translation")
+        if self.weights == "random":
+            draw_weights(model, model.config.encoder.initializer_range)
         numbers = self.layers_of(model.config.encoder.num_hidden_layers)
         stack = model.decoder.base_model.encoder
         stack.layer = type(stack.layer)(stack.layer[number] for number in numbers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
+from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.models.parameters import HUB
@@ -26,6 +27,11 @@ class EncoderEntry(Strict):
     hub: str | None = Field(None, description="owner/name")
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
     path: str | None = None
+    sizes_of: str | None = Field(
+        None,
+        description="of an encoder from `path`: owner/name of an encoder on the Hub that has the same sizes; `xlgrid cost` alone asks, as "
+        "long as the files are not there",
+    )
     scratch: Scratch | None = None
     training: dict[str, Any] = Field(
         {},
@@ -56,6 +62,10 @@ class EncoderEntry(Strict):
             raise ValueError(
                 f"an encoder has exactly one of hub, path, scratch and of, got {' and '.join(origins) or 'none'}"
             )
+        if self.sizes_of and not self.path:
+            raise ValueError("only the files of an encoder from `path` may come later: leave out `sizes_of`")
+        if self.sizes_of and self.sizes_of not in HUB:
+            raise ValueError(f"sizes_of: {unknown('encoder of known sizes', self.sizes_of, HUB)}")
         if self.training and not self.scratch:
             raise ValueError("only an encoder from `scratch` is trained: leave out `training`")
         if self.modules and not (self.hub or self.path):
@@ -169,7 +179,8 @@ def vocabulary_size(vocabulary: VocabularyEntry) -> int | None:
 
 
 def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = None) -> "PreTrainedConfig":
-    """The configuration of an encoder: of one in `HUB` as written there, of others from their files, else as the origin says.
+    """The configuration of an encoder: of one in `HUB` as written there, of others from their files, else as the origin says
+    (`sizes_of`, `scratch`).
 
     Args:
         origin: where the encoder comes from.
@@ -187,6 +198,8 @@ def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = N
     for place in (Path(folder), *([Path(origin.path)] if origin.path else [])):
         if (place / "config.json").is_file():
             return AutoConfig.from_pretrained(place, local_files_only=True)
+    if origin.sizes_of:
+        return AutoConfig.for_model(**HUB[origin.sizes_of])
     if origin.scratch and (size or not origin.vocabulary):
         return scratch_configuration(origin.scratch, size or origin.scratch.vocab)
     raise ValueError(

@@ -50,6 +50,25 @@ def test_test_sets_of_some_languages_come_from_elsewhere():
         DataSource(local="c.csv", test={"local": "a.csv"})
 
 
+def test_training_sets_of_some_languages_are_translations():
+    squad = {"hub": "rajpurkar/squad", "languages": ["en"]}
+    translations = {"local": "t/{language}/{split}.jsonl", "languages": ["de", "fr"]}
+    source = DataSource(hub="google/xquad", train=squad, dev=squad, translated=translations)
+    assert {split: source.of(split, "de").local for split in ("train", "dev", "test")} == {
+        "train": translations["local"],
+        "dev": translations["local"],
+        "test": None,
+    }
+    assert source.of("train", "en").hub == source.of("dev", "en").hub == "rajpurkar/squad"
+    assert not source.of("train", "ru").has("ru"), (
+        "the language is neither of the training set nor among the translations"
+    )
+    without = DataSource(hub="google/xquad", train=squad, dev=squad)
+    assert source.of("train", "en") == without.of("train", "en") and source.of("test", "de") == without.of("test", "de")
+    with pytest.raises(ValueError, match="`translated` is for some languages: list them"):
+        DataSource(local="c.csv", translated={"local": "a.csv"})
+
+
 def test_a_source_has_a_pair_if_it_has_both_of_its_languages():
     source = DataSource(local="{language}.csv", languages=["en", "fr"])
     assert source.has("en-fr") and not source.has("en-de") and not source.has("de-fr")

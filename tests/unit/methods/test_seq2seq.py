@@ -82,6 +82,32 @@ def test_cross_attention_begins_at_random_though_the_encoder_stores_one(encoder:
     assert not any(torch.equal(layers(model)[0].crossattention.self.query.weight, query) for query in queries)
 
 
+def test_a_model_of_random_weights_has_the_sizes_of_the_encoder_alone(encoder: Path) -> None:
+    """No weight matrix or embedding stays, and the parts share what they share with weights of the encoder."""
+    stored = {name: tensor for name, tensor in load_file(encoder / "model.safetensors").items() if tensor.dim() == 2}
+    model = installed(encoder, weights="random", tie="all")
+    parameters = {name: parameter.detach() for name, parameter in named_parameters(model).items()}
+    matrices = {name: tensor for name, tensor in parameters.items() if tensor.dim() == 2}
+    for name, drawn in matrices.items():
+        assert not any(torch.equal(drawn, tensor) for tensor in stored.values()), name
+        assert 0.01 < float(drawn.std()) < 0.03, name
+    assert sum(p.numel() for p in model.parameters()) == parameters_of("all", LAYERS)
+    words = model.encoder.get_input_embeddings()
+    assert words.weight is model.decoder.get_output_embeddings().weight
+    assert words.padding_idx is not None and not words.weight[words.padding_idx].any()
+    norms = [tensor for name, tensor in parameters.items() if name.endswith("LayerNorm.weight")]
+    assert norms and all((norm == 1).all() for norm in norms)
+    torch.manual_seed(7)
+    other = model_of(encoder)
+    make("seq2seq", {"weights": "random", "tie": "all"}).install(other)
+    assert not torch.equal(words.weight, other.encoder.get_input_embeddings().weight)
+
+
+def test_random_weights_leave_no_cross_attention_to_begin_with() -> None:
+    with pytest.raises(ValueError, match=r"init: cross begins with weights of the encoder, and `weights: random`"):
+        make("seq2seq", {"weights": "random", "init": "cross"})
+
+
 def test_the_encoders_own_cross_attention_has_to_be_there(tmp_path: Path) -> None:
     encoder = write_encoder(tmp_path / "plain", "xlmr", cross=False)
     with pytest.raises(ValueError, match=r"init: cross .* the encoder stores none: .*`architecture: veco`, or set"):
@@ -104,6 +130,7 @@ def test_a_model_without_a_decoder_is_refused(encoder: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
+        ("weights", "new", r"option weights must be one of encoder, random, got 'new'"),
         ("decoder", "last", r"must be full, first-N or last-N, such as last-6, got 'last'"),
         ("decoder", "middle-3", r"must be full, first-N or last-N"),
         ("decoder", "last-0", r"must be full, first-N or last-N"),
@@ -124,7 +151,7 @@ def test_beam_search_has_the_settings_of_the_method(encoder: Path) -> None:
     assert installed(encoder, beams=1).generation_config.early_stopping is False
 
 
-def parameters(tie: str, count: int) -> int:
+def parameters_of(tie: str, count: int) -> int:
     """Parameters by arithmetic, of a decoder with `count` layers."""
     attention = 4 * H * H + 4 * H + 2 * H
     layer = attention + 2 * H * INNER + INNER + H + 2 * H
@@ -138,7 +165,7 @@ def parameters(tie: str, count: int) -> int:
 @pytest.mark.parametrize(("decoder", "count"), [("full", 3), ("first-1", 1)])
 def test_parameters_are_as_many_as_by_hand(encoder: Path, tie: str, decoder: str, count: int) -> None:
     model = installed(encoder, tie=tie, decoder=decoder)
-    assert sum(p.numel() for p in model.parameters()) == parameters(tie, count)
+    assert sum(p.numel() for p in model.parameters()) == parameters_of(tie, count)
 
 
 @pytest.mark.parametrize("name", VECO)
