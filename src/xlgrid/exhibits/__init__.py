@@ -14,11 +14,12 @@ from xlgrid.exhibits.curve import Curve
 from xlgrid.exhibits.heatmap import Heatmap
 from xlgrid.exhibits.languages import Languages
 from xlgrid.exhibits.masks import Masks
+from xlgrid.exhibits.pair_attention import PairAttention
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.exhibits.table import Table
 
 AnyExhibit = Annotated[
-    Table | Heatmap | Best | Curve | Parameters | Masks | Attention | Languages | Benchmark,
+    Table | Heatmap | Best | Curve | Parameters | Masks | Attention | PairAttention | Languages | Benchmark,
     Field(discriminator="kind"),
 ]
 
@@ -31,6 +32,7 @@ __all__ = [
     "Heatmap",
     "Languages",
     "Masks",
+    "PairAttention",
     "Parameters",
     "Table",
 ]
