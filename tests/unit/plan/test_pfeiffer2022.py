@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from paper_fixture import compared, effect, listed_exhibits, switches
 
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
@@ -19,7 +20,7 @@ from xlgrid.plan.grid import cells, runs
 from xlgrid.plan.load import load_study
 from xlgrid.plan.plan import Plan
 from xlgrid.results import published as compare
-from xlgrid.results.claims import Term, terms
+from xlgrid.results.claims import terms
 from xlgrid.results.identity import Cell
 from xlgrid.study.schema import Study
 from xlgrid.study.tasks import TaskEntry
@@ -203,26 +204,12 @@ def test_every_published_number_stands_beside_one_of_the_study(
     monkeypatch.chdir(ROOT)
     study = load_study(ROOT / "studies" / f"{name}.yaml")
     planned = cells(study)
-    metrics = {
-        "xnli": ["accuracy"],
-        "wikiann": ["f1"],
-        "xquad": ["squad-f1", "squad-em"],
-        "mlqa": ["mlqa-f1", "mlqa-em"],
-    }
     found: Counter[str] = Counter()
     for key in study.exhibits:
         exhibit = study.exhibit(key)
-        if not exhibit.is_compared:
-            continue
-        assert isinstance(exhibit, Table)
-        rows = [
-            cell._asdict() | study.facts[cell.encoder] | {"metric": metric, "score": 50.0, "n": 100}
-            for cell in exhibit.cells(planned, study.facts)
-            for metric in (metrics[cell.task] if exhibit.names_metric else metrics[cell.task][:1])
-        ]
-        exhibit.write_comparison(key, tmp_path, exhibit.of_scores(study, pd.DataFrame(rows).drop(columns="study")))
-        compared = pd.read_csv(tmp_path / f"{key}-published.csv", keep_default_na=False)
-        found[Path(exhibit.references[0]).stem] += int((compared["published"] != "").sum())
+        if exhibit.is_compared:
+            numbers = compared(study, planned, key, tmp_path)
+            found[Path(exhibit.references[0]).stem] += int((numbers["published"] != "").sum())
     rows_of_xmod = {key: number // 2 for key, number in ROWS.items() if key not in ("table03", "table07")}
     assert found == (ROWS if name == "pfeiffer2022" else rows_of_xmod)
 
@@ -240,27 +227,16 @@ def scores() -> dict[tuple[str, ...], float]:
     }
 
 
-def effect(its: list[Term], metric: str | None, study: Study, scores: dict[tuple[str, ...], float]) -> float:
-    """The effect of a claim in the paper's numbers, for the first seed.
-
-    Raises:
-        KeyError: the paper prints no number for one of the cells.
-    """
-    seed = its[0].cell.seed
-    return sum(
-        term.weight * scores[cell.encoder, cell.task, cell.target, metric or study.metrics[cell.task][0]]
-        for term in its
-        if (cell := term.cell).seed == seed
-    )
-
-
 def test_the_paper_s_own_numbers_are_as_the_claims_about_them_say(
     study: Study, planned: list[Cell], scores: dict[tuple[str, ...], float]
 ) -> None:
+    def score(cell: Cell, metric: str) -> float:
+        return scores[cell.encoder, cell.task, cell.target, metric]
+
     judged, wrong = [], {}
     for name, claim in study.claims.items():
         try:
-            found = effect(terms(name, claim, planned, study.belongs), claim.metric, study, scores)
+            found = effect(terms(name, claim, planned, study.belongs), claim.metric, study, score)
         except KeyError:
             continue
         judged.append(name)
@@ -287,10 +263,8 @@ def test_every_table_and_figure_is_an_exhibit_or_a_diagram(study: Study, planned
     stems = {re.sub(r"(\d\d).*", r"\1", name) for name in study.exhibits}
     diagrams = {"figure01", "figure03"}
     assert stems | diagrams == {*(f"table{n:02}" for n in range(1, 10)), *(f"figure{n:02}" for n in range(1, 12))}
-    page = (ROOT / "docs" / "pfeiffer2022.md").read_text()
-    listed = re.findall(r"^\| `(\w[\w-]*)` +\| (.*) \|$", page.partition("## Exhibits")[2].partition("\n## ")[0], re.M)
     counts = {name: len(study.exhibit(name).cells(planned, study.facts)) for name in study.exhibits}
-    assert {name: int(row.rpartition("|")[2].replace(",", "")) for name, row in listed} == counts
+    assert listed_exhibits("pfeiffer2022.md") == counts
 
 
 def test_every_switch_of_the_open_choices_exists() -> None:
@@ -304,11 +278,9 @@ def test_every_switch_of_the_open_choices_exists() -> None:
         "vocabularies": {*VocabularyEntry.model_fields},
         "exhibits": {*Table.model_fields},
     }
-    page = (ROOT / "docs" / "pfeiffer2022.md").read_text()
-    named = re.findall(r"[|,] `(\w+): ([\w., ]+)(?:: [^`]*)?`", page)
+    named = switches("pfeiffer2022.md")
     assert {place for place, _ in named} == set(known)
-    switches = [(place, key) for place, keys in named for key in keys.split(", ")]
-    assert [(place, key) for place, key in switches if key not in known[place]] == []
+    assert [(place, key) for place, key in named if key not in known[place]] == []
 
 
 def test_lists_of_languages_are_those_of_the_paper(study: Study, languages: pd.DataFrame) -> None:
