@@ -27,7 +27,9 @@ def write_encoder(folder: Path, seed: int = 3) -> Path:
     """An encoder in the layout of XLM-R whose attention is far from uniform, with a vocabulary of the words of `TEXTS`."""
     sizes = {"hidden_size": HIDDEN, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS, "intermediate_size": 24}
     torch.manual_seed(seed)
-    model = XLMRobertaForMaskedLM(XLMRobertaConfig(vocab_size=20, max_position_embeddings=32, type_vocab_size=1, **sizes))
+    model = XLMRobertaForMaskedLM(
+        XLMRobertaConfig(vocab_size=20, max_position_embeddings=32, type_vocab_size=1, **sizes)
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.5)
