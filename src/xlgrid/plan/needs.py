@@ -33,6 +33,7 @@ from xlgrid.results.identity import Cell, Run
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
+    from xlgrid.study.tasks import TaskEntry
 
 P = TypeVar("P", bound=Product)
 # The inputs of a rule by name: one file, or several.
@@ -131,8 +132,9 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             elif study.tasks[product.task].task.head.reads_dev:
                 data = [Data(study.name, product.task, product.language, split) for split in (product.split, "dev")]
             else:
-                languages = [language for language in unaccompanied(product.language) if language]
-                data = [Data(study.name, product.task, each, product.split) for each in languages]
+                language, _ = unaccompanied(product.language)
+                examples = Data(study.name, product.task, language, product.split)
+                data = [examples, *_companions(study.tasks[product.task], product)]
             return {
                 "data": [plan.owned(each).path for each in data],
                 "vocabulary": plan.owned(Vocabulary(study.name, product.vocabulary)).path,
@@ -195,6 +197,16 @@ def new_vocabulary(plan: Planned, run: Run) -> list[Vocabulary]:
     vocabulary = plan.study.tasks[run.task].vocabulary_in(run.source)
     is_new = vocabulary and vocabulary != plan.study.vocabulary_of(run.encoder)
     return [Vocabulary(run.study, vocabulary)] if vocabulary and is_new else []
+
+
+def _companions(entry: "TaskEntry", tokens: Tokens) -> list[Data]:
+    """The data with the companions of the examples of tokens: none, or one file."""
+    language, companion = unaccompanied(tokens.language)
+    if companion is None:
+        return []
+    if entry.companions and tokens.split == "test" and language != companion:
+        return [Data(tokens.study, entry.companions, language, "test")]
+    return [Data(tokens.study, tokens.task, companion, tokens.split)]
 
 
 def test_tokens(plan: Planned, cell: Cell) -> Tokens:

@@ -22,6 +22,20 @@ def grids(study: "Study") -> Iterator[str]:
                 yield from (f"grids.{name}: method {key} {text}" for text in _misfits(study, grid, companion))
 
 
+def tasks(study: "Study") -> Iterator[str]:
+    """Tasks that name another task for their companions name one of the same kind and columns, with data."""
+    for name, entry in study.tasks.items():
+        if entry.companions:
+            alike = [
+                key
+                for key, other in study.tasks.items()
+                if key != name and (other.kind, other.columns, bool(other.data)) == (entry.kind, entry.columns, True)
+            ]
+            yield from among(
+                f"tasks.{name}.companions", f"task of kind {entry.kind} with data", [entry.companions], alike
+            )
+
+
 def _misfits(study: "Study", grid: "Grid", companion: str) -> Iterator[str]:
     for encoder in grid.encoder:
         scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
@@ -39,7 +53,13 @@ def _misfits(study: "Study", grid: "Grid", companion: str) -> Iterator[str]:
         if not entry.task.target or entry.choices or entry.task.choices:
             yield f"is for tasks of sequences, tokens and spans, and {task} is of kind {entry.kind}: leave it out"
             continue
-        for split in SPLITS:
+        others = study.targets(grid) if entry.companions else []
+        for target in [target for target in others if target != companion]:
+            data = study.tasks[str(entry.companions)].data
+            if data and not (origin := data.of("test", target)).has(target):
+                yield f"finds no companions: {no_data(str(entry.companions), origin, 'test', target)}"
+        # Without another task, the test set has companions of its own.
+        for split in SPLITS[: 2 if entry.companions and companion not in others else None]:
             key, other = study.entry(task, split)
             if other.data and not (origin := other.data.of(split, Target(companion))).has(Target(companion)):
                 yield f"finds no companions: {no_data(key, origin, split, companion)}"

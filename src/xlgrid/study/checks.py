@@ -39,6 +39,7 @@ def problems(study: "Study") -> list[str]:
         check_starts.first_tasks,
         check_starts.grids,
         check_modules.grids,
+        check_companions.tasks,
         check_companions.grids,
         check_data.labelled,
         check_data.available,

@@ -56,6 +56,12 @@ class TaskEntry(Columns):
         description="how the runs of the task take the parts of a mix. shares: each example comes from one of the parts, which are "
         "parallel; whole: all rows of each part (translate-train-all); absent: `whole` of kinds `mlm` and `seq2seq`, else `shares`",
     )
+    companions: str | None = Field(
+        None,
+        description="another task of the study with this head, whose test set in a language has this task's test examples in that "
+        "language translated into the language of companions (option `companion` of a method); absent: this task's test set in the "
+        "language of companions has the same examples",
+    )
     stride: NonNegativeInt = Field(
         128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"
     )

@@ -286,6 +286,40 @@ def test_a_method_that_reads_a_second_language_has_tokens_of_both() -> None:
     assert {*data} <= {*plan.rests_on(second)}
 
 
+def test_companions_of_a_test_set_may_be_those_of_another_task() -> None:
+    """Test sets that differ from language to language; training sets are translations of one another, and so is English its own companion."""
+    scratch = {"kind": "xlmr", "architecture": "veco", "languages": ["en", "fr"]}
+    data = {"local": "{language}/{split}.jsonl"}
+    study = Study(
+        name="s",
+        title="s",
+        languages=["en", "fr", "de"],
+        encoders={"mini": {"scratch": scratch}},
+        tasks={
+            "nli": {"kind": "xnli", "data": data, "companions": "in-english"},
+            "in-english": {"kind": "xnli", "data": {"local": "t/{language}-en.jsonl", "languages": ["fr", "de"]}},
+        },
+        methods={"plug-in": {"options": {"companion": "en"}}},
+        grids={
+            "g": {"task": ["nli"], "encoder": ["mini"], "method": ["plug-in"], "source": ["fr"], "target": ["en", "de"]}
+            | {"seed": [1]}
+        },
+    )
+    plan = Plan(study)
+    tokens = {cell.target: needs.inputs(plan, needs.test_tokens(plan, cell))["data"] for cell in plan.cells}
+    assert tokens == {
+        "de": ["results/s/data/nli/de/test.parquet", "results/s/data/in-english/de/test.parquet"],
+        "en": ["results/s/data/nli/en/test.parquet"] * 2,
+    }
+    for split in ("train", "dev"):
+        [of_run] = needs.source_tokens(plan, plan.runs[0], split)
+        assert needs.inputs(plan, of_run)["data"] == [
+            f"results/s/data/nli/{code}/{split}.parquet" for code in ("fr", "en")
+        ]
+    translated = Data("s", "in-english", "de", "test")
+    assert needs.inputs(plan, translated) == {"files": ["t/de-en.jsonl"]} and plan.has(translated)
+
+
 def added_languages() -> Plan:
     """Fine-tuning from a pre-trained source and from an added one, with pre-trained and added targets."""
     scratch = {"kind": "xlmr", "architecture": "xmod", "languages": ["en", "fr"]}

@@ -48,3 +48,39 @@ def test_a_grid_that_does_not_fit_is_named(
     study[section][name] |= change
     with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, yaml.safe_dump(study)))
+
+
+def with_translations(**changes: Any) -> dict[str, Any]:
+    """The test set of `rt` has translations in a task of their own."""
+    study = keys()
+    study["languages"] = ["en", "fr", "de"]
+    study["grids"]["main"] |= {"source": ["en"], "target": ["en", "fr"]}
+    data = {"local": "{language}-{split}.jsonl"}
+    study["tasks"]["rt"] = {"kind": "xnli", "data": data, "companions": "translated"}
+    study["tasks"]["translated"] = {
+        "kind": "xnli",
+        "data": {"local": "t/{language}.jsonl", "languages": ["fr", "de"]},
+    } | changes
+    return study
+
+
+def test_the_test_set_of_a_task_may_have_its_translations_elsewhere(tmp_path: Path) -> None:
+    load_study(write(tmp_path, yaml.safe_dump(with_translations())))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"data": {"local": "t/{language}.jsonl", "languages": ["de"]}},
+            r"no companions: translated has no test data in fr",
+        ),
+        (
+            {"kind": "ruletaker", "data": None},
+            r"tasks\.rt\.companions: unknown task of kind xnli with data 'translated'",
+        ),
+    ],
+)
+def test_translations_that_do_not_fit_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_study(write(tmp_path, yaml.safe_dump(with_translations(**changes))))
