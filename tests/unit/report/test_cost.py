@@ -132,7 +132,9 @@ def printed(study: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", ["foroutan2023", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released"])
+@pytest.mark.parametrize(
+    "study", ["foroutan2023", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released", "luo2021", "luo2021-released"]
+)
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
     documented = set((DOCS / f"cost-{study}.md").read_text().splitlines())
     rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
