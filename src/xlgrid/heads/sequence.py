@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class RowHead(Head):
     """One label for each row. An outcome is 1 where the predicted label is right and 0 elsewhere."""
 
-    modules = ("pooler", "pre_classifier", "classifier")
+    modules = ("pooler", "pre_classifier", "classifier", "classification_head")
     all_metrics = (ACCURACY,)
     reads_first_token = True
 

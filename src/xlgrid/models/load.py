@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import Head
+from xlgrid.heads.seq2seq.head import positions
+from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods.xmod.names import XMOD, module_of
 
@@ -33,8 +35,10 @@ def model_class(model_type: str | None, head: Head) -> Any:
     """The class of transformers for an encoder of a model type with a head.
 
     Raises:
-        ValueError: the head has a decoder, and there is none for encoders of this type.
+        ValueError: the head has a decoder, and there is none for encoders of this type; or there is no mBART with the head.
     """
+    if model_type == MBART:
+        return mbart_class(head.name)
     if model_type == XMOD and head.has_decoder:
         raise ValueError("a decoder has no modules for languages: name an encoder without them for this task")
     known = head.model_class(FAMILIES.get(model_type or "", "AutoModel"))
@@ -53,7 +57,7 @@ def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
     config = getattr(config, "encoder", config)
     maker = model_class(config.model_type, head)
     with torch.device("meta"):
-        return maker(config) if config.model_type in FAMILIES else maker.from_config(config)
+        return maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
 
 
 def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | None = None) -> "PreTrainedModel":
@@ -85,12 +89,18 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from error
     maker = model_class(model_type, head)
+    if model_type == MBART and head.is_pretrained:
+        raise ValueError(
+            f"the mBART {folder} predicts no masked tokens with its encoder alone: name a task with the head sequence or seq2seq"
+        )
     try:
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
         changes: dict[str, Any] = {"dtype": torch.float32, **head.settings(labels)}
         if dropout is not None:
             changes |= {
-                rate: dropout for rate in rates if rate in written or (model_type != "distilbert" and "_prob" in rate)
+                rate: dropout
+                for rate in rates
+                if rate in written or (model_type not in ("distilbert", MBART) and "_prob" in rate)
             }
             changes["classifier_dropout"] = dropout
         model, about = maker.from_pretrained(folder, local_files_only=True, output_loading_info=True, **changes)
@@ -198,9 +208,8 @@ def check_positions(model: "PreTrainedModel", *tokens: Tokens) -> None:
     sizes = [size for part in tokens for size in (part.sizes, part.columns.get("target_size")) if size is not None]
     longest = max(int(size.max(initial=0)) for size in sizes)
     for name, table in model.base_model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(table, torch.nn.Embedding):
-            # The families of RoBERTa count positions from the padding id + 1, which is the `padding_idx` of their table.
-            most = table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1)
+        if name.endswith(("position_embeddings", "embed_positions")) and isinstance(table, torch.nn.Embedding):
+            most = positions(table)
             if longest > most:
                 raise ValueError(
                     f"the longest input has {longest} tokens, but the encoder takes at most {most}: lower `max_length` of the "

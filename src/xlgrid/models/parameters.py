@@ -136,12 +136,14 @@ def count(
     parameters = deltas.named_parameters(model)
     modules = {module: trains(name) for name in parameters if (module := module_of(name))}
     idle = sorted(modules, key=lambda module: not modules[module])[1:]
+    table = model.get_input_embeddings().weight
     # A token passes cross-attention once, in the second stream, however often it passes the other layers.
     passed = {
         name: head.passed_share * (1 if is_cross_attention(name) else method.passes) * p.numel()
         for name, p in parameters.items()
         if name.startswith(model.base_model_prefix)
-        and "embeddings" not in name
+        and "embed" not in name
+        and p is not table
         # Every token passes the modules of a head that are in layers, as cross-attention is.
         and (".layer." in name or not is_head(name))
         and module_of(name) not in idle
@@ -150,7 +152,6 @@ def count(
         # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
         passed |= {name: head.output_share * method.passes * p.numel() for name, p in parameters.items() if p is out}
-    table = model.get_input_embeddings().weight
     encoder = {id(p): p for p in model.base_model.parameters()}
     stored = encoder if pretraining else deltas.kept(model, method, head, embeddings)
     return Count(

@@ -10,8 +10,9 @@ import numpy as np
 
 from xlgrid.base.arrays import Ints
 from xlgrid.data import batches
-from xlgrid.heads import ALL_HEADS
+from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.metrics import Outcome
+from xlgrid.heads.seq2seq.mbart import languages_of
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import has_segments
 
@@ -31,6 +32,7 @@ def outcomes_on(
     token_types: bool = True,
     check: Callable[[], None] = lambda: None,
     halves: bool = True,
+    head: Head | None = None,
 ) -> list[Outcome]:
     """The outcome of each example of `tokens`, in their order.
 
@@ -57,13 +59,14 @@ def predictions_on(
         token_types: tell BERT the second segment by its type.
         check: called before every batch; it may raise to stop early.
         halves: whether memory that runs out leads to smaller batches; otherwise it is an error.
+        head: makes the batches and predictions; None: the head of the tokens.
 
     Raises:
         ValueError: memory runs out on a single example, or without `halves`.
     """
     import torch
 
-    head = ALL_HEADS.find(tokens.head)
+    head = head or ALL_HEADS.find(tokens.head)
     token_types, device = token_types and has_segments(model), model.device
     predictions: list[Any] = [None] * len(tokens)
     was_training = model.training
@@ -104,7 +107,7 @@ def extras(model: "PreTrainedModel", method: "Method", tokens: Tokens, rows: Int
 
     segments = tokens.segments(rows)
     arguments = method.arrange(segments, model.device, training) | method.accompany(tokens, rows, model.device)
-    return arguments | routes_of(model, segments, model.device)
+    return arguments | routes_of(model, segments, model.device) | languages_of(model, segments, model.device)
 
 
 def halved(limit: int, lengths: Ints, parts: Sequence[Ints], problem: str) -> int:

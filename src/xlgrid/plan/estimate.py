@@ -242,7 +242,12 @@ class Estimate:
         plain = copy(config)
         setattr(plain, STREAM, None)
         without = self._count(plain, entry.task, recipe.base, {}, pretraining=True)
-        attention = attention_work(config.num_hidden_layers, config.hidden_size, length)
+        # A decoder has as many layers as the encoder, with self- and cross-attention.
+        layers = config.num_hidden_layers * (3 if recipe.scratch.has_decoder else 1)
+        attention = attention_work(layers, config.hidden_size, length)
+        # The output embeddings at the tokens that a decoder predicts beyond those that are counted for MLM.
+        predicted = recipe.scratch.predicted_share(settings.tlm) - entry.task.head.output_share
+        attention += round(6 * predicted * config.hidden_size * config.vocab_size)
         of_first, of_second = recipe.scratch.passes(settings.tlm)
         first, second = without.training + attention, counted.training + 2 * attention
         if recipe.scratch.trains != "all":

@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from xlgrid.heads import HEADS
+from xlgrid.heads.seq2seq.mbart import CLASSES
 from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.methods import ALL_METHODS, make
@@ -35,6 +36,7 @@ def problems(study: "Study") -> list[str]:
         _names,
         _untrained,
         _decoders,
+        _mbarts,
         _held_out,
         check_starts.first_tasks,
         check_starts.grids,
@@ -135,6 +137,8 @@ def _beginnings(study: "Study", name: str) -> Iterator[str]:
         yield from among(place, "encoder that is there before", [scratch.begin], others)
     elif name in (before := encoders_before(study.encoders, name)):
         yield f"{place}: {' begins with '.join([name, *before])}: name an encoder that is there before"
+    elif (other := study.encoders[study.encoders[scratch.begin].of or scratch.begin].scratch) and other.has_decoder:
+        yield f"{place}: {scratch.begin} is an mBART, whose weights have no place in an encoder: name another encoder"
     elif (vocabulary := study.vocabulary_of(scratch.begin)) != study.vocabulary_of(name):
         yield (
             f"{place}: {scratch.begin} has the vocabulary {vocabulary}, and {name} has {study.vocabulary_of(name)}, whose tokens would "
@@ -274,6 +278,39 @@ def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Itera
                 method.layers_of(scratch.layers)
             except ValueError as error:
                 yield f"{place}: {key} on encoder {encoder}: {error}"
+
+
+def _mbarts(study: "Study") -> Iterator[str]:
+    """An mBART from scratch is fine-tuned by full-ft on tasks that its classes have heads for, in its languages."""
+    heads = [head for head in CLASSES if HEADS[head].has_cells]
+    for name, grid in study.grids.items():
+        for encoder in grid.encoder:
+            scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
+            if not (scratch and scratch.has_decoder):
+                continue
+            place, is_mbart = f"grids.{name}", f"encoder {encoder} is an mBART"
+            for key in grid.method:
+                method = study.methods[key]
+                if method.base != "full-ft" or method.start:
+                    what = "which begins with a run on text" if method.base == "full-ft" else f"of base {method.base}"
+                    yield (
+                        f"{place}.method: {is_mbart}, and takes full-ft without `start`, got {key}, {what}: put the encoder into a grid of "
+                        "its own with a method of `base: full-ft`"
+                    )
+            for task in grid.task:
+                kind = study.tasks[task].task
+                if kind.head.name not in heads:
+                    yield (
+                        f"{place}.task: {is_mbart}, and takes tasks with the heads {' and '.join(heads)}, got {task} of kind "
+                        f"{kind.name} with the head {kind.head.name}: put the encoder into a grid of its own, without {task}"
+                    )
+            parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
+            codes = dict.fromkeys(code for part in parts for code in part.languages)
+            if strange := [code for code in codes if code not in scratch.languages]:
+                yield (
+                    f"{place}: {is_mbart} with a token for each of {', '.join(scratch.languages)}, and has none for "
+                    f"{', '.join(strange)}: leave these out, or add them to `languages` of its `scratch`"
+                )
 
 
 def _held_out(study: "Study") -> Iterator[str]:

@@ -372,7 +372,7 @@ class Loop:
         torch.manual_seed(self.recipe.seed)
         budget = self.limit or self.settings.batch_tokens
         # Other processes would wait at another batch for one that begins again with smaller ones.
-        settings = budget, self.bf16, self.settings.segments, check, self.processes.count == 1
+        settings = budget, self.bf16, self.settings.segments, check, self.processes.count == 1, self.head
         outcomes = [prediction.outcomes_on(self.model, self.method, dev, *settings) for dev in self.dev_sets]
         return sum(map(self.metric.score, outcomes)) / len(outcomes)
 

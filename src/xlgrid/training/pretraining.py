@@ -12,8 +12,10 @@ from xlgrid.base.files import whole, write_text
 from xlgrid.data.encoders import copy_tokenizer, token_ids, write_json
 from xlgrid.data.vocabulary import specials
 from xlgrid.heads import HEADS
+from xlgrid.heads.language_modelling.denoising import DenoisingHead
 from xlgrid.heads.language_modelling.mlm import MlmHead
 from xlgrid.heads.language_modelling.nsp import MODULE, NextSentenceHead
+from xlgrid.heads.seq2seq.mbart import language_tokens
 from xlgrid.methods.veco.names import is_cross_attention
 from xlgrid.methods.veco.objective import PairHead
 from xlgrid.models import deltas, load
@@ -95,6 +97,8 @@ class Pretraining(loop.Loop):
             self.objective = PairHead(
                 scratch.masked, scratch.uses_cross_attention, scratch.joins_bitext, scratch.detach, scratch.adjacent
             )
+        elif scratch.has_decoder:
+            self.head = self.objective = DenoisingHead(language_tokens(model.config), scratch.denoising, scratch.masked)
         elif not scratch.nsp:
             self.objective = MlmHead(scratch.masked)
         else:

@@ -20,7 +20,7 @@ from xlgrid.training.scratch import Scratch
 PACE = {"checkpoint_seconds", "micro_batch_tokens"}
 # Settings that the first recipes did not have. Their defaults are no part of a digest, so that the results of these recipes stay valid.
 LATER = ("betas", "epsilon", "label_smoothing", "averaged")
-LATER_SCRATCH = ("objective", "masked", "adjacent", "s_stream", "detach", "begin", "trains", "bitext_task")
+LATER_SCRATCH = ("objective", "masked", "adjacent", "s_stream", "detach", "begin", "trains", "bitext_task", "denoising")
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
 

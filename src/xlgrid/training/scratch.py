@@ -7,7 +7,9 @@ from pydantic import Field, PositiveInt, model_validator
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data.vocabulary import Kind
 from xlgrid.heads import HEADS
-from xlgrid.heads.language_modelling.mlm import Masked
+from xlgrid.heads.language_modelling.denoising import Denoising
+from xlgrid.heads.language_modelling.mlm import MASKED, Masked
+from xlgrid.heads.seq2seq.mbart import LANGUAGES
 from xlgrid.languages.sources import Target
 from xlgrid.methods.veco.names import STREAM
 from xlgrid.methods.xmod.names import SHARED
@@ -38,24 +40,27 @@ SHAPES: dict[str, dict[str, Any]] = {
 
 
 class Scratch(Strict):
-    """An encoder with the architecture of BERT, of XLM-R, of X-MOD or of VECO, which is pre-trained here on texts of the study.
+    """An encoder with the architecture of BERT, of XLM-R, of X-MOD, of VECO or of mBART, which is pre-trained here on texts of the study.
 
     It learns by masked language modelling on `languages`, and by translation language modelling on `bitext`.
     """
 
     kind: Kind = "bert"
-    architecture: Literal["plain", "xmod", "shared", "veco"] = Field(
+    architecture: Literal["plain", "xmod", "shared", "veco", "mbart"] = Field(
         "plain",
         description="xmod: XLM-R with a module for each language in every layer; shared: with one module for all languages "
-        "(Pfeiffer et al. 2022, section 3); veco: with a cross-attention in every layer, which can be left out (Luo et al. 2021)",
+        "(Pfeiffer et al. 2022, section 3); veco: with a cross-attention in every layer, which can be left out (Luo et al. 2021); mbart: an "
+        "encoder and a decoder of transformers' mBART (Liu et al. 2020)",
     )
-    objective: Literal["mlm+tlm", "ca-mlm", "ca-mlm+tlm"] | None = Field(
+    objective: Literal["mlm+tlm", "ca-mlm", "ca-mlm+tlm", "denoising"] | None = Field(
         None,
         description="what is predicted of a row as a pair (x, y), of bitext or of adjacent segments (Luo et al. 2021, section 2.2). "
         "mlm+tlm: the masked tokens of x and of y from either alone and, of bitext, from both in one input; ca-mlm: from either "
-        "alone, and by cross-attention from both; ca-mlm+tlm: all of these. Absent: ca-mlm+tlm for architecture veco; for others, a "
-        "row is one input, MLM of a text and TLM of bitext",
+        "alone, and by cross-attention from both; ca-mlm+tlm: all of these; denoising: of mbart, a text from a damaged copy of it, and "
+        "a translation from a damaged text. Absent: ca-mlm+tlm for architecture veco, and denoising for mbart; for others, a row is one "
+        "input, MLM of a text and TLM of bitext",
     )
+    denoising: Denoising = Field(Denoising(), description="of mbart: the noise, and what the decoder predicts")
     masked: Masked = Field(Masked(), description="shares of tokens that are masked; evaluations mask 0.15")
     adjacent: Literal["halves", "next"] = Field(
         "halves",
@@ -96,7 +101,7 @@ class Scratch(Strict):
         description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written",
     )
     hidden: PositiveInt = 128
-    layers: PositiveInt = 4
+    layers: PositiveInt = Field(4, description="of mbart: of the encoder, and as many of the decoder")
     heads: PositiveInt = 4
     intermediate: PositiveInt = 256
     dropout: float = Field(0.0, ge=0, lt=1, description="of the encoder, in later runs, too")
@@ -135,15 +140,14 @@ class Scratch(Strict):
 
     @model_validator(mode="after")
     def _modules_fit(self) -> Self:
-        if self.architecture in ("plain", "veco") and (idle := self._written("reduction", "absent")):
+        if self.architecture not in ("xmod", "shared") and (idle := self._written("reduction", "absent")):
             raise ValueError(
                 f"{idle}: an encoder of architecture {self.architecture} has no modules: leave it out, or set "
                 "`architecture: xmod` or `shared`"
             )
         if self.architecture != "plain" and self.kind != "xlmr":
-            raise ValueError(
-                f"architecture {self.architecture} is XLM-R with modules, got kind {self.kind}: set `kind: xlmr`"
-            )
+            what = "reads the special tokens of XLM-R" if self.architecture == "mbart" else "is XLM-R with modules"
+            raise ValueError(f"architecture {self.architecture} {what}, got kind {self.kind}: set `kind: xlmr`")
         if self.architecture in ("xmod", "shared") and self.hidden < self.reduction:
             raise ValueError(
                 f"hidden ({self.hidden}) is smaller than reduction ({self.reduction}): modules would have no size"
@@ -151,6 +155,29 @@ class Scratch(Strict):
         if self.architecture == "xmod" and self.bitext:
             raise ValueError(
                 "a module is for inputs in one language: leave out `bitext`, or set `architecture: shared` or `plain`"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _decoder_fits(self) -> Self:
+        is_mbart = self.architecture == "mbart"
+        if not is_mbart and (self.objective == "denoising" or self._written("denoising")):
+            raise ValueError(
+                f"denoising is for a decoder, which an encoder of architecture {self.architecture} has not: set `architecture: mbart`, or "
+                "leave it out"
+            )
+        if is_mbart and self.objective not in (None, "denoising"):
+            raise ValueError(
+                f"objective {self.objective} does not go with architecture mbart, which takes denoising: leave it out"
+            )
+        if is_mbart and (idle := self._written("s_stream", "detach", "trains", "begin", "adjacent", "nsp")):
+            raise ValueError(
+                f"{idle}: an mBART is pre-trained by denoising, with all weights and from new ones: leave it out"
+            )
+        if is_mbart and self.denoising.noise == "spans" and self.masked != Masked():
+            raise ValueError(
+                "masked has the shares of single tokens, and `denoising` masks spans: write `share` in `denoising`, or set its `noise: "
+                "tokens`"
             )
         return self
 
@@ -201,12 +228,30 @@ class Scratch(Strict):
     @property
     def takes_pairs(self) -> bool:
         """Whether a row is a pair of inputs (`xlgrid.methods.veco.objective`), not one input."""
-        return self.objective is not None or self.architecture == "veco"
+        return self.objective not in (None, "denoising") or self.architecture == "veco"
 
     @property
     def joins_bitext(self) -> bool:
         """Whether the objective of pairs has TLM, for which there is bitext."""
         return self.takes_pairs and self.objective != "ca-mlm" and bool(self.bitext)
+
+    @property
+    def has_decoder(self) -> bool:
+        """Whether the model is an encoder-decoder."""
+        return self.architecture == "mbart"
+
+    def predicted_share(self, tlm: float) -> float:
+        """The share of a row's tokens at which training computes the output embeddings.
+
+        Args:
+            tlm: the share of rows that are bitext, if there is any.
+        """
+        if not self.has_decoder:
+            return MASKED
+        of_bitext = tlm if self.bitext else 0.0
+        of_masked = self.denoising.share if self.denoising.noise == "spans" else self.masked.mono
+        of_text = 1.0 if self.denoising.predict == "all" else of_masked
+        return of_bitext + (1 - of_bitext) * of_text
 
     def task_of(self, part: str) -> str:
         """The task whose tokens are read for a language or a pair."""
@@ -254,7 +299,7 @@ class Scratch(Strict):
 
 def scratch_configuration(scratch: Scratch, vocabulary_size: int) -> "PreTrainedConfig":
     """The configuration of an encoder with a vocabulary of so many entries."""
-    from transformers import BertConfig, XLMRobertaConfig, XmodConfig
+    from transformers import BertConfig, MBartConfig, XLMRobertaConfig, XmodConfig
 
     sizes: dict[str, Any] = {
         "vocab_size": vocabulary_size,
@@ -270,6 +315,22 @@ def scratch_configuration(scratch: Scratch, vocabulary_size: int) -> "PreTrained
     # XLM-R counts positions from the padding id + 1.
     ids: dict[str, Any] = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
     length = scratch.max_length + 2
+    if scratch.architecture == "mbart":
+        sides: dict[str, Any] = {
+            name.replace("SIDE", side): value
+            for name, value in (
+                ("SIDE_layers", scratch.layers),
+                ("SIDE_attention_heads", scratch.heads),
+                ("SIDE_ffn_dim", scratch.intermediate),
+            )
+            for side in ("encoder", "decoder")
+        }
+        others: dict[str, Any] = {"dropout": scratch.dropout, "attention_dropout": scratch.dropout, **ids}
+        # Tokens of languages follow those of the vocabulary.
+        others |= {LANGUAGES: [*scratch.languages], "vocab_size": vocabulary_size + len(scratch.languages)}
+        others |= {"d_model": scratch.hidden, "max_position_embeddings": scratch.max_length}
+        # The published mBART (facebook/mbart-large-cc25) scales its embeddings by the root of their size.
+        return MBartConfig(**sides, **others, scale_embedding=True, forced_eos_token_id=None)
     sizes |= {"max_position_embeddings": length, "type_vocab_size": 1, "layer_norm_eps": 1e-5, **ids}
     if scratch.architecture == "plain":
         return XLMRobertaConfig(**sizes)

@@ -132,3 +132,20 @@ def test_an_encoder_that_another_begins_with_is_pre_trained_for_it() -> None:
     first = "  first: {vocabulary: large, scratch: {kind: xlmr, languages: [en], hidden: 768, heads: 12}}\n"
     Path("tiny.yaml").write_text(study.replace("encoders:\n", f"encoders:\n{first}"))
     assert [*Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings] == ["base", "first"]
+
+
+@pytest.mark.parametrize(("noise", "predicted"), [("", 1.0), (", denoising: {predict: masked}", 0.5 + 0.5 * 0.35)])
+def test_a_token_passes_the_encoder_and_the_decoder_of_an_mbart(noise: str, predicted: float) -> None:
+    described = f"{{kind: xlmr, architecture: mbart, languages: [en, fr], bitext: [[en, fr]]{noise}, hidden"
+    study = STUDY.replace("{kind: xlmr, languages: [en, fr], hidden", described).replace(
+        "evaluations: 2", "evaluations: 1"
+    )
+    got = pretraining(study)
+    # A layer of the decoder has a cross-attention with a norm; both sides have a norm at their ends.
+    passed, words = 2 * LAYERS + CROSS + 2 * 2 * 768, WORDS + 2 * 768
+    work = 6 * (passed + predicted * words) + 3 * 12 * 12 * 768 * 512
+    assert got.hours == pytest.approx(125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600, rel=5e-3), (
+        "and the dev sets"
+    )
+    # Positions and a norm of the embeddings on each side; 512 positions and two that mBART leaves out.
+    assert got.weights == passed + words + 2 * (514 * 768 + 2 * 768)

@@ -9,6 +9,8 @@ import yaml
 from study_fixture import QA, TEXT, write
 
 from xlgrid.plan.load import load_study
+from xlgrid.study.checks import problems
+from xlgrid.study.schema import Study
 from xlgrid.tasks import mlm
 from xlgrid.training.scratch import PRETRAINING
 
@@ -301,3 +303,74 @@ def test_an_encoder_decoder_begins_with_no_run_on_text(tmp_path: Path) -> None:
         ValueError, match=r"grids\.mt\.method: runs of last begin with a run on text, .*leave out `start`"
     ):
         load_study(write(tmp_path, started))
+
+
+def of_mbart(**axes: Any) -> Study:
+    scratch = {"kind": "xlmr", "architecture": "mbart", "languages": ["qa1", "qb1"]}
+    grid = {
+        "task": ["nli"],
+        "encoder": ["mbart"],
+        "method": ["full-ft"],
+        "source": ["qa1"],
+        "target": ["qb1"],
+        "seed": [1],
+    }
+    return Study(
+        name="s",
+        title="s",
+        languages=["qa1", "qb1", "qc1"],
+        encoders={
+            "mbart": {"scratch": scratch, "training": {"steps": 4, "snapshots": [2]}},
+            "early": {"of": "mbart", "step": 2},
+        },
+        tasks={
+            "nli": {"kind": "xnli", "data": {"local": "{language}-{split}.jsonl"}},
+            "mt": {"kind": "translation", "options": {"n": 100}},
+            "ner": {"kind": "wikiann"},
+            "text": {"kind": "mlm"},
+        },
+        methods={
+            "full-ft": {},
+            "bitfit": {},
+            "started": {"base": "full-ft", "start": {"task": "text", "method": "full-ft", "source": "qa1"}},
+        },
+        grids={"g": grid | axes},
+    )
+
+
+def test_an_mbart_is_fine_tuned_for_labels_and_translations() -> None:
+    assert problems(of_mbart()) == []
+    assert problems(of_mbart(task=["mt"], encoder=["early"], source=["qa1-qb1"], target=["qa1-qb1"])) == []
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        (
+            {"method": ["full-ft", "bitfit"]},
+            "takes full-ft without `start`, got bitfit, of base bitfit: put the encoder into a grid",
+        ),
+        ({"method": ["started"]}, "takes full-ft without `start`, got started, which begins with a run on text"),
+        (
+            {"task": ["ner"]},
+            "takes tasks with the heads sequence and seq2seq, got ner of kind wikiann with the head token",
+        ),
+        ({"target": ["qb1", "qc1"]}, "mBART with a token for each of qa1, qb1, and has none for qc1: leave these out"),
+        ({"source": ["qc1"]}, "has none for qc1"),
+        ({"encoder": ["early"], "method": ["bitfit"]}, "encoder early is an mBART"),
+    ],
+)
+def test_a_mistake_about_an_mbart_is_named(axes: dict[str, list[str]], message: str) -> None:
+    [problem] = problems(of_mbart(**axes))
+    assert problem.startswith("grids.g") and message in problem
+
+
+def test_no_encoder_begins_with_an_mbart() -> None:
+    study = of_mbart()
+    fields = study.model_dump(exclude_unset=True)
+    fields["encoders"]["other"] = {
+        "scratch": {"kind": "xlmr", "languages": ["qa1"], "begin": "early"},
+        "vocabulary": "mbart",
+    }
+    [problem] = problems(Study(**fields))
+    assert problem.startswith("encoders.other.scratch.begin: early is an mBART, whose weights have no place")

@@ -70,6 +70,7 @@ def test_later_settings_of_an_encoder_leave_earlier_digests_as_they_are() -> Non
         "s_stream": "self+cross",
     }
     written |= {"detach": True, "begin": None, "trains": "all", "bitext_task": None}
+    written |= {"denoising": {"noise": "spans", "share": 0.35, "span": 3.5, "permute": True, "predict": "all"}}
     assert of_scratch(**written).digest() == of_scratch().digest()
     assert of_scratch(**written).identity() == of_scratch().identity()
 

@@ -141,6 +141,59 @@ def test_settings_of_streams_that_do_not_go_together_are_named(fields: dict[str,
         Scratch.model_validate(VECO | fields)
 
 
+MBART = {"kind": "xlmr", "architecture": "mbart", "languages": ["en", "fr"], "bitext": [["en", "fr"]]}
+PAPER = {
+    "masked": {"mono": 0.15, "bitext": 0.25},
+    "denoising": {"noise": "tokens", "permute": False, "predict": "masked"},
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "bert"}, "architecture mbart reads the special tokens of XLM-R, got kind bert"),
+        ({"objective": "mlm+tlm"}, r"objective mlm\+tlm does not go with architecture mbart, which takes denoising"),
+        ({"begin": "a"}, "begin: an mBART is pre-trained by denoising, with all weights and from new ones"),
+        ({"nsp": True, "adjacent": "next"}, "adjacent and nsp: an mBART is pre-trained by denoising"),
+        ({"reduction": 4}, "reduction: an encoder of architecture mbart has no modules"),
+        ({"masked": {"mono": 0.2}}, "write `share` in `denoising`, or set its `noise: tokens`"),
+        ({"denoising": {"noise": "tokens", "span": 2.0}}, "span is of spans, and `noise` is tokens"),
+        ({"denoising": {"nois": "tokens"}}, "did you mean 'noise'"),
+        (
+            {"architecture": "plain", "objective": "denoising"},
+            "denoising is for a decoder, which an encoder of architecture plain",
+        ),
+        (
+            {"architecture": "veco", "denoising": {"share": 0.2}},
+            "denoising is for a decoder, which an encoder of architecture veco",
+        ),
+    ],
+)
+def test_settings_of_an_mbart_that_do_not_go_together_are_named(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Scratch.model_validate(MBART | fields)
+
+
+def test_an_mbart_has_the_layers_of_the_study_on_each_side_and_a_token_for_each_language() -> None:
+    scratch = Scratch.model_validate(MBART | PAPER | {"shape": "base", "layers": 6})
+    config = scratch_configuration(scratch, 250_002)
+    assert (config.encoder_layers, config.decoder_layers, config.d_model) == (6, 6, 768)
+    assert (config.encoder_ffn_dim, config.decoder_ffn_dim) == (3072, 3072)
+    assert (config.encoder_attention_heads, config.decoder_attention_heads) == (12, 12)
+    assert (config.vocab_size, config.languages, config.dropout) == (250_004, ["en", "fr"], 0.1)
+    assert Scratch.model_validate_json(scratch.model_dump_json(exclude_defaults=True)) == scratch
+    assert not scratch.takes_pairs and scratch.passes(0.5) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "share"),
+    [({}, 1.0), (PAPER, 0.5 + 0.5 * 0.15), ({"denoising": {"predict": "masked"}}, 0.5 + 0.5 * 0.35)],
+)
+def test_the_share_of_tokens_that_an_mbart_predicts(fields: dict[str, object], share: float) -> None:
+    assert Scratch.model_validate(MBART | fields).predicted_share(0.5) == pytest.approx(share)
+    assert Scratch.model_validate(VECO).predicted_share(0.5) == 0.15
+
+
 def test_pairs_are_read_from_a_task_of_their_own_if_it_is_named() -> None:
     scratch = Scratch.model_validate(VECO | {"bitext_task": "opus"})
     assert [scratch.task_of(part) for part in ("en", "fr", "en-fr")] == ["pretraining", "pretraining", "opus"]

@@ -10,6 +10,7 @@ from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.seq2seq import bleu
+from xlgrid.heads.seq2seq.mbart import LANGUAGES
 from xlgrid.heads.seq2seq.model import CROSS, encoder_decoder, texts
 from xlgrid.heads.tokens import Tokens
 
@@ -115,7 +116,9 @@ class Seq2SeqHead(Head):
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[str]:
         """The hypothesis for each row."""
-        sources: dict[str, torch.Tensor] = {name: batch[name] for name in ("input_ids", "attention_mask")}
+        sources: dict[str, torch.Tensor] = {
+            name: batch[name] for name in ("input_ids", "attention_mask", LANGUAGES) if name in batch
+        }
         return texts(model, generate(model, sources, tokens))
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[str]) -> list[Outcome]:
@@ -132,7 +135,7 @@ def generate(model: Any, sources: Mapping[str, "torch.Tensor"], tokens: Tokens, 
     No special token is generated but the one that ends a hypothesis. A hypothesis has no more tokens than the decoder has positions.
 
     Args:
-        sources: `input_ids` and `attention_mask`, both [rows, longest].
+        sources: `input_ids` and `attention_mask`, both [rows, longest], and further arguments of the model's `generate`.
         tokens: the data of the sources, whose targets show the first and the last special token.
         settings: replace entries of the model's `generation_config`.
     """
@@ -142,13 +145,18 @@ def generate(model: Any, sources: Mapping[str, "torch.Tensor"], tokens: Tokens, 
         "eos_token_id": last,
         "pad_token_id": tokens.pad_id,
         "suppress_tokens": [number for number in tokens.vocabulary.special_ids if number != last],
-        "max_new_tokens": min(model.generation_config.max_new_tokens, positions(model.decoder) - 1),
+        "max_new_tokens": min(model.generation_config.max_new_tokens, positions(model.position_table) - 1),
     }
     sequences = model.generate(**sources, **{**ending, **settings})
     return list(sequences.tolist())
 
 
-def positions(decoder: Any) -> int:
-    """The number of tokens for which a decoder has positions."""
-    table = decoder.base_model.embeddings.position_embeddings
-    return int(table.num_embeddings - (0 if table.padding_idx is None else table.padding_idx + 1))
+def positions(table: Any) -> int:
+    """The number of tokens for which a table of learned positions has rows.
+
+    Args:
+        table: the module of embeddings. The first rows stand for no position: up to that of padding in the families of RoBERTa, and
+            `offset` rows in that of mBART.
+    """
+    unused = 0 if table.padding_idx is None else table.padding_idx + 1
+    return int(table.num_embeddings - getattr(table, "offset", unused))

@@ -13,6 +13,40 @@ CAUSAL = {"Bert": "BertLMHeadModel", "XLMRoberta": "XLMRobertaForCausalLM", "Rob
 CROSS = "crossattention"
 
 
+class WithTokenizer:
+    """A model with the tokenizer of its encoder.
+
+    Attributes:
+        tokenizer_file: the path of the encoder's tokenizer.json; None for a model that was made from a configuration.
+    """
+
+    tokenizer_file: Path | None = None
+
+    @cached_property
+    def tokenizer(self) -> Any:
+        """The tokenizer of the encoder.
+
+        Raises:
+            ValueError: it is missing or damaged.
+        """
+        from tokenizers import Tokenizer
+
+        path = self.tokenizer_file
+        try:
+            return Tokenizer.from_file(str(path))
+        except Exception as error:  # The tokenizers library raises bare Exceptions.
+            raise Damaged(
+                f"{path} is missing or damaged ({error}): make or fetch the encoder again", *filter(None, [path])
+            ) from error
+
+
+def usual_generation() -> Any:
+    """The settings of generation where a method has none: beam search with four hypotheses."""
+    from transformers import GenerationConfig
+
+    return GenerationConfig(num_beams=4, max_new_tokens=200, early_stopping=True)
+
+
 @cache
 def encoder_decoder(family: str) -> Any:
     """The class of encoder-decoders whose parts are of a family of encoders.
@@ -35,19 +69,17 @@ def encoder_decoder(family: str) -> Any:
         )
     make_encoder, make_decoder = (getattr(transformers, name) for name in (f"{family}Model", CAUSAL[family]))
 
-    class EncoderDecoder(transformers.EncoderDecoderModel):
+    class EncoderDecoder(WithTokenizer, transformers.EncoderDecoderModel):
         """An encoder, and a decoder with a causal mask and a cross-attention in each layer. The word embeddings of the encoder are
         those of the decoder and of its output.
 
         Attributes:
             stores_cross: the weights of the cross-attention are those that are stored with the encoder, and not random ones.
             drawn: the names of the parameters that were drawn at random because the encoder's folder lacks them.
-            tokenizer_file: the path of the encoder's tokenizer.json; None for a model that was made from a configuration.
         """
 
         stores_cross = False
         drawn: frozenset[str] = frozenset()
-        tokenizer_file: Path | None = None
 
         def __init__(self, config: Any, parts: tuple[Any, Any] | None = None) -> None:
             """`config` is that of the encoder."""
@@ -60,7 +92,7 @@ def encoder_decoder(family: str) -> Any:
             super().__init__(encoder=encoder, decoder=decoder)
             decoder.set_input_embeddings(encoder.get_input_embeddings())
             decoder.get_output_embeddings().weight = encoder.get_input_embeddings().weight
-            self.generation_config = transformers.GenerationConfig(num_beams=4, max_new_tokens=200, early_stopping=True)
+            self.generation_config = usual_generation()
 
         @classmethod
         def from_pretrained(cls, folder: Path, **settings: Any) -> tuple[Any, dict[str, Any]]:  # type: ignore[override]
@@ -80,22 +112,11 @@ def encoder_decoder(family: str) -> Any:
             model.tokenizer_file = folder / "tokenizer.json"
             return model, {"missing_keys": {*about["missing_keys"], *missing}}
 
-        @cached_property
-        def tokenizer(self) -> Any:
-            """The tokenizer of the encoder.
-
-            Raises:
-                ValueError: it is missing or damaged.
-            """
-            from tokenizers import Tokenizer
-
-            path = self.tokenizer_file
-            try:
-                return Tokenizer.from_file(str(path))
-            except Exception as error:  # The tokenizers library raises bare Exceptions.
-                raise Damaged(
-                    f"{path} is missing or damaged ({error}): make or fetch the encoder again", *filter(None, [path])
-                ) from error
+        @property
+        def position_table(self) -> Any:
+            """The embeddings of the positions of the decoder."""
+            embeddings: Any = self.decoder.base_model.embeddings
+            return embeddings.position_embeddings
 
     return EncoderDecoder
 

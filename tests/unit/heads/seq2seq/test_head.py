@@ -133,7 +133,7 @@ def test_greedy_search_takes_the_best_token_at_each_step(model: Any) -> None:
     for row, generated in enumerate(generate(model, batch, tokens, num_beams=1, early_stopping=False)):
         one = {name: tensor[row : row + 1] for name, tensor in batch.items()}
         ids = [0]
-        while ids[-1] != 2 and len(ids) < positions(model.decoder):
+        while ids[-1] != 2 and len(ids) < positions(model.position_table):
             logits = model(**one, decoder_input_ids=torch.tensor([ids])).logits[0, -1]
             logits[forbidden] = -torch.inf
             ids.append(int(logits.argmax()))
@@ -155,7 +155,7 @@ def test_hypotheses_end_where_positions_do(model: Any) -> None:
     batch = sources(HEAD.collate(tokens, ROWS, False))
     # No hypothesis may end by itself.
     rows = generate(model, batch, tokens, num_beams=1, early_stopping=False, suppress_tokens=[0, 1, 2, 3, 4])
-    assert {len(row) for row in rows} == {positions(model.decoder)}
+    assert {len(row) for row in rows} == {positions(model.position_table)}
 
 
 def test_the_outcome_of_a_row_does_not_depend_on_its_batch(model: Any) -> None:

@@ -13,8 +13,9 @@ from veco_fixture import model_of
 
 from xlgrid.data import batches
 from xlgrid.heads.language_modelling.mlm import Masked
+from xlgrid.heads.language_modelling.pairs import pairs_of
 from xlgrid.heads.tokens import Tokens
-from xlgrid.methods.veco.objective import JOINED, PairHead, pairs_of
+from xlgrid.methods.veco.objective import JOINED, PairHead
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 IGNORED = -100
@@ -35,33 +36,10 @@ def tokens(tmp_path: Path) -> Tokens:
     return batches.mix(parts, 1)
 
 
-def split(tokens: Tokens, rows: list[int], adjacent: Any = "halves") -> list[tuple[list[int], list[int]]]:
-    pairs = pairs_of(tokens, np.array(rows), adjacent)
-    inputs = [pairs.values[a:b].tolist() for a, b in zip(pairs.offsets[:-1], pairs.offsets[1:], strict=True)]
-    return [*zip(inputs[: len(rows)], inputs[len(rows) :], strict=True)]
-
-
-def test_a_pair_is_both_segments_or_both_halves_each_with_special_tokens(tokens: Tokens) -> None:
-    assert split(tokens, [0, 1, 2, 3, 4, 5]) == [
-        ([2, 10, 11, 4], [2, 12, 13, 4]),
-        ([2, 14, 15, 4], [2, 16, 4]),
-        ([2, 5, 6, 4], [2, 7, 8, 9, 4]),
-        ([2, 20, 4], [2, 4]),
-        ([2, 30, 31, 4], [2, 40, 41, 42, 4]),
-        ([2, 32, 4], [2, 43, 4]),
-    ]
-
-
-def test_the_neighbour_of_a_row_is_a_row_of_its_language(tokens: Tokens) -> None:
-    first, second = [2, 10, 11, 12, 13, 4], [2, 14, 15, 16, 4]
-    # The last row is the y of the one before it.
-    assert split(tokens, [0, 1, 3], "next") == [(first, second), (first, second), ([2, 20, 4], [2, 4])]
-    assert split(tokens, [2, 4], "next") == split(tokens, [2, 4])
-
-
 def test_segments_of_bert_have_one_separator_between_them(tmp_path: Path) -> None:
     row = read(tmp_path, [([2, 5, 6, 4, 7, 4], 4)], "en-fr")
-    assert split(row, [0]) == [([2, 5, 6, 4], [2, 7, 4])]
+    pairs = pairs_of(row, np.array([0]))
+    assert pairs.values.tolist() == [2, 5, 6, 4, 2, 7, 4] and pairs.sizes.tolist() == [4, 3]
     torch.manual_seed(1)
     batch = PairHead().collate(row, np.array([0]), token_types=True)
     assert batch[f"{JOINED}input_ids"].shape == (1, 6)
