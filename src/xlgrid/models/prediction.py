@@ -38,8 +38,8 @@ def outcomes_on(
 
     Args, Raises: as `predictions_on`.
     """
-    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves)
-    return ALL_HEADS.find(tokens.head).outcomes(tokens, predictions)
+    predictions = predictions_on(model, method, tokens, budget, bf16, token_types, check, halves, head)
+    return (head or ALL_HEADS.find(tokens.head)).outcomes(tokens, predictions)
 
 
 def predictions_on(
@@ -51,6 +51,7 @@ def predictions_on(
     token_types: bool = True,
     check: Callable[[], None] = lambda: None,
     halves: bool = True,
+    head: Head | None = None,
 ) -> list[Any]:
     """The prediction of a model's head for each row of `tokens`, in their order.
 
