@@ -5,7 +5,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from xlgrid.base.errors import Damaged
 from xlgrid.data import batches
 from xlgrid.data.fetch import write_rows
 from xlgrid.data.formats import read_table
@@ -53,10 +52,9 @@ def label_data(
     if not described.head.can_label:
         raise ValueError(f"runs label data of tasks with a label for each word, and {kind} is none: name another kind")
     if list(described.labels) != labels:
-        raise Damaged(
+        raise ValueError(
             f"{run} was trained on the labels {', '.join(labels)}, but {kind} has {', '.join(described.labels)}: name a run with "
-            "these labels, or rerun training",
-            run,
+            "these labels"
         )
     with TemporaryDirectory() as folder:
         path = Path(folder, "tokens.arrow")

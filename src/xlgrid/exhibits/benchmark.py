@@ -114,8 +114,8 @@ class Benchmark(Compared):
 
 
 def shared(cells: "pd.DataFrame", rows: Sequence[str], takes: Callable[[str], bool]) -> "pd.DataFrame":
-    """The cells, of which each one without training stands once in each row of its encoder with trained cells, in place of a row of
-    its own. An encoder without trained cells keeps its own row.
+    """The cells, of which each one without training stands once in each row of its encoder that has them, in place of a row of its
+    own. Where no row has them, they keep their own.
 
     Args:
         cells: as `Benchmark` shows them, with the column `untrained`.
@@ -129,6 +129,6 @@ def shared(cells: "pd.DataFrame", rows: Sequence[str], takes: Callable[[str], bo
     trained, bare = cells[~cells["untrained"]], cells[cells["untrained"]]
     takers = trained[trained["method"].map(takes)]
     placed = bare.drop(columns=learnt).merge(takers[[*place, *learnt]].drop_duplicates(), on=place)
-    alone = bare.merge(trained[place].drop_duplicates(), on=place, how="left", indicator="is_trained")
+    alone = bare.merge(takers[place].drop_duplicates(), on=place, how="left", indicator="is_trained")
     alone = alone[alone["is_trained"] == "left_only"]
     return pd.concat([trained, *(part[list(cells)] for part in (placed, alone) if len(part))], ignore_index=True)

@@ -68,6 +68,11 @@ class Curve(OfCells):
         return self.x == "snapshot"
 
     @property
+    def merges_draws(self) -> bool:
+        """A learning curve is of one encoder."""
+        return super().merges_draws and self.x != "step"
+
+    @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
         named = super().named_axes | {"x": ([self.x], ("step", "snapshot")), "lines": ([self.lines], AXES)}
         return named | ({"panels": ([self.panels], (*AXES, "group"))} if self.panels else {})

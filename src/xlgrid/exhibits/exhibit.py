@@ -297,6 +297,11 @@ class OfCells(Exhibit):
     def named_values(self) -> Mapping[Any, Sequence[object]]:
         return self.select
 
+    @property
+    def merges_draws(self) -> bool:
+        """Whether encoders that differ by their seeds alone enter means as seeds of one encoder."""
+        return all("encoder" not in axes for key, (axes, _) in self.named_axes.items() if key != "select")
+
     def rendering(self, plan: PlanView) -> Rendering:
         from xlgrid.results import records
         from xlgrid.training.encoders import draws
@@ -309,10 +314,18 @@ class OfCells(Exhibit):
         named = {encoder: {fact: known[encoder][fact] for fact in self.facts} for encoder in {c.encoder for c in cells}}
         expected = ((cell.path, cell._asdict() | named[cell.encoder]) for cell in cells)
         scores = records.read_cells(expected, metrics)
-        if all("encoder" not in axes for axes, _ in self.named_axes.values()):
-            # Encoders that differ by their seeds alone enter means as seeds of one encoder.
-            scores["encoder"] = scores["encoder"].map(draws(plan.study.encoders))
-        return self.of_scores(plan.study, scores, dict.fromkeys(plan.owned(cell.run).folder for cell in cells))
+        runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
+        first_draw = draws(plan.study.encoders)
+        draw_of = {(first_draw[cell.encoder], cell.seed, cell.encoder) for cell in cells}
+        # Draws with one seed in common are compared with one another: a mean over them has to name `encoder`.
+        if not self.merges_draws or len(draw_of) > len({(encoder, seed) for encoder, seed, _ in draw_of}):
+            return self.of_scores(plan.study, scores, runs)
+        scores["encoder"] = scores["encoder"].map(first_draw)
+        select = {
+            axis: tuple(dict.fromkeys(first_draw[str(value)] for value in values)) if axis == "encoder" else values
+            for axis, values in self.select.items()
+        }
+        return self.model_copy(update={"select": select}).of_scores(plan.study, scores, runs)
 
     @abstractmethod
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:

@@ -81,6 +81,8 @@ class PairAttention(Exhibit):
             architecture = entry.scratch.architecture if entry and entry.scratch else None
             if entry and (entry.modules or architecture == "xmod"):
                 yield f"encoders: {name} has a module for each language, and the input has two: leave it out"
+            if architecture == "mbart":
+                yield f"encoders: {name} is an encoder-decoder, whose attention is not that of an encoder: leave it out"
             if entry and isinstance(self.layer, int) and entry.scratch and self.layer > entry.scratch.layers:
                 yield f"layer: encoder {name} has {entry.scratch.layers} layers, got {self.layer}: lower it, or write middle"
 

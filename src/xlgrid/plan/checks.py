@@ -60,7 +60,10 @@ def _teachers(plan: "Plan") -> Iterator[str]:
     users = {by: run for run in plan.runs for by in labellers(study, run.task, run.source.data)}
     for by, user in users.items():
         if not plan.has(run := teacher(study, by)):
-            yield f"grids: a run labels training data of {user.folder}, but {run.path}: {refusal(plan, run)}; add it to a grid"
+            yield (
+                f"grids: {user.folder} trains on labels from {run.folder}, which no grid has ({refusal(plan, run)}): add that run to a "
+                "grid"
+            )
 
 
 def _texts(plan: "Plan") -> Iterator[str]:

@@ -31,7 +31,10 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
         return (NONE,)
     if value.startswith(MIX):
         members = expand(value.removeprefix(MIX), languages, groups)
-        return ("+".join(dict.fromkeys(part for member in members for part in Source(member).parts)),)
+        parts = dict.fromkeys(part for member in members if member != NONE for part in Source(member).parts)
+        if not parts:
+            raise ValueError(f"{value} has no members: name a group of languages or pairs")
+        return ("+".join(parts),)
     if value.startswith(("family:", "script:")):
         attribute, _, name = value.partition(":")
         names = {code: getattr(language, attribute) for code, language in languages.items()}

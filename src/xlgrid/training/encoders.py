@@ -1,5 +1,6 @@
 """A study's encoder: where it comes from, and its configuration, whether or not the encoder is there."""
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -156,8 +157,8 @@ def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
             recipe = entry.model_copy(update={"scratch": entry.scratch.model_copy(update=seedless)})
         else:
             recipe = entry.model_copy(update={"of": first_draw.get(entry.of or "")})
-        is_trained_here = entry.scratch or entry.of
-        first_draw[name] = with_recipe.setdefault(recipe.model_dump_json(), name) if is_trained_here else name
+        key = json.dumps(recipe.model_dump(mode="json"), sort_keys=True)
+        first_draw[name] = with_recipe.setdefault(key, name) if entry.scratch or entry.of else name
     return first_draw
 
 

@@ -101,7 +101,7 @@ class Scratch(Strict):
         description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written",
     )
     hidden: PositiveInt = 128
-    layers: PositiveInt = Field(4, description="of mbart: of the encoder, and as many of the decoder")
+    layers: PositiveInt = Field(4, description="an mBART has this many in its encoder, and as many in its decoder")
     heads: PositiveInt = 4
     intermediate: PositiveInt = 256
     dropout: float = Field(0.0, ge=0, lt=1, description="of the encoder, in later runs, too")

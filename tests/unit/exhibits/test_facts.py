@@ -191,6 +191,27 @@ def test_encoders_that_differ_by_their_seeds_alone_are_seeds_of_one(
     assert measured["seed_variance"] == pytest.approx(1.0), "the effects of the two draws are -3 and -5"
 
 
+def test_draws_are_seeds_of_one_where_an_exhibit_selects_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    selected = "rows: [variant], columns: target, select: {encoder: [s, s-2]}"
+    Path("s.yaml").write_text(DRAWS.replace("rows: [encoder], columns: target, select: {encoder: [s, s-2]}", selected))
+    plan = load_plan("s.yaml")
+    assert rendered(plan, "encoders")[["column", "n_seeds_expected"]].values.tolist() == [["en", 2], ["fr", 2]]
+
+
+def test_draws_with_the_same_seeds_are_not_averaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = DRAWS.replace("methods: {as-is: {}}", "methods: {full-ft: {}}").replace("[none]", "[en]")
+    text = (
+        text.replace("[as-is]", "[full-ft]")
+        .replace("seed: [1]}", "seed: [1, 2]}")
+        .replace("seed: [2]}", "seed: [1, 2]}")
+    )
+    Path("s.yaml").write_text(text)
+    with pytest.raises(ValueError, match=r"an entry would average over several encoders \(.*s, s-2\)"):
+        rendered(load_plan("s.yaml"), "curve")
+
+
 def test_two_draws_of_an_encoder_have_different_seeds(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(DRAWS.replace("seed: [2]", "seed: [1]"))
     with pytest.raises(

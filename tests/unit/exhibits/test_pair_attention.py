@@ -150,13 +150,13 @@ def test_bad_input_is_named(encoder: Path, tmp_path: Path) -> None:
         attention_on(encoder, TEXTS)
 
 
-def test_encoders_with_modules_for_languages_are_refused() -> None:
-    scratch = SimpleNamespace(architecture="xmod", layers=2)
-    plain = SimpleNamespace(architecture="plain", layers=2)
-    entries = {name: SimpleNamespace(modules={}, scratch=each) for name, each in (("xmod", scratch), ("plain", plain))}
-    study: Any = SimpleNamespace(encoders=entries)
-    exhibit = PairAttention(title="t", encoders=("xmod", "plain", "plane"), texts=TEXTS, layer=3)
+def test_encoders_with_modules_for_languages_or_a_decoder_are_refused() -> None:
+    names = ("xmod", "plain", "mbart")
+    scratch = {name: SimpleNamespace(architecture=name, layers=3 if name == "mbart" else 2) for name in names}
+    study: Any = SimpleNamespace(encoders={name: SimpleNamespace(modules={}, scratch=scratch[name]) for name in names})
+    exhibit = PairAttention(title="t", encoders=("xmod", "plain", "plane", "mbart"), texts=TEXTS, layer=3)
     wrong = list(exhibit.problems(study, {}))
-    assert [text.partition(":")[0] for text in wrong] == ["encoders", "encoders", "layer", "layer"]
+    assert [text.partition(":")[0] for text in wrong] == ["encoders", "encoders", "layer", "layer", "encoders"]
+    assert "mbart is an encoder-decoder" in wrong[4]
     assert "did you mean 'plain'" in wrong[0] and "xmod has a module for each language" in wrong[1]
     assert "encoder plain has 2 layers, got 3" in wrong[3]

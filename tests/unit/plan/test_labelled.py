@@ -102,7 +102,7 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
         (
             BY,
             BY.replace("seed: 1", "seed: 7"),
-            r"ner/mini/full-ft/en/seed7/run\.json: unknown seed '7'.*add it to a grid",
+            r"trains on labels from .*ner/mini/full-ft/en/seed7, which no grid has \(unknown seed '7'.*add that run to a grid",
         ),
         (BY, BY.replace("task: ner", "task: pos"), "pos has the labels ADJ.*, and ner has O, B-PER.*the same labels"),
         (BY, BY.replace("full-ft", "plug-in"), "plug-in reads companions in en: name a method that trains"),

@@ -87,10 +87,12 @@ def test_draws_of_an_encoder_differ_by_seeds_alone() -> None:
         "late-a": {"of": "a", "step": 10},
         "from-a": {"scratch": {"languages": ("qa1",), "begin": "a"}},
         "from-b": {"scratch": {"languages": ("qa1",), "begin": "b", "seed": 3}},
+        "ordered": {"scratch": {"languages": ("qb1",), "seed": 1}, "training": {"steps": 7, "lr": 0.1}},
+        "otherwise": {"scratch": {"languages": ("qb1",), "seed": 2}, "training": {"lr": 0.1, "steps": 7}},
         "hub": {"hub": "x/y"},
         "again": {"hub": "x/y"},
     }
     first = draws({name: EncoderEntry.model_validate(entry) for name, entry in entries.items()})
     others = {name: draw for name, draw in first.items() if name != draw}
-    assert others == {"b": "a", "late-a": "late-b", "from-b": "from-a"}
+    assert others == {"b": "a", "late-a": "late-b", "from-b": "from-a", "otherwise": "ordered"}
     assert set(first) == set(entries)

@@ -157,7 +157,7 @@ PAPER = {
         ({"nsp": True, "adjacent": "next"}, "adjacent and nsp: an mBART is pre-trained by denoising"),
         ({"reduction": 4}, "reduction: an encoder of architecture mbart has no modules"),
         ({"masked": {"mono": 0.2}}, "write `share` in `denoising`, or set its `noise: tokens`"),
-        ({"denoising": {"noise": "tokens", "span": 2.0}}, "span is of spans, and `noise` is tokens"),
+        ({"denoising": {"noise": "tokens", "span": 2.0}}, "reads the shares of `masked`, and not span"),
         ({"denoising": {"nois": "tokens"}}, "did you mean 'noise'"),
         (
             {"architecture": "plain", "objective": "denoising"},

@@ -58,11 +58,10 @@ class Denoising(Strict):
 
     @model_validator(mode="after")
     def _share_and_span_are_of_spans(self) -> Self:
-        fields = type(self).model_fields
-        idle = [name for name in ("share", "span") if getattr(self, name) != fields[name].default]
+        idle = " and ".join(name for name in ("share", "span") if name in self.model_fields_set)
         if self.noise == "tokens" and idle:
             raise ValueError(
-                f"{' and '.join(idle)} is of spans, and `noise` is tokens, whose shares `masked` has: leave it out, or set `noise: spans`"
+                f"`noise: tokens` reads the shares of `masked`, and not {idle}: leave out {idle}, or set `noise: spans`"
             )
         return self
 

@@ -103,7 +103,7 @@ def in_layout(input_ids: "Tensor", attention_mask: "Tensor", languages: "Tensor"
 @cache
 def _classifier(known: Any) -> Any:
     class Classifier(known):
-        """Encoder and decoder read the same input, and the label comes from the state of the decoder at the last `</s>`."""
+        """Encoder and decoder read the same input, and the label comes from the state in which the decoder predicts the last `</s>`."""
 
         reads_languages = True
 
@@ -112,7 +112,7 @@ def _classifier(known: Any) -> Any:
         ) -> Any:
             """As of transformers; with `languages`, [inputs, 2], the inputs are those of tokens files."""
             if languages is not None:
-                # Of a code-switched pair it is the language of the second text, which is the last one.
+                # The language token of a code-switched pair is that of its second text.
                 input_ids = in_layout(input_ids, attention_mask, languages[:, 1], self.config.pad_token_id)
             return super().forward(input_ids, attention_mask=attention_mask, **{"use_cache": False, **others})
 
