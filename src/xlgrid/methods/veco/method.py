@@ -24,7 +24,8 @@ class PlugIn(Method):
     Attributes:
         companion: the language of the companions.
         detach: whether H of the companion is a constant, as in pre-training. The paper says nothing about it here.
-        shuffled: whether an input gets the companion of another example, as a control: then S can tell nothing about the label.
+        shuffled: the share of the examples that get the companion of another example, or true for all. With all, as a control, S can tell
+            nothing about the label; a smaller share stands for translations of which some are wrong.
     """
 
     decoders: ClassVar = "none"
@@ -32,7 +33,13 @@ class PlugIn(Method):
 
     companion: str = "en"
     detach: bool = False
-    shuffled: bool = False
+    shuffled: float = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shuffled, int | float) or not 0 <= self.shuffled <= 1:
+            raise ValueError(
+                f"option shuffled must be a share of the examples from 0 to 1, or true for all, got {self.shuffled!r}"
+            )
 
     @property
     def companion_language(self) -> str:
@@ -59,7 +66,7 @@ class PlugIn(Method):
                 f"{self.companion}"
             )
         if self.shuffled:
-            rows = _rows_of_other_examples(tokens)[rows]
+            rows = _rows_of_other_examples(tokens, float(self.shuffled))[rows]
         companions = tokens.columns[COMPANION_IDS].take(_numbers(rows)).to_pylist()
         longest = max(map(len, companions))
         ids, mask = np.full((len(rows), longest), tokens.pad_id), np.zeros((len(rows), longest), np.int64)
@@ -69,15 +76,17 @@ class PlugIn(Method):
         return {name: torch.from_numpy(array).to(device, non_blocking=True) for name, array in named.items()}
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:
-        return (f"companion:{'shuffled-' if self.shuffled else ''}{self.companion}",)
+        share = "" if self.shuffled in (0, 1) else f"{self.shuffled:g}-"
+        return (f"companion:{f'shuffled-{share}' if self.shuffled else ''}{self.companion}",)
 
     def check_start(self, start: Method | None) -> None:
         if start is not None:
             raise ValueError("runs of this method begin with the encoder: leave out `start`")
 
 
-def _rows_of_other_examples(tokens: Tokens) -> Ints:
-    """[rows], for each row the first row of another example, which is the one before its own in a random order.
+def _rows_of_other_examples(tokens: Tokens, share: float) -> Ints:
+    """[rows], for each row of a share of the examples the first row of another one of these, which is the one before its own in a
+    random order; for the other rows the rows themselves.
 
     Raises:
         ValueError: there is only one example.
@@ -88,10 +97,11 @@ def _rows_of_other_examples(tokens: Tokens) -> Ints:
         raise ValueError(
             "option shuffled gives an example the companion of another one, and the data have one example only"
         )
-    order = np.random.default_rng(0).permutation(len(first_rows))
-    before = np.empty_like(order)
+    # Two examples at least exchange their companions.
+    order = np.random.default_rng(0).permutation(len(first_rows))[: max(2, round(share * len(first_rows)))]
+    before = np.arange(len(first_rows))
     before[order] = np.roll(order, 1)
-    rows: Ints = first_rows[before[examples]]
+    rows: Ints = np.where(before[examples] == examples, np.arange(len(tokens)), first_rows[before[examples]])
     return rows
 
 

@@ -156,10 +156,22 @@ def test_each_row_has_its_companion_or_that_of_another_row_as_a_control(tmp_path
     assert sorted(shuffled) == sorted(written) and not any(map(list.__eq__, shuffled, written))
     assert companions(PlugIn(shuffled=True), read, np.array([2])) == [shuffled[2]], "whatever else is in the batch"
     assert PlugIn().accompany(read, np.array([0, 1]), "cpu")["companion_ids"][0, -1] == read.pad_id
-    assert [PlugIn(shuffled=each).stack("t", None) for each in (False, True)] == [
+    assert [PlugIn(shuffled=each).stack("t", None) for each in (False, 0.25, True)] == [
         ("companion:en",),
+        ("companion:shuffled-0.25-en",),
         ("companion:shuffled-en",),
     ]
+
+
+def test_a_share_of_the_rows_have_the_companions_of_others_among_them(tmp_path: Path) -> None:
+    read = tokens(tmp_path)
+    written = read.columns["companion_ids"].to_pylist()
+    half = companions(PlugIn(shuffled=0.5), read, np.arange(4))
+    assert sorted(half) == sorted(written)
+    assert sum(map(list.__ne__, half, written)) == 2
+    assert companions(PlugIn(shuffled=1.0), read, np.arange(4)) == companions(PlugIn(shuffled=True), read, np.arange(4))
+    with pytest.raises(ValueError, match=r"option shuffled must be a share of the examples from 0 to 1, .* got 2"):
+        PlugIn(shuffled=2)
 
 
 def test_tokens_without_companions_are_refused(tmp_path: Path, encoder: Path) -> None:
