@@ -4,6 +4,7 @@ import pytest
 from paper_fixture import ROOT
 
 from xlgrid.data.sources import Origin
+from xlgrid.exhibits import PairAttention
 from xlgrid.methods import make
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
@@ -11,6 +12,7 @@ from xlgrid.plan.products import Data, Unlabelled
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Run
 from xlgrid.synthetic.artificial import artificial
+from xlgrid.tasks import wikiann
 
 # What only the miniature has: its control.
 OWN_EXHIBIT, OWN_CLAIM = "control", "plug-in-reads-the-companion"
@@ -78,13 +80,12 @@ def test_a_fifth_of_the_companions_are_wrong_and_all_of_the_control(plan: Plan) 
 
 
 def test_the_figure_shows_a_sentence_of_the_languages_and_its_translation(plan: Plan) -> None:
-    from xlgrid.tasks import wikiann
-
-    texts = plan.study.exhibit("figure01").texts  # type: ignore[attr-defined]
+    figure = plan.study.exhibit("figure01")
+    assert isinstance(figure, PairAttention)
     dials = plan.study.text.dials
     options = wikiann.Options(n=10, seed=5, **dials.model_dump())
     [first, *_] = wikiann.draw(options, [8], named=False)
-    assert texts == tuple(artificial(code, **dials.model_dump()).sentence(first) for code in ("qa1", "qb1"))
+    assert figure.texts == tuple(artificial(code, **dials.model_dump()).sentence(first) for code in ("qa1", "qb1"))
 
 
 def test_the_page_says_how_many_runs_and_cells_it_has(plan: Plan) -> None:
