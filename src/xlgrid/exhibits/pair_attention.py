@@ -118,7 +118,7 @@ class PairAttention(Exhibit):
             known = weights[row["encoder"]] is not None
             printed = number(row["percent"], self.digits) if known else "–"
             text = (printed, "complete" if known else "missing", "" if known else "the encoder is not there yet")
-            keys = {"encoder": row["encoder"], "text": row["text"], "column": row["attends_to"]}
+            keys = {"encoder": row["encoder"], "tokens": row["text"], "column": row["attends_to"]}
             lines.append(keys | dict(zip(PRINTED, text, strict=True)))
         layer = "the layer in the middle" if self.layer == "middle" else f"layer {self.layer}"
         notes = (
@@ -126,7 +126,7 @@ class PairAttention(Exhibit):
             f"both texts: {self.texts[0]!r} and {self.texts[1]!r}."
         )
         columns = [(place,) for place in SHARES]
-        return Sheet(self.title, self.caption, notes, ("encoder", "text"), columns, pd.DataFrame(lines))
+        return Sheet(self.title, self.caption, notes, ("encoder", "tokens"), columns, pd.DataFrame(lines))
 
 
 def attention_on(encoder: Path, texts: tuple[str, str], layer: int | Literal["middle"] = "middle") -> Weights:

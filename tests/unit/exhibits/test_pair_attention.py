@@ -124,7 +124,10 @@ def test_an_exhibit_has_the_encoders_that_are_there(encoder: Path, tmp_path: Pat
     np.testing.assert_allclose(known, 100 * attention_on(encoder, TEXTS).shares)
     assert numbers[numbers["encoder"] == "later"]["percent"].isna().all()
     table = (tmp_path / "out" / "x.md").read_text()
-    assert f"{known[0, 1]:.1f}" in table and "'take a seat' and 'zuo xia xiu xi'" in table
+    [first, second] = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| encoder")]
+    for line, text, shares in ((first, "first text", known[0]), (second, "second text", known[1])):
+        assert [each.strip() for each in line] == ["encoder", text, *(f"{share:.1f}" for share in shares)]
+    assert "'take a seat' and 'zuo xia xiu xi'" in table
     picture = (tmp_path / "out" / "x.svg").read_text()
     assert picture.count(">xiu</text>") == 2 and ">not there yet</text>" in picture
     EXHIBIT.render("x", plan, tmp_path / "again")
