@@ -28,7 +28,9 @@ def test_every_part_of_the_program_for_a_gpu_writes_its_table(tmp_path: Path) ->
     assert "Two runs of 12 steps: the same bytes" in written
     for row in ("| 8 x 32 | loop |", "| 8 x 32 | Trainer |", "| 4 x 16 | loop, compiled |", "| 64 | task adapters |"):
         assert written.count(row) == 1, row
-    assert "`xlgrid cost --tflops" in written and "| computation |" in written
+    assert "| computation |" in written
+    # Which of the two follows from the times of the steps.
+    assert ("`xlgrid cost --tflops" in written) != ("The steps do not grow with their operations" in written)
     assert "Left out" not in written and "failed" not in written
 
 
