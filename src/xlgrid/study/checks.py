@@ -8,7 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from xlgrid.heads import HEADS
-from xlgrid.heads.seq2seq.mbart import CLASSES
+from xlgrid.heads.seq2seq.mbart import FINE_TUNED
 from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.methods import ALL_METHODS, make
@@ -282,7 +282,6 @@ def _decoder_layers(study: "Study", grid: "Grid", key: str, place: str) -> Itera
 
 def _mbarts(study: "Study") -> Iterator[str]:
     """An mBART from scratch is fine-tuned by full-ft on tasks that its classes have heads for, in its languages."""
-    heads = [head for head in CLASSES if HEADS[head].has_cells]
     for name, grid in study.grids.items():
         for encoder in grid.encoder:
             scratch = study.encoders[study.encoders[encoder].of or encoder].scratch
@@ -299,9 +298,9 @@ def _mbarts(study: "Study") -> Iterator[str]:
                     )
             for task in grid.task:
                 kind = study.tasks[task].task
-                if kind.head.name not in heads:
+                if kind.head.name not in FINE_TUNED:
                     yield (
-                        f"{place}.task: {is_mbart}, and takes tasks with the heads {' and '.join(heads)}, got {task} of kind "
+                        f"{place}.task: {is_mbart}, and takes tasks with the heads {' and '.join(FINE_TUNED)}, got {task} of kind "
                         f"{kind.name} with the head {kind.head.name}: put the encoder into a grid of its own, without {task}"
                     )
             parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)

@@ -20,18 +20,14 @@ if TYPE_CHECKING:
 
 # The model type of transformers.
 MBART = "mbart"
+# Heads of the tasks that an mBART is fine-tuned on.
+FINE_TUNED = ("sequence", "seq2seq")
 # The entry of config.json with the codes of the languages, and the argument of the models' forward with the tokens of languages.
 LANGUAGES = "languages"
-# Name of a head -> transformers' class. The head `mlm` stands for pre-training.
-CLASSES = {
-    "sequence": "MBartForSequenceClassification",
-    "seq2seq": "MBartForConditionalGeneration",
-    "mlm": "MBartForConditionalGeneration",
-}
 
 
 def mbart_class(head: str) -> Any:
-    """The class of an mBART with a head; that of pre-training is transformers' own.
+    """The class of an mBART with a head; that of pre-training, with the head `mlm`, is transformers' own.
 
     Args:
         head: the name of the head.
@@ -41,10 +37,15 @@ def mbart_class(head: str) -> Any:
     """
     import transformers
 
-    if head not in CLASSES:
-        raise ValueError(f"an mBART is for tasks with the heads sequence and seq2seq, got {head}: leave the task out")
-    known = getattr(transformers, CLASSES[head])
-    return {"sequence": _classifier, "seq2seq": _generator}[head](known) if head != "mlm" else known
+    if head == "mlm":
+        return transformers.MBartForConditionalGeneration
+    if head not in FINE_TUNED:
+        raise ValueError(
+            f"an mBART is for tasks with the heads {' and '.join(FINE_TUNED)}, got {head}: leave the task out"
+        )
+    if head == "sequence":
+        return _classifier(transformers.MBartForSequenceClassification)
+    return _generator(transformers.MBartForConditionalGeneration)
 
 
 def language_tokens(config: "PreTrainedConfig") -> dict[str, int]:
