@@ -62,6 +62,8 @@ class Count(NamedTuple):
         passed: the number by which every token is multiplied: in the layers of the encoder, not in its embeddings, pooler or
             classifier; of a language model, the share `Head.output_share` of its output embeddings.
         passed_trained: the number of these that training changes.
+        decoded: the number of these that are in the decoder and the output embeddings, of an encoder-decoder.
+        beams: the number of hypotheses that beam search keeps, of an encoder-decoder.
     """
 
     trained: int
@@ -69,6 +71,8 @@ class Count(NamedTuple):
     total: int
     passed: float
     passed_trained: float
+    decoded: float = 0.0
+    beams: int = 1
 
     @property
     def training(self) -> float:
@@ -79,8 +83,8 @@ class Count(NamedTuple):
 
     @property
     def evaluation(self) -> float:
-        """Floating-point operations of evaluating a token."""
-        return 2 * self.passed
+        """Floating-point operations of evaluating a token. A token of the target is computed for each hypothesis of beam search."""
+        return 2 * (self.passed + (self.beams - 1) * self.decoded)
 
 
 class Added(NamedTuple):
@@ -148,10 +152,13 @@ def count(
         and (".layer." in name or not is_head(name))
         and module_of(name) not in idle
     }
+    output = {}
     if head.output_share:
         # The output embeddings are tied to those of the input, whose name they may have.
         out = model.get_output_embeddings().weight
-        passed |= {name: head.output_share * method.passes * p.numel() for name, p in parameters.items() if p is out}
+        output = {name: head.output_share * method.passes * p.numel() for name, p in parameters.items() if p is out}
+    passed |= output
+    first_part = f"{model.base_model_prefix}.encoder."
     encoder = {id(p): p for p in model.base_model.parameters()}
     stored = encoder if pretraining else deltas.kept(model, method, head, embeddings)
     return Count(
@@ -160,6 +167,8 @@ def count(
         total=sum(p.numel() for p in parameters.values()),
         passed=sum(passed.values()),
         passed_trained=sum(number for name, number in passed.items() if trains(name)),
+        decoded=sum(number for name, number in passed.items() if name in output or not name.startswith(first_part)),
+        beams=model.generation_config.num_beams if head.has_decoder else 1,
     )
 
 

@@ -21,6 +21,7 @@ from xlgrid.evaluation.attention import SAMPLES
 from xlgrid.languages.sources import Target
 from xlgrid.methods.veco.names import STREAM
 from xlgrid.models.parameters import Count, count
+from xlgrid.plan.grid import teacher
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.pretraining import Pretraining, attention_work
@@ -156,11 +157,23 @@ class Estimate:
         yield WHOLE, total([whole, *costs.values()])
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
-        costs = [self.run(run) for run in self._left(trained)]
+        runs = self._left(trained)
+        costs = [self.run(run) for run in runs]
+        costs += self._labellings(runs)
         costs += [self.evaluation(cell.run, self._tests(cell)) for cell in self._left(evaluated)]
         contrasts = self._left(compared)
         costs += [self.evaluation(each.run, 2 * min(SAMPLES, self._tests(each.cells[0]))) for each in contrasts]
         return total(costs)
+
+    def _labellings(self, runs: Iterable[Run]) -> list[Cost]:
+        """The costs of labelling the training data of some runs by other runs, once for each language."""
+        rows = {}
+        for run in runs:
+            for name, part in self._data(run):
+                source = self.study.tasks[name].data
+                if source and (labelled := source.labelled_in("train", part.data)):
+                    rows[name, part.data] = teacher(self.study, labelled.by), self.sizes.of(name, part.data).train or 0
+        return [self.evaluation(by, number)._replace(cells=0) for by, number in rows.values()]
 
     def _left(self, results: Iterable[R]) -> list[R]:
         """The results that this study makes: those of a study that it extends cost it nothing."""
@@ -275,7 +288,10 @@ class Estimate:
         settings, tokens = self.study.recipe(*run[1:]).training, examples * self.tokens(run.task)
         batches = tokens / (settings.micro_batch_tokens or settings.batch_tokens)
         work = self.count(run).evaluation * tokens
-        hours = _hours(work, self.assumed.evaluation, batches, self.assumed.step_ms / 3)
+        # A decoder computes the tokens of its hypotheses, about half of an example's, one after the other.
+        has_decoder = self.study.tasks[run.task].task.head.has_decoder
+        passes = batches * (1 + self.tokens(run.task) / 2 if has_decoder else 1)
+        hours = _hours(work, self.assumed.evaluation, passes, self.assumed.step_ms / 3)
         return Cost(cells=1, evaluated=examples, evaluation_hours=hours)
 
     def measured(self, run_json: str | Path) -> Assumed:

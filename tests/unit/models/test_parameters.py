@@ -120,5 +120,8 @@ def test_half_of_the_tokens_pass_the_encoder_and_half_the_decoder(decoder: str, 
     count = parameters.count(config, HEADS["seq2seq"], 0, "seq2seq", {"decoder": decoder})
     assert count.passed == (3 * layer + layers * (layer + attention) + output + h * words) / 2
     assert count.passed_trained == count.passed and count.stored == count.total == count.trained
+    assert count.evaluation == 3 * layer + 4 * (layers * (layer + attention) + output + h * words), (
+        "for four hypotheses"
+    )
     biases = parameters.count(config, HEADS["seq2seq"], 0, "bitfit", {})
     assert biases.trained == biases.stored < biases.total

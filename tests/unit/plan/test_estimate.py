@@ -92,7 +92,7 @@ def test_parameters_are_those_of_the_formulas(study: Plan) -> None:
             RUN._replace(task="mlm", method="query", source=Source("en-fr")),
         )
     )
-    assert full == (total, total, total, LAYERS * layer, LAYERS * layer)
+    assert full == (total, total, total, LAYERS * layer, LAYERS * layer, 0, 1)
     assert bitfit[:3] == (biases, biases, total)
     assert pair[:3] == (biases + LAYERS * HIDDEN, biases + LAYERS * HIDDEN, total + LAYERS * square)
     assert (query.trained, query.stored) == (LAYERS * square, LAYERS * square)
@@ -140,6 +140,15 @@ def test_a_step_takes_time_whatever_its_size(study: Plan) -> None:
     found = Estimate(study, Assumed(tokens={"rt": 64}, training=1e9, evaluation=1e9, step_ms=36)).run(RUN)
     # Batches of evaluation have 4,096 tokens.
     assert found.training_hours * 3600 == pytest.approx(44 * 0.036 + 4 * DEV * 64 / 4096 * 0.012)
+
+
+def test_a_decoder_takes_the_time_of_a_pass_for_each_token_of_a_hypothesis() -> None:
+    """Half of the tokens of an example are those of the target."""
+    plan = load_plan(ROOT / "studies" / "luo2021.yaml")
+    run = next(run for run in plan.runs if run.task == "iwslt14")
+    estimate = Estimate(plan, Assumed(tokens={"iwslt14": 40}, evaluation=1e9, step_ms=30))
+    batches = 1000 * 40 / plan.study.recipe(*run[1:]).training.batch_tokens
+    assert estimate.evaluation(run, 1000).evaluation_hours * 3600 == pytest.approx(batches * 21 * 0.010)
 
 
 def test_cells_are_evaluation_and_dev_sets_training(study: Plan) -> None:
