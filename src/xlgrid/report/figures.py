@@ -115,8 +115,15 @@ def curves(points: pd.DataFrame, quantity: str = "score (%)") -> Figure:
         ax.set_visible(False)
     figure.supxlabel("step", fontsize=9)
     figure.supylabel(f"dev {quantity}", fontsize=9)
-    figure.legend(handles.values(), handles, title="source", loc="outside right upper", frameon=False)
+    labels = [_short(source) for source in handles]
+    figure.legend(handles.values(), labels, title="source", loc="outside right upper", frameon=False)
     return figure
+
+
+def _short(source: str) -> str:
+    """A source for a legend, which leaves no room for panels beside a list of 40 languages."""
+    parts = source.split("+")
+    return source if len(parts) <= 6 else f"{parts[0]}+{parts[1]}+…\n({len(parts)} parts)"
 
 
 def bare(ax: Axes) -> None:

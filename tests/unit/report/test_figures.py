@@ -29,6 +29,12 @@ def test_learning_curves_have_a_panel_per_method_and_a_line_per_run(curves: pd.D
     assert [len(ax.lines) for ax in figure.axes] == [2, 1]
 
 
+def test_a_source_of_many_languages_leaves_room_for_the_panels(curves: pd.DataFrame) -> None:
+    figure = figures.curves(curves.assign(source="+".join(f"q{letter}1" for letter in "abcdefghijklmnopqrstuvwxyz")))
+    [label] = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert label == "qa1+qb1+…\n(26 parts)"
+
+
 def test_deviations_of_a_target_as_of_a_step_are_from_the_mean_of_that_step(cells: pd.DataFrame) -> None:
     """As of step 10 and of the end, with scores far apart."""
     both = pd.concat([cells.assign(snapshot=NAN), cells.assign(snapshot=10.0, score=cells["score"] - 50)])
