@@ -74,16 +74,6 @@ def is_of_head(model: "PreTrainedModel", name: str) -> bool:
     return not name.startswith(f"{model.base_model_prefix}.")
 
 
-def is_stored(model: "PreTrainedModel", folder: Path) -> bool:
-    """Whether an encoder's folder has all weights of a language model's head."""
-    from safetensors import safe_open
-
-    of_encoder = {id(parameter) for parameter in model.base_model.parameters()}
-    with safe_open(folder / "model.safetensors", framework="numpy") as stored:
-        names = {*stored.keys()}
-    return all(name in names for name, p in model.named_parameters() if id(p) not in of_encoder)
-
-
 def begin_at_identity(model: "PreTrainedModel") -> None:
     """Have the linear layers of a new language-modelling head begin as the identity, in place.
 

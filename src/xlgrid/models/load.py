@@ -77,11 +77,11 @@ def load_model(
         labels: the number of the task's labels.
         dropout: replaces the rates in the encoder's configuration.
         log: receives a line with the weights of the model that the folder lacks, and one with those that the model does not take.
-        new_lm_head: a language-modelling head is drawn, too.
+        new_lm_head: a language-modelling head, which the encoder lacks, is drawn, too.
 
     Raises:
         ValueError: the folder lacks a file, a file is damaged, the head has a decoder and there is none for encoders of this
-            type, or the encoder has no language-modelling head.
+            type, or the encoder has no language-modelling head, or has one where it should be new.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -129,6 +129,8 @@ def load_model(
     of_head = [name for name in missing if lm_head.is_of_head(model, name)]
     if head.is_pretrained and of_head and model.base_model is not model and not new_lm_head:
         raise ValueError(lm_head.refusal(folder.name, folder, lm_head.listed(of_head)))
+    if new_lm_head and not of_head:
+        raise ValueError(f"the encoder {folder} has a language-modelling head: use it as it is, without `lm_head`")
     if log and missing:
         log(f"{folder} lacks weights of {type(model).__name__}, which are new: {lm_head.listed(missing)}")
     if log and unused:

@@ -174,10 +174,6 @@ class HeadTraining(loop.Loop):
 
     def load_model(self) -> "PreTrainedModel":
         model = load.load_model(self.encoder, self.head, 0, self.settings.dropout, say, new_lm_head=True)
-        if lm_head.is_stored(model, self.encoder):
-            raise ValueError(
-                f"the encoder {self.encoder} has a language-modelling head: use it as it is, without `lm_head`"
-            )
         lm_head.begin_at_identity(model)
         return model
 
