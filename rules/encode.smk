@@ -93,7 +93,7 @@ rule pretrain:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies_where("encoders", "encoders", lambda encoder: encoder.scratch),
+        study=studies_where("encoders", "encoders", lambda encoder: encoder.is_trained),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -130,7 +130,7 @@ rule snapshot_encoder:
     benchmark:
         "results/{study}/benchmarks/encoders/{encoder}.tsv"
     wildcard_constraints:
-        study=studies_where("encoders", "encoders", lambda encoder: encoder.of),
+        study=studies_where("encoders", "encoders", lambda encoder: encoder.step),
     conda:
         "../envs/xlgrid.yaml"
     params:
@@ -158,6 +158,7 @@ rule hub_encoder:
         "../envs/xlgrid.yaml"
     params:
         hub=setting("hub", Encoder),
+        # With the layers to keep: a further parameter would make all encoders again.
         modules=setting("modules", Encoder),
         revision=setting("revision", Encoder),
         lock=config["hub_lock"],
@@ -186,6 +187,7 @@ rule local_encoder:
         "../envs/xlgrid.yaml"
     params:
         path=setting("path", Encoder),
+        # With the layers to keep: a further parameter would make all encoders again.
         modules=setting("modules", Encoder),
         folder=subpath(output[0], parent=True),
     shell:

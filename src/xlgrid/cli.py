@@ -15,6 +15,7 @@ from xlgrid.base.commandline import (
     EncoderFolder,
     File,
     Json,
+    Layers,
     Ledger,
     OfStudy,
     OneSeparator,
@@ -181,19 +182,22 @@ def fetch_encoder(
     output: Output,
     revision: Annotated[str, typer.Option()] = "main",
     modules: Json = "{}",
+    layers: Layers = None,
 ) -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_encoder
 
-    fetch_encoder(hub, revision, folder_of(vocabulary), output, lock, json.loads(modules))
+    fetch_encoder(hub, revision, folder_of(vocabulary), output, lock, json.loads(modules), layers)
 
 
 @app.command()
-def copy_encoder(path: Path, vocabulary: VocabularyFolder, output: Output, modules: Json = "{}") -> None:
+def copy_encoder(
+    path: Path, vocabulary: VocabularyFolder, output: Output, modules: Json = "{}", layers: Layers = None
+) -> None:
     """Take over an encoder from a folder in the ordinary Hugging Face layout."""
     from xlgrid.data.encoders import copy_encoder
 
-    copy_encoder(path, folder_of(vocabulary), output, json.loads(modules))
+    copy_encoder(path, folder_of(vocabulary), output, json.loads(modules), layers)
 
 
 @app.command()

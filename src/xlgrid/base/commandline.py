@@ -23,6 +23,7 @@ Ledger = Annotated[
 ]
 StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
 Json = Annotated[str, typer.Option(help="settings as JSON")]
+Layers = Annotated[int | None, typer.Option(min=1, help="that are kept, the first ones", show_default="all")]
 Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
 OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
 RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]

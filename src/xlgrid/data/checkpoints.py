@@ -1,6 +1,8 @@
-"""Checkpoints as others publish them become ordinary ones: weights as safetensors, and modules under the codes of a study."""
+"""Checkpoints as others publish them become ordinary ones: weights as safetensors, modules under the codes of a study, and as many
+layers as the study asks for."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,10 @@ from xlgrid.methods.xmod.names import MODULES, XMOD
 WEIGHTS = "model.safetensors"
 # The weights in PyTorch's own format, which are read where there are no safetensors.
 PICKLED = "pytorch_model.bin"
+# The entries of config.json that have the number of layers, of whatever family; DistilBERT has a name of its own.
+LAYER_COUNTS = ("num_hidden_layers", "n_layers")
+# The number of a layer in the name of a weight, of whatever family: encoder.layer.3.output, layers.3.attn.
+_LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")
 
 
 def is_pickled(folder: Path) -> bool:
@@ -78,8 +84,54 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
     # The tensors are mapped from the file, which must not be written while they are read.
     with whole(folder / WEIGHTS) as aside:
         save_file(tensors, aside, {"format": "pt"})
-    text = json.dumps(config | {"languages": languages}, indent=2, ensure_ascii=False)
-    (folder / "config.json").write_text(text + "\n", encoding="utf-8")
+    _write_config(folder, config | {"languages": languages})
+
+
+def layer_count(config: Mapping[str, Any]) -> int | None:
+    """The number of an encoder's layers by its config.json; None if it does not say, or describes an encoder-decoder."""
+    if config.get("is_encoder_decoder"):
+        return None
+    return next((config[entry] for entry in LAYER_COUNTS if entry in config), None)
+
+
+def first_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
+    """The entries of an encoder's config.json that say that it has the first layers alone.
+
+    Raises:
+        ValueError: the encoder has fewer layers, or is an encoder-decoder.
+    """
+    most = layer_count(config)
+    if most is None:
+        raise ValueError(
+            f"`layers` is for encoders, whose config.json has {' or '.join(LAYER_COUNTS)}, and not for one of type "
+            f"{config.get('model_type')}: leave it out"
+        )
+    if layers > most:
+        raise ValueError(
+            f"`layers` asks for the first {layers} layers, and the encoder has {most}: lower it, or leave it out"
+        )
+    shorter: dict[str, Any] = {entry: layers for entry in LAYER_COUNTS if entry in config}
+    # ModernBERT lists the kind of attention of each layer.
+    shorter |= {"layer_types": config["layer_types"][:layers]} if config.get("layer_types") else {}
+    return shorter
+
+
+def keep_layers(folder: Path, layers: int) -> None:
+    """Leave an encoder's folder the first layers alone, in place. Embeddings, pooler and heads stay.
+
+    Raises:
+        ValueError: as `first_layers`.
+    """
+    from safetensors.torch import load_file, save_file
+
+    config = _config(folder)
+    config |= first_layers(config, layers)
+    stored = load_file(folder / WEIGHTS)
+    tensors = {name: t for name, t in stored.items() if not ((at := _LAYER.search(name)) and int(at[1]) >= layers)}
+    # The tensors are mapped from the file, which must not be written while they are read.
+    with whole(folder / WEIGHTS) as aside:
+        save_file(tensors, aside, {"format": "pt"})
+    _write_config(folder, config)
 
 
 def check_modules(folder: Path) -> None:
@@ -119,3 +171,8 @@ def check_modules(folder: Path) -> None:
 def _config(folder: Path) -> dict[str, Any]:
     config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return config
+
+
+def _write_config(folder: Path, config: Mapping[str, Any]) -> None:
+    text = json.dumps(config, indent=2, ensure_ascii=False)
+    (folder / "config.json").write_text(text + "\n", encoding="utf-8")

@@ -62,13 +62,14 @@ def fetch_encoder(
     folder: str | Path,
     lock: str | Path,
     modules: Mapping[str, str] | None = None,
+    layers: int | None = None,
 ) -> None:
     """Fetch an encoder's config and weights from the Hub at the locked commit; add its vocabulary and encoder.json.
 
     Weights that are there in PyTorch's own format only are converted.
 
     Args:
-        modules: as for `copy_encoder`.
+        modules, layers: as for `copy_encoder`.
 
     Raises:
         ValueError: the Hub cannot be reached, does not know it, or has no weights; or `copy_encoder`.
@@ -76,24 +77,30 @@ def fetch_encoder(
     downloaded, provenance = _fetched("encoder", hub, revision, _MODEL, lock)
     if not list(downloaded.glob("model*.safetensors")):
         downloaded, _ = _fetched("encoder", hub, revision, [*_MODEL, checkpoints.PICKLED], lock)
-    _copy_encoder(downloaded, Path(vocabulary), folder, provenance, modules or {})
+    _copy_encoder(downloaded, Path(vocabulary), folder, provenance, modules or {}, layers)
 
 
 def copy_encoder(
-    path: str | Path, vocabulary: str | Path, folder: str | Path, modules: Mapping[str, str] | None = None
+    path: str | Path,
+    vocabulary: str | Path,
+    folder: str | Path,
+    modules: Mapping[str, str] | None = None,
+    layers: int | None = None,
 ) -> None:
     """Copy an encoder's config and weights from a local folder; add its vocabulary and encoder.json.
 
     Args:
         vocabulary: the folder of the encoder's vocabulary.
         modules: of an encoder with modules for languages: the code of a language -> the name of its module, which is renamed.
+        layers: the number of layers to keep, the first ones; None for all.
 
     Raises:
         FileNotFoundError: there is no such folder.
-        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary, or no such module.
+        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary, no such module, or
+            fewer layers.
     """
     _check_folder(Path(path), "encoder")
-    _copy_encoder(Path(path), Path(vocabulary), folder, {"source": "local", "path": str(path)}, modules or {})
+    _copy_encoder(Path(path), Path(vocabulary), folder, {"source": "local", "path": str(path)}, modules or {}, layers)
 
 
 def fetch_vocabulary(hub: str, revision: str, folder: str | Path, lock: str | Path) -> None:
@@ -226,7 +233,12 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
 
 
 def _copy_encoder(
-    source: Path, vocabulary: Path, folder: str | Path, provenance: dict[str, Any], modules: Mapping[str, str]
+    source: Path,
+    vocabulary: Path,
+    folder: str | Path,
+    provenance: dict[str, Any],
+    modules: Mapping[str, str],
+    layers: int | None,
 ) -> None:
     pickled = checkpoints.is_pickled(source)
     if not pickled:
@@ -241,6 +253,9 @@ def _copy_encoder(
         if modules:
             checkpoints.rename_modules(aside, modules)
             provenance = provenance | {"modules": dict(modules)}
+        if layers:
+            checkpoints.keep_layers(aside, layers)
+            provenance = provenance | {"layers": layers}
         checkpoints.check_modules(aside)
         copy_tokenizer(vocabulary, aside)
         write_json(aside / "encoder.json", provenance)

@@ -6,7 +6,7 @@ of `FAMILIES`.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods.xmod.names import XMOD, module_of
+from xlgrid.models import lm_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -60,7 +61,14 @@ def shapes(config: "PreTrainedConfig", head: Head) -> "PreTrainedModel":
         return maker(config) if config.model_type in (*FAMILIES, MBART) else maker.from_config(config)
 
 
-def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | None = None) -> "PreTrainedModel":
+def load_model(
+    encoder: str | Path,
+    head: Head,
+    labels: int,
+    dropout: float | None = None,
+    log: Callable[[str], None] | None = None,
+    new_lm_head: bool = False,
+) -> "PreTrainedModel":
     """The encoder in the folder `encoder`, in fp32, with a head.
 
     Torch's generator draws the weights of a new head. The language-modelling head is the encoder's own.
@@ -68,10 +76,12 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
     Args:
         labels: the number of the task's labels.
         dropout: replaces the rates in the encoder's configuration.
+        log: receives a line with the weights of the model that the folder lacks, and one with those that the model does not take.
+        new_lm_head: a language-modelling head, which the encoder lacks, is drawn, too.
 
     Raises:
-        ValueError: the folder lacks a file, a file is damaged, or the head has a decoder and there is none for encoders of this
-            type.
+        ValueError: the folder lacks a file, a file is damaged, the head has a decoder and there is none for encoders of this
+            type, or the encoder has no language-modelling head, or has one where it should be new.
     """
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -106,7 +116,6 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
         model, about = maker.from_pretrained(folder, local_files_only=True, output_loading_info=True, **changes)
         if missing := [name for name in sorted(about["missing_keys"]) if module_of(name)]:
             raise ValueError(f"it has no {missing[0]}, and config.json says that it has")
-        return model
     except (OSError, ValueError, RuntimeError) as error:
         raise _damaged(folder, error) from error
     except Exception as error:
@@ -116,6 +125,18 @@ def load_model(encoder: str | Path, head: Head, labels: int, dropout: float | No
         raise Damaged(
             f"{weights} is damaged ({error}): delete it and make or fetch the encoder again", weights
         ) from error
+    missing, unused = sorted(about["missing_keys"]), sorted(about["unexpected_keys"])
+    of_head = [name for name in missing if lm_head.is_of_head(model, name)]
+    if head.is_pretrained and of_head and model.base_model is not model and not new_lm_head:
+        raise ValueError(lm_head.refusal(folder.name, folder, lm_head.listed(of_head)))
+    if new_lm_head and not of_head:
+        raise ValueError(f"the encoder {folder} has a language-modelling head: use it as it is, without `lm_head`")
+    if log and missing:
+        log(f"{folder} lacks weights of {type(model).__name__}, which are new: {lm_head.listed(missing)}")
+    if log and unused:
+        log(f"{folder} has weights that {type(model).__name__} does not take: {lm_head.listed(unused)}")
+    loaded: PreTrainedModel = model
+    return loaded
 
 
 def _damaged(folder: Path, error: Exception) -> Damaged:

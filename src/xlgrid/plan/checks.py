@@ -1,13 +1,18 @@
 """Mistakes in a study that only its cells and runs show."""
 
+import json
 from collections.abc import Iterator
 from itertools import product
 from os.path import normpath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid import methods as registry
 from xlgrid.base.names import unknown
+from xlgrid.data.checkpoints import first_layers
 from xlgrid.data.sources import no_data
+from xlgrid.models.lm_head import lacking
+from xlgrid.models.lm_head import refusal as lm_head_refusal
 from xlgrid.plan.explain import refusal
 from xlgrid.plan.grid import teacher, text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
@@ -32,6 +37,8 @@ def plan_problems(plan: "Plan") -> list[str]:
     """
     return [
         *_paths(plan),
+        *_layers(plan),
+        *_lm_heads(plan),
         *_teachers(plan),
         *_texts(plan),
         *_steps(plan),
@@ -52,6 +59,48 @@ def _paths(plan: "Plan") -> Iterator[str]:
     for name, entry in plan.study.encoders.items():
         if entry.path and normpath(entry.path) == normpath(Encoder(plan.study.name, name).folder):
             yield f"encoders.{name}.path: {entry.path} is the folder to which the encoder is copied: name another"
+
+
+def _layers(plan: "Plan") -> Iterator[str]:
+    """Encoders from folders that are here have the layers that they should keep; those of others are counted when they are fetched."""
+    for name, entry in plan.study.encoders.items():
+        path = Path(entry.path or "", "config.json")
+        if entry.layers and entry.path and path.is_file():
+            try:
+                first_layers(json.loads(path.read_text(encoding="utf-8")), entry.layers)
+            except ValueError as error:
+                yield f"encoders.{name}.layers: {error}"
+
+
+def _lm_heads(plan: "Plan") -> Iterator[str]:
+    """Encoders of tasks that predict tokens have a language-modelling head, as far as their files are here, and others get one."""
+    study = plan.study
+    missing: dict[str, tuple[str, str]] = {}
+    for name, entry in study.encoders.items():
+        copies = [plan.owned(Encoder(study.name, name)).folder] if entry.hub or entry.path else []
+        for place in filter(None, (entry.path, *copies)):
+            if weights := lacking(place):
+                missing[name] = place, weights
+    if not missing:
+        return
+    heads = {name: entry.task.head for name, entry in study.tasks.items()}
+    predicting = {name for name, head in heads.items() if head.is_pretrained and head.output_share}
+    users = {
+        run.encoder: f"run {run.folder}"
+        for run in plan.runs
+        if run.task in predicting and not study.methods[run.method].imported
+    }
+    for name, grid in study.grids.items():
+        if predicting.intersection(grid.task):
+            users |= {encoder: f"grid {name}" for encoder in grid.encoder}
+    users |= {
+        entry.scratch.begin: f"encoder {name}"
+        for name, entry in study.encoders.items()
+        if entry.scratch and entry.scratch.begin
+    }
+    for name, (place, weights) in missing.items():
+        if name in users:
+            yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"
 
 
 def _teachers(plan: "Plan") -> Iterator[str]:

@@ -29,7 +29,7 @@ from xlgrid.plan.sizes import DataSizes, check_names
 from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
 from xlgrid.tasks import Task
-from xlgrid.training.encoders import configuration, encoders_before, vocabulary_size
+from xlgrid.training.encoders import EncoderEntry, configuration, encoders_before, vocabulary_size
 from xlgrid.training.recipe import Training
 
 if TYPE_CHECKING:
@@ -224,16 +224,16 @@ class Estimate:
         """Encoder -> time, text and disk of its pre-training, for the encoders that the study pre-trains itself."""
         users = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
         named = users | {before for name in users for before in encoders_before(self.study.encoders, name)}
-        encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].scratch]
+        encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].is_trained]
         return {each.encoder: self.pretraining(each.encoder) for each in encoders if self.plan.owned(each) == each}
 
     def pretraining(self, encoder: str) -> Pretraining:
-        """The time, text and disk of pre-training an encoder from scratch, evaluations on text included."""
+        """The time, text and disk of pre-training an encoder from scratch, or of training a language-modelling head, evaluations on
+        text included."""
         recipe = self.study.pretraining(encoder)
         settings, name = recipe.training, recipe.task
         entry, length = self.study.tasks[name], self.tokens(name)
-        assert recipe.scratch
-        task_of = {part: recipe.scratch.task_of(part) for part in recipe.source.parts}
+        task_of = self.study.encoders[encoder].parts
         sizes = {part: self.sizes.of(task, part) for part, task in task_of.items()}
         # A text has at most so many rows for the dev set.
         most: Any = entry.task.Options(**entry.options)
@@ -248,25 +248,30 @@ class Estimate:
         updates, examples = training_length(settings, inputs or 0, length, {})
         scored = min(settings.evaluations, updates) * dev
         vocabulary = self.study.all_vocabularies[self.study.vocabulary_of(encoder)]
-        origin, folder = self.study.encoders[encoder], Encoder(self.study.name, encoder).folder
-        config = configuration(origin, folder, vocabulary_size(vocabulary))
+        config = configuration(*self._origin(encoder), vocabulary_size(vocabulary))
         counted = self._count(config, entry.task, recipe.base, {}, pretraining=True)
         # Architecture veco also computes the encoder without cross-attention, and evaluates that one.
         plain = copy(config)
         setattr(plain, STREAM, None)
         without = self._count(plain, entry.task, recipe.base, {}, pretraining=True)
         # A decoder has as many layers as the encoder, with self- and cross-attention.
-        layers = config.num_hidden_layers * (3 if recipe.scratch.has_decoder else 1)
-        attention = attention_work(layers, config.hidden_size, length)
-        # The output embeddings at the tokens that a decoder predicts beyond those that are counted for MLM.
-        predicted = recipe.scratch.predicted_share(settings.tlm) - entry.task.head.output_share
-        attention += round(6 * predicted * config.hidden_size * config.vocab_size)
-        of_first, of_second = recipe.scratch.passes(settings.tlm)
-        first, second = without.training + attention, counted.training + 2 * attention
-        if recipe.scratch.trains != "all":
-            # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
-            first, second = without.evaluation + attention / 3, second - 2 * without.passed_trained
-        work = (of_first * first + of_second * second) * examples * length
+        scratch = recipe.scratch
+        layers = config.num_hidden_layers * (3 if scratch and scratch.has_decoder else 1)
+        attention, output = attention_work(layers, config.hidden_size, length), config.hidden_size * config.vocab_size
+        if scratch:
+            # The output embeddings at the tokens that a decoder predicts beyond those that are counted for MLM.
+            predicted = scratch.predicted_share(settings.tlm) - entry.task.head.output_share
+            attention += round(6 * predicted * output)
+            of_first, of_second = scratch.passes(settings.tlm)
+            first, second = without.training + attention, counted.training + 2 * attention
+            if scratch.trains != "all":
+                # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
+                first, second = without.evaluation + attention / 3, second - 2 * without.passed_trained
+            of_token = of_first * first + of_second * second
+        else:
+            # The encoder of a new head goes forward only, and gradients pass the output embeddings.
+            of_token = without.evaluation + attention / 3 + 2 * entry.task.head.output_share * output
+        work = of_token * examples * length
         hours = _hours(work, self.assumed.training, updates, self.assumed.step_ms)
         batches = scored * length / (settings.micro_batch_tokens or settings.batch_tokens)
         work = (without.evaluation + attention / 3) * scored * length
@@ -280,6 +285,7 @@ class Estimate:
             tokens=None if inputs is None else inputs * length,
             text_tokens=None if inputs is None else of_languages * length,
             weights=counted.total,
+            trained=counted.total - (0 if scratch else counted.stored),
             snapshots=len(settings.snapshots),
         )
 
@@ -349,15 +355,17 @@ class Estimate:
         if place not in self._counts:
             method = study.methods[run.method]
             sizes = {name: size for name, entry in study.all_vocabularies.items() if (size := vocabulary_size(entry))}
-            folder = self.plan.owned(Encoder(run.study, run.encoder)).folder
-            # A snapshot has the shape of the encoder whose snapshot it is.
-            origin = study.encoders[study.encoders[run.encoder].of or run.encoder]
-            config = configuration(origin, folder, sizes.get(own))
+            config = configuration(*self._origin(run.encoder), sizes.get(own))
             if vocabulary != own:
                 config.vocab_size = sizes.get(vocabulary, config.vocab_size)
             is_new = bool(new_vocabulary(self.plan, run))
             self._counts[place] = self._count(config, kind, method.base, method.options, embeddings=is_new)
         return self._counts[place]
+
+    def _origin(self, encoder: str) -> tuple[EncoderEntry, str]:
+        """The entry and the folder of the encoder that has the shape of an encoder: itself, or the one that it is `of`."""
+        name = self.study.encoders[encoder].of or encoder
+        return self.study.encoders[name], self.plan.owned(Encoder(self.study.name, name)).folder
 
     def _count(
         self,

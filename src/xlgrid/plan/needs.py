@@ -111,19 +111,16 @@ def inputs(plan: Planned, product: Product) -> Inputs:
             return {"files": vocabulary_files(vocabulary.path) if vocabulary.path else []}
         case Encoder():
             entry = study.encoders[product.encoder]
-            if entry.of:
+            if entry.of and not entry.lm_head:
                 return {"encoder": plan.owned(Encoder(study.name, entry.of)).path}
             named_vocabulary = study.vocabulary_of(product.encoder)
             named: Inputs = {"vocabulary": plan.owned(Vocabulary(study.name, named_vocabulary)).path}
-            if entry.scratch:
-                of_part = [
-                    (study.name, entry.scratch.task_of(part), named_vocabulary, part)
-                    for part in Source(entry.scratch.source).parts
-                ]
+            if entry.is_trained:
+                of_part = [(study.name, task, named_vocabulary, part) for part, task in entry.parts.items()]
                 for split in ("train", "dev"):
                     named[split] = [plan.owned(Tokens(*place, split)).path for place in of_part]
-                begin = entry.scratch.begin
-                return {**named, "begin": [plan.owned(Encoder(study.name, begin)).path] if begin else []}
+                begin = [plan.owned(Encoder(study.name, entry.begin)).path] if entry.begin else []
+                return {**named, "begin": begin}
             return {**named, "files": encoder_files(entry.path) if entry.path else []}
         case Tokens():
             data: list[Data | Text]

@@ -1,4 +1,4 @@
-"""The time, text and disk of pre-training an encoder from scratch."""
+"""The time, text and disk of pre-training an encoder from scratch, or of training a language-modelling head."""
 
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ class Pretraining(NamedTuple):
         inputs, tokens: of the tokens files of all languages and pairs; None if the size of a text is not known.
         text_tokens: of the texts of the languages, which pairs have again; None likewise.
         weights: parameters of the encoder with its language-modelling head.
+        trained: the number of these in the state, which is that of a new head alone where nothing else trains.
         snapshots: encoders that it keeps on the way.
     """
 
@@ -32,6 +33,7 @@ class Pretraining(NamedTuple):
     tokens: int | None
     text_tokens: int | None
     weights: int
+    trained: int
     snapshots: int
 
     @property
@@ -54,7 +56,7 @@ class Pretraining(NamedTuple):
     @property
     def state_gigabytes(self) -> float:
         """The disk that the training needs beside its results until it is done."""
-        return STATE * self.weights / 1e9
+        return STATE * self.trained / 1e9
 
     @property
     def stored_gigabytes(self) -> float:

@@ -75,12 +75,14 @@ def settings(study: "Study", product: Product) -> Settings | None:
             return _of_origin(vocabulary)
         case Encoder():
             encoder = study.encoders[product.encoder]
-            if encoder.of:
-                return {"step": encoder.step or 0}
-            if encoder.scratch:
+            if encoder.step:
+                return {"step": encoder.step}
+            if encoder.is_trained:
                 return {"recipe": study.pretraining(product.encoder).identity()}
             modules = json.dumps(encoder.modules, separators=(",", ":"), sort_keys=True)
-            return _of_origin(encoder) | {"modules": [f"--modules={modules}"] if encoder.modules else []}
+            changes = [f"--modules={modules}"] if encoder.modules else []
+            changes += [f"--layers={encoder.layers}"] if encoder.layers else []
+            return _of_origin(encoder) | {"modules": changes}
         case Run():
             return _of_run(study, product)
         case Cell() | Contrast():

@@ -25,8 +25,12 @@ if TYPE_CHECKING:
 def available(study: "Study") -> Iterator[str]:
     """Data and text exist, or can be generated, in the languages of the grids, the encoders from scratch and the vocabularies."""
     yield from among("text.files", "language", study.text.files, study.languages)
-    scratches = {name: entry.scratch for name, entry in study.encoders.items() if entry.scratch}
-    on_text = {f"encoders.{name}.scratch": scratch.languages for name, scratch in scratches.items()}
+    on_text = {
+        f"encoders.{name}.{key}": described.languages
+        for name, entry in study.encoders.items()
+        for key, described in (("scratch", entry.scratch), ("lm_head", entry.lm_head))
+        if described
+    }
     on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
     for place, languages in on_text.items():
         for code in languages:

@@ -112,7 +112,14 @@ def _languages(study: "Study") -> Iterator[str]:
             wanted = "task of kind `mlm` with `data` and two `inputs`"
             yield from among(f"{place}.bitext_task", wanted, filter(None, [scratch.bitext_task]), of_pairs)
             yield from _beginnings(study, name)
-        if encoder.of:
+        if head := encoder.lm_head:
+            place = f"encoders.{name}"
+            published = [key for key, entry in study.encoders.items() if entry.hub or entry.path]
+            yield from among(f"{place}.of", "encoder from `hub` or `path`", [encoder.of], published)
+            yield from among(f"{place}.lm_head.languages", LANGUAGE, head.languages, study.languages)
+            texts = [key for key, entry in study.tasks.items() if entry.kind == "mlm"]
+            yield from among(f"{place}.lm_head.task", "task of kind `mlm`", [head.task], texts)
+        elif encoder.of:
             others = {key: entry for key, entry in study.encoders.items() if entry.scratch}
             yield from among(f"encoders.{name}.of", "encoder from scratch", [encoder.of], others)
             kept = others[encoder.of].pretraining.snapshots if encoder.of in others else (encoder.step,)

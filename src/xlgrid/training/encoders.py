@@ -9,10 +9,12 @@ from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, Vali
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
+from xlgrid.data.checkpoints import first_layers
 from xlgrid.data.vocabulary import VocabularyEntry
+from xlgrid.languages.sources import Source, Target
 from xlgrid.models.parameters import HUB
 from xlgrid.training.recipe import Recipe, Training
-from xlgrid.training.scratch import PRETRAINING, TRAINING, Scratch, scratch_configuration
+from xlgrid.training.scratch import HEAD_TRAINING, PRETRAINING, TRAINING, LmHead, Scratch, scratch_configuration
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -22,8 +24,8 @@ Fact = StrictInt | StrictFloat | StrictStr
 
 
 class EncoderEntry(Strict):
-    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, pre-trained here from scratch, or a snapshot of
-    the pre-training of another encoder."""
+    """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, pre-trained here from scratch, a snapshot of
+    the pre-training of another encoder, or another encoder with a language-modelling head that is trained here."""
 
     hub: str | None = Field(None, description="owner/name")
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
@@ -33,12 +35,25 @@ class EncoderEntry(Strict):
         description="of an encoder from `path`: owner/name of an encoder on the Hub that has the same sizes; `xlgrid cost` alone asks, as "
         "long as the files are not there",
     )
+    layers: PositiveInt | None = Field(
+        None,
+        description="of an encoder from `hub` or `path`: the number of layers to keep, the first ones; absent: all",
+    )
     scratch: Scratch | None = None
     training: dict[str, Any] = Field(
         {},
-        description=f"settings of the pre-training from `scratch`; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent",
+        description=f"settings of the pre-training from `scratch`; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent; "
+        f"of the training of `lm_head`, likewise, but steps {HEAD_TRAINING['steps']} and lr {HEAD_TRAINING['lr']}",
     )
-    of: str | None = Field(None, description="an encoder from scratch of the study, of which this one is a snapshot")
+    of: str | None = Field(
+        None,
+        description="another encoder of the study: one from scratch, of which this one is a snapshot, or with `lm_head` one from `hub` or "
+        "`path`, which lacks a language-modelling head",
+    )
+    lm_head: LmHead | None = Field(
+        None,
+        description="the language-modelling head that the encoder `of` gets, and that all runs on this encoder share",
+    )
     step: PositiveInt | None = Field(None, description="step of the snapshot, one of the `snapshots` in its `training`")
     vocabulary: str | None = Field(
         None,
@@ -67,8 +82,14 @@ class EncoderEntry(Strict):
             raise ValueError("only the files of an encoder from `path` may come later: leave out `sizes_of`")
         if self.sizes_of and self.sizes_of not in HUB:
             raise ValueError(f"sizes_of: {unknown('encoder of known sizes', self.sizes_of, HUB)}")
-        if self.training and not self.scratch:
-            raise ValueError("only an encoder from `scratch` is trained: leave out `training`")
+        if self.layers and not (self.hub or self.path):
+            raise ValueError("only an encoder from `hub` or `path` is cut to fewer `layers`: leave it out")
+        if self.training and not self.is_trained:
+            raise ValueError("only an encoder from `scratch`, or an `lm_head`, is trained: leave out `training`")
+        if self.lm_head and (self.of is None or self.step is not None):
+            raise ValueError(
+                "an encoder with `lm_head` names the encoder that lacks a language-modelling head in `of`, and no `step`"
+            )
         if self.modules and not (self.hub or self.path):
             raise ValueError(
                 "only the modules of an encoder from `hub` or `path` have other names: leave out `modules`"
@@ -79,8 +100,10 @@ class EncoderEntry(Strict):
             raise ValueError(
                 f"modules: {' and '.join(codes)} have the same module {doubles[0]}: name one for each language"
             )
-        if (self.of is None) != (self.step is None) or (self.of and self.vocabulary):
-            raise ValueError("a snapshot of another encoder has `of` and `step`, and the vocabulary of that encoder")
+        if (self.of is None) != (self.step is None and self.lm_head is None) or (self.of and self.vocabulary):
+            raise ValueError(
+                "an encoder `of` another has `step`, of which it is a snapshot, or `lm_head`, and the vocabulary of that encoder"
+            )
         if self.vocabulary and self.scratch and "vocab" in self.scratch.model_fields_set:
             raise ValueError(
                 "scratch.vocab is the size of a vocabulary of its own, but the encoder has `vocabulary`: leave out one of the two"
@@ -99,20 +122,43 @@ class EncoderEntry(Strict):
             )
         if conflict:
             raise ValueError(f"training: {conflict[1]}")
+        if self.lm_head and self.pretraining.snapshots:
+            raise ValueError("training: the training of a head has no snapshots: leave out `snapshots`")
         return self
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether weights of the encoder are trained here: all, those of cross-attention, or a language-modelling head."""
+        return bool(self.scratch or self.lm_head)
+
+    @property
+    def parts(self) -> dict[Target, str]:
+        """Language or pair -> the task whose tokens are read for it, of an encoder that is trained here; others have none."""
+        if self.lm_head:
+            return dict.fromkeys(map(Target, self.lm_head.languages), self.lm_head.task)
+        return {part: self.scratch.task_of(part) for part in Source(self.scratch.source).parts} if self.scratch else {}
+
+    @property
+    def begin(self) -> str | None:
+        """The encoder with whose weights the training of this one begins."""
+        if self.lm_head:
+            return self.of
+        return self.scratch.begin if self.scratch else None
 
     @property
     def pretraining(self) -> Training:
         """The settings of the pre-training."""
-        return Training.model_validate(TRAINING | self.training)
+        return Training.model_validate((HEAD_TRAINING if self.lm_head else TRAINING) | self.training)
 
     def recipe(self, study: str, encoder: str) -> Recipe:
-        """The resolved recipe of the pre-training of an encoder from scratch, by the names of the study and the encoder."""
-        assert self.scratch
-        names = {"study": study, "task": self.scratch.task, "kind": "mlm", "encoder": encoder}
+        """The resolved recipe of the pre-training of an encoder from scratch, or of the training of a language-modelling head, by
+        the names of the study and the encoder."""
+        described = self.scratch or self.lm_head
+        assert described
+        names = {"study": study, "task": described.task, "kind": "mlm", "encoder": encoder}
         method = {"method": "full-ft", "base": "full-ft"}
-        fields = {"source": self.scratch.source, "seed": self.scratch.seed, "training": self.pretraining}
-        return Recipe.model_validate({**names, **method, **fields, "scratch": self.scratch})
+        fields = {"source": "+".join(self.parts), "seed": described.seed, "training": self.pretraining}
+        return Recipe.model_validate({**names, **method, **fields, "scratch": self.scratch, "lm_head": self.lm_head})
 
     @property
     def known_facts(self) -> dict[str, Fact]:
@@ -135,9 +181,9 @@ class EncoderEntry(Strict):
 
 def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str]:
     """The encoders from which another is made, the nearest first: the one whose snapshot it is, and the one with which its
-    pre-training begins (`Scratch.begin`), and so on. The names of a circle end with the first that comes again."""
+    training begins (`EncoderEntry.begin`), and so on. The names of a circle end with the first that comes again."""
     chain = [name]
-    while (entry := encoders.get(chain[-1])) and (before := entry.of or (entry.scratch and entry.scratch.begin)):
+    while (entry := encoders.get(chain[-1])) and (before := entry.of or entry.begin):
         chain.append(before)
         if before in chain[:-1]:
             break
@@ -146,7 +192,7 @@ def encoders_before(encoders: Mapping[str, EncoderEntry], name: str) -> list[str
 
 def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
     """Encoder -> the first of the encoders from scratch from which it differs by seeds alone: `Scratch.seed`, also of the encoder
-    with which its pre-training begins, or whose snapshot it is. Any other encoder -> itself."""
+    with which its pre-training begins, or whose snapshot it is; likewise `LmHead.seed`. Any other encoder -> itself."""
     first_draw: dict[str, str] = {}
     with_recipe: dict[str, str] = {}
     # An encoder comes after those from which it is made.
@@ -156,15 +202,18 @@ def draws(encoders: Mapping[str, EncoderEntry]) -> dict[str, str]:
             seedless = {"seed": 0, "begin": first_draw.get(entry.scratch.begin or "")}
             recipe = entry.model_copy(update={"scratch": entry.scratch.model_copy(update=seedless)})
         else:
-            recipe = entry.model_copy(update={"of": first_draw.get(entry.of or "")})
+            head = entry.lm_head and entry.lm_head.model_copy(update={"seed": 0})
+            recipe = entry.model_copy(update={"of": first_draw.get(entry.of or ""), "lm_head": head})
         key = json.dumps(recipe.model_dump(mode="json"), sort_keys=True)
         first_draw[name] = with_recipe.setdefault(key, name) if entry.scratch or entry.of else name
     return first_draw
 
 
 def pretraining_task(encoders: Iterable[EncoderEntry]) -> dict[str, Any] | None:
-    """The task whose tokens those encoders from scratch read that name no other task; None if there is no such encoder."""
-    if not any(entry.scratch and entry.scratch.task == PRETRAINING for entry in encoders):
+    """The task whose tokens those encoders from scratch, and those language-modelling heads, read that name no other task; None if
+    there are none."""
+    described = [entry.scratch or entry.lm_head for entry in encoders]
+    if not any(each and each.task == PRETRAINING for each in described):
         return None
     # It does not depend on the encoders: one more in a study would change the tokens of all.
     return {"kind": "mlm", "options": {"lines": "segments"}, "max_length": 512}
@@ -181,7 +230,7 @@ def vocabulary_size(vocabulary: VocabularyEntry) -> int | None:
 
 def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = None) -> "PreTrainedConfig":
     """The configuration of an encoder: of one in `HUB` as written there, of others from their files, else as the origin says
-    (`sizes_of`, `scratch`).
+    (`sizes_of`, `scratch`); with as many layers as it keeps.
 
     Args:
         origin: where the encoder comes from.
@@ -190,13 +239,23 @@ def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = N
 
     Raises:
         ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.models.parameters.HUB`; or an encoder from
-            scratch has not been made, and its vocabulary is not trained here.
+            scratch has not been made, and its vocabulary is not trained here; or it has fewer layers than it should keep.
     """
+    config = _whole_configuration(origin, folder, size)
+    for entry, value in (first_layers(config.to_dict(), origin.layers) if origin.layers else {}).items():
+        setattr(config, entry, value)
+    return config
+
+
+def _whole_configuration(origin: EncoderEntry, folder: str | Path, size: int | None) -> "PreTrainedConfig":
+    """`configuration`, with all layers where the encoder is not cut yet."""
     from transformers import AutoConfig
 
     if origin.hub in HUB:
         return AutoConfig.for_model(**HUB[origin.hub])
-    for place in (Path(folder), *([Path(origin.path)] if origin.path else [])):
+    places = [Path(folder), *([Path(origin.path)] if origin.path else [])]
+    # The copy may have been cut to fewer layers than the study asks for now.
+    for place in reversed(places) if origin.layers else places:
         if (place / "config.json").is_file():
             return AutoConfig.from_pretrained(place, local_files_only=True)
     if origin.sizes_of:

@@ -195,7 +195,7 @@ class Loop:
 
     def load_model(self) -> "PreTrainedModel":
         """The encoder with a head, before the method is installed."""
-        return load.load_model(self.encoder, self.head, len(self.train.label_names), self.settings.dropout)
+        return load.load_model(self.encoder, self.head, len(self.train.label_names), self.settings.dropout, say)
 
     def trains(self, name: str) -> bool:
         """Whether the run trains the parameter of a name."""

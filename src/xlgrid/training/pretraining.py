@@ -1,5 +1,5 @@
 """Pre-training an encoder: a run of the loop that begins with new weights, or with those of another encoder, and leaves an
-encoder's folder."""
+encoder's folder. It trains all weights, those of cross-attention, or a new language-modelling head."""
 
 import json
 from collections.abc import Sequence
@@ -18,11 +18,12 @@ from xlgrid.heads.language_modelling.nsp import MODULE, NextSentenceHead
 from xlgrid.heads.seq2seq.mbart import language_tokens
 from xlgrid.methods.veco.names import is_cross_attention
 from xlgrid.methods.veco.objective import PairHead
-from xlgrid.models import deltas, load
+from xlgrid.models import deltas, lm_head, load
 from xlgrid.training import loop
 from xlgrid.training.recipe import Recipe
 from xlgrid.training.results import write_record
 from xlgrid.training.scratch import Scratch, new_model
+from xlgrid.training.state import say
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +38,7 @@ def pretrain(
     folder: str | Path,
     begin: Path | None = None,
 ) -> None:
-    """Pre-train the encoder that `recipe.scratch` describes.
+    """Pre-train the encoder that `recipe.scratch` describes, or train the language-modelling head of `recipe.lm_head`.
 
     Write config.json, model.safetensors, the files of the vocabulary, encoder.json, run.json and curve.jsonl to `folder`, and
     during training `step{n}.safetensors` for each of the recipe's snapshots. An interrupted training goes on from `state.pt`.
@@ -45,12 +46,19 @@ def pretrain(
     Args:
         vocabulary: the folder of the encoder's vocabulary, of the same kind.
         train, dev: the tokens files of texts, one for each part of the recipe's source, in the same order.
-        begin: the folder of the encoder that `begin` of the recipe's `scratch` names.
+        begin: the folder of the encoder that `begin` of the recipe's `scratch` names, or of the encoder that gets a head.
 
     Raises:
         FileNotFoundError, ValueError, FloatingPointError, SystemExit: as `xlgrid.training.loop.train`.
     """
-    loop.run(Pretraining(recipe, Path(vocabulary), train, dev, Path(folder), begin))
+    if recipe.lm_head:
+        if begin is None:
+            raise ValueError(
+                "the recipe is of the head of an encoder, but the call names no folder of one: add --begin"
+            )
+        loop.run(HeadTraining(recipe, begin, train, dev, Path(folder)))
+    else:
+        loop.run(Pretraining(recipe, Path(vocabulary), train, dev, Path(folder), begin))
 
 
 class Pretraining(loop.Loop):
@@ -157,6 +165,37 @@ class Pretraining(loop.Loop):
         write_encoder(self.folder, self.model.config.to_json_string(), origin, self.best)
 
 
+class HeadTraining(loop.Loop):
+    """The training of a language-modelling head in progress.
+
+    The encoder is frozen, and so are the output embeddings, which the head shares with it. The state and the evaluated weights are
+    those of the head.
+    """
+
+    def load_model(self) -> "PreTrainedModel":
+        model = load.load_model(self.encoder, self.head, 0, self.settings.dropout, say, new_lm_head=True)
+        lm_head.begin_at_identity(model)
+        return model
+
+    def trains(self, name: str) -> bool:
+        return lm_head.is_of_head(self.model, name)
+
+    def kept(self) -> dict[str, "torch.nn.Parameter"]:
+        return self.weights
+
+    def write(self, details: dict[str, Any]) -> None:
+        details["begin"] = details.pop("encoder")
+        write_record(self.folder, self.recipe, details, self.curve)
+        copy_tokenizer(self.encoder, self.folder)
+        config = json.loads((self.encoder / "config.json").read_text(encoding="utf-8"))
+        config |= {"architectures": [type(self.model).__name__]}
+        path = self.encoder / "encoder.json"
+        origin = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        origin |= {"source": "lm_head", "of": str(self.encoder), "recipe": json.loads(self.recipe.identity())}
+        tensors = lm_head.with_head(self.encoder, self.model.base_model_prefix, self.best)
+        write_encoder(self.folder, json.dumps(config, ensure_ascii=False, indent=2) + "\n", origin, tensors)
+
+
 def take_weights(model: "PreTrainedModel", encoder: Path) -> None:
     """Give a new model the weights of an encoder: those of its language-modelling head, and those of cross-attention if both have
     it, included.
@@ -171,7 +210,7 @@ def take_weights(model: "PreTrainedModel", encoder: Path) -> None:
 
     from xlgrid.methods.veco import modules
 
-    other = load.load_model(encoder, HEADS["mlm"], 0)
+    other = load.load_model(encoder, HEADS["mlm"], 0, log=say)
     if other.config.model_type != model.config.model_type:
         raise ValueError(
             f"`begin`: the encoder {encoder} is of type {other.config.model_type}, and this one of type {model.config.model_type}: "

@@ -13,7 +13,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.heads.head import Mix
 from xlgrid.languages.sources import Source, Target
-from xlgrid.training.scratch import Scratch
+from xlgrid.training.scratch import LmHead, Scratch
 
 # The settings of `Training` that are no part of a run's identity. `checkpoint_seconds` changes no result. `micro_batch_tokens` is
 # what the memory of a machine allows, and run.json has it; it changes the order of sums, and what dropout and masks draw.
@@ -238,6 +238,9 @@ class Recipe(Strict):
     scratch: Scratch | None = Field(
         default=None, description="of a pre-training: the encoder, which begins with new weights"
     )
+    lm_head: LmHead | None = Field(
+        default=None, description="of the training of a language-modelling head: its languages"
+    )
     first: str | None = Field(
         None, description="task of the run with all of whose weights, after those of `start`, this one begins"
     )
@@ -281,7 +284,7 @@ class Recipe(Strict):
         """Twelve hexadecimal digits that differ when anything in the recipe does that can change a result."""
         excluded: dict[str, set[str] | bool] = {"training": PACE | _defaults(self.training, LATER)}
         # Likewise later than the first recipes.
-        excluded |= {} if self.mix else {"mix": True}
+        excluded |= {name: True for name in ("mix", "lm_head") if getattr(self, name) is None}
         if self.scratch:
             excluded["scratch"] = _defaults(self.scratch, LATER_SCRATCH)
         return hashlib.sha256(self.model_dump_json(exclude=excluded).encode()).hexdigest()[:12]

@@ -1,4 +1,5 @@
-"""Encoders from scratch: what a study says of one, its configuration, and the model before the first step."""
+"""Encoders from scratch, and new language-modelling heads: what a study says of them; the configuration of an encoder from scratch,
+and the model before the first step."""
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -29,6 +30,8 @@ TRAINING: dict[str, Any] = {
     "keep": "last",
 }
 
+# Likewise of new language-modelling heads. Fewer weights take fewer steps, and a higher rate.
+HEAD_TRAINING: dict[str, Any] = TRAINING | {"steps": 500, "lr": 3e-3}
 
 # The task whose tokens encoders read that name no other.
 PRETRAINING = "pretraining"
@@ -37,6 +40,25 @@ SHAPES: dict[str, dict[str, Any]] = {
     "base": {"hidden": 768, "layers": 12, "heads": 12, "intermediate": 3072, "dropout": 0.1},
     "large": {"hidden": 1024, "layers": 24, "heads": 16, "intermediate": 4096, "dropout": 0.1},
 }
+
+
+class LmHead(Strict):
+    """A language-modelling head for an encoder that is published without one, such as a sentence encoder.
+
+    It is trained by masked language modelling, and the encoder does not change.
+    """
+
+    languages: tuple[str, ...] = Field(min_length=1, description="languages of the text, which the encoder should know")
+    task: str = Field(
+        PRETRAINING, description="task of kind `mlm` of the study whose tokens are read, as for encoders from `scratch`"
+    )
+    seed: Seed = 0
+
+    @model_validator(mode="after")
+    def _languages_differ(self) -> Self:
+        if doubles := sorted({code for code in self.languages if self.languages.count(code) > 1}):
+            raise ValueError(f"`languages` has {doubles[0]} twice: leave it out once")
+        return self
 
 
 class Scratch(Strict):

@@ -1,7 +1,8 @@
-"""Published checkpoints of X-MOD, tiny and random: pickled or not, with module names of their own."""
+"""Published checkpoints, tiny and random: pickled or not, with module names of their own, cut to their first layers."""
 
 import json
 import pickle
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,19 @@ import torch
 from safetensors.torch import load_file
 from scratch_fixture import TINY, encoder_of
 from tokenizers import Tokenizer
-from transformers import XmodConfig, XmodForMaskedLM
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    BertConfig,
+    DebertaV2Config,
+    DistilBertConfig,
+    EuroBertConfig,
+    MBartConfig,
+    ModernBertConfig,
+    XLMRobertaConfig,
+    XmodConfig,
+    XmodForMaskedLM,
+)
 from xmod_fixture import batch, moved, save, segments
 
 from xlgrid.base.errors import Damaged
@@ -173,3 +186,52 @@ def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_ar
     assert f"model/facebook/xmod@refs/pr/1: {'a' * 40}" in lock.read_text()
     with pytest.raises(ValueError, match=r"cannot get the commit of model facebook/xmod at refs/pr/9"):
         fetch_encoder("facebook/xmod", "refs/pr/9", vocabulary, tmp_path / "other", lock, MAPPING)
+
+
+SIZES = {"vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 8}
+IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+DEEP = {
+    "bert": BertConfig(**SIZES),
+    "xlm-roberta": XLMRobertaConfig(**SIZES),
+    "xmod": XmodConfig(**SIZES, languages=["en_XX"], default_language="en_XX"),
+    "distilbert": DistilBertConfig(vocab_size=30, dim=8, n_layers=3, n_heads=2, hidden_dim=8),
+    "modernbert": ModernBertConfig(**SIZES, **IDS, global_attn_every_n_layers=2),
+    "eurobert": EuroBertConfig(**SIZES, **IDS, num_key_value_heads=2),
+    "deberta-v2": DebertaV2Config(**SIZES),
+}
+
+
+@pytest.mark.parametrize("maker", [AutoModel, AutoModelForMaskedLM])
+@pytest.mark.parametrize("kind", [*DEEP])
+def test_the_first_layers_compute_what_they_compute_in_the_whole_encoder(kind: str, maker: Any, tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    whole = maker.from_config(deepcopy(DEEP[kind])).eval()
+    whole.save_pretrained(tmp_path)
+    checkpoints.keep_layers(tmp_path, 2)
+    shorter, about = maker.from_pretrained(tmp_path, output_loading_info=True)
+    assert not about["missing_keys"] and not about["unexpected_keys"], "later layers are not kept, and all others are"
+    assert shorter.config.num_hidden_layers == 2
+    ids = torch.tensor([[3, 4, 5, 6]])
+    lists = [each for each in whole.base_model.modules() if isinstance(each, torch.nn.ModuleList)]
+    [layers] = [each for each in lists if len(each) == 3]
+    del layers[2]
+    with torch.no_grad():
+        expected, states = (model.base_model.eval()(ids).last_hidden_state for model in (whole, shorter))
+    assert torch.equal(expected, states)
+
+
+def test_more_layers_than_there_are_are_refused(vocabulary: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"`layers` asks for the first 2 layers, and the encoder has 1: lower it"):
+        copy_encoder(vocabulary, vocabulary, tmp_path / "copy", layers=2)
+    assert not (tmp_path / "copy").exists(), "nothing is left behind"
+    with pytest.raises(ValueError, match=r"`layers` is for encoders, .* not for one of type mbart"):
+        checkpoints.first_layers(MBartConfig().to_dict(), 1)
+
+
+def test_a_copy_with_fewer_layers_says_so(tmp_path: Path) -> None:
+    origin = encoder_of(tmp_path, "bert", layers=2)
+    copy_encoder(origin, origin, tmp_path / "copy", layers=1)
+    assert json.loads((tmp_path / "copy" / "encoder.json").read_text())["layers"] == 1
+    names = load_file(tmp_path / "copy" / "model.safetensors").keys()
+    assert any(".layer.0." in name for name in names) and not any(".layer.1." in name for name in names)
+    assert {name for name in load_file(origin / "model.safetensors") if ".layer.1." not in name} == names

@@ -214,7 +214,8 @@ def test_an_encoder_without_a_language_modelling_head_is_refused(plan: Plan, tmp
     BertModel(BertConfig.from_pretrained("results/s/encoders/a")).save_pretrained(tmp_path / "a")
     arguments = ["--encoder", tmp_path / "a", "--tokens", needs.test_tokens(plan, cell).path, "--target", "en"]
     result = CliRunner().invoke(app, ["evaluate", *map(str, arguments), "--output", cell.path])
-    assert result.exit_code == 1 and "has no weights of the head perplexity" in result.output
+    assert result.exit_code == 1 and "has no language-modelling head" in result.output
+    assert "lacks cls.predictions.bias" in result.output and "lm_head: {languages: [en, fr]}" in result.output
 
 
 @pytest.mark.parametrize("path", ["cell.json", "results/s/cells/perplexity/a/full-ft/en/en/seed1.json"])

@@ -73,3 +73,32 @@ def test_the_longest_input_has_a_position_for_every_token(kind: Any, most: int, 
         ValueError, match=rf"longest input has {most + 1} tokens, but the encoder takes at most {most}: lower"
     ):
         load.check_positions(model, longer)
+
+
+def test_missing_and_unused_weights_are_reported(tmp_path: Path) -> None:
+    """As transformers reports them: new weights begin at random."""
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    transformers.BertForMaskedLM(BertConfig(vocab_size=20, **sizes)).save_pretrained(tmp_path)
+    lines: list[str] = []
+    load.load_model(tmp_path, HEADS["sequence"], 2, log=lines.append)
+    new = "bert.pooler.dense.bias, bert.pooler.dense.weight, classifier.bias, classifier.weight"
+    assert lines[0] == f"{tmp_path} lacks weights of BertForSequenceClassification, which are new: {new}"
+    assert lines[1].startswith(
+        f"{tmp_path} has weights that BertForSequenceClassification does not take: cls.predictions.bias, "
+    )
+    lines.clear()
+    load.load_model(tmp_path, HEADS["mlm"], 0, log=lines.append)
+    assert lines == []
+
+
+@pytest.mark.parametrize("head", ["mlm", "perplexity"])
+def test_a_language_model_without_its_head_is_refused(head: str, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    transformers.BertModel(BertConfig(vocab_size=20, **sizes)).save_pretrained(tmp_path)
+    load.load_model(tmp_path, HEADS["sequence"], 2)
+    with pytest.raises(
+        ValueError,
+        match=r"has no language-modelling head: model\.safetensors lacks cls\.predictions\.bias, .*lm_head: ",
+    ):
+        load.load_model(tmp_path, HEADS[head], 0)
+    load.load_model(tmp_path, HEADS[head], 0, new_lm_head=True)

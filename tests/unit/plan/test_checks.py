@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from study_fixture import SPOKEN, TEXT, write
+from transformers import BertConfig, BertModel
 
 from xlgrid.plan.load import load_plan, load_study
 
@@ -184,3 +185,85 @@ def test_the_source_of_a_run_is_the_name_of_a_folder(tmp_path: Path, codes: int,
             ValueError, match=r"the source en\+fr\+xaaaa.* has 767 characters, .* which can have 255: mix fewer"
         ):
             load_plan(path)
+
+
+HEADLESS = """\
+title: a study
+languages: [en, fr]
+encoders:
+  e5: {path: e5}
+  e5-mlm: {of: e5, lm_head: {languages: [en]}}
+tasks:
+  rt: {kind: ruletaker, options: {n: 100}}
+  text: {kind: mlm}
+  speech: {kind: perplexity, max_length: 64}
+methods:
+  adapter: {base: madx, options: {tune: language}}
+  madx: {start: {task: text, method: adapter}}
+  as-is: {}
+  full-ft: {}
+grids:
+  main: {task: [rt], encoder: [e5-mlm], method: [madx, full-ft], source: [en], target: [mono], seed: [1]}
+"""
+
+
+@pytest.fixture
+def headless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    config = BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=8)
+    BertModel(config).save_pretrained("e5")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "user"),
+    [
+        ("encoder: [e5-mlm]", "encoder: [e5]", "run results/s/runs/text/e5/adapter/fr/seed1"),
+        (
+            "grids:\n",
+            "grids:\n  bare: {task: [speech], encoder: [e5], method: [as-is], source: [none], target: [en], seed: [1]}\n",
+            "grid bare",
+        ),
+        (
+            "encoders:\n",
+            "encoders:\n  other: {vocabulary: e5, scratch: {begin: e5, languages: [en]}}\n",
+            "encoder other",
+        ),
+    ],
+)
+def test_an_encoder_without_a_head_is_none_for_predicting_tokens(headless: Path, old: str, new: str, user: str) -> None:
+    load_study(write(headless, HEADLESS))
+    with pytest.raises(ValueError) as refused:
+        load_study(write(headless, HEADLESS.replace(old, new)))
+    said = str(refused.value)
+    assert f"encoders.e5: {user} predicts tokens, and e5 has no language-modelling head" in said
+    assert "model.safetensors lacks cls.predictions.*" in said
+    assert "`encoders: {e5-mlm: {of: e5, lm_head: {languages: [en, fr]}}}`" in said
+
+
+def test_an_encoder_without_a_head_is_fine_for_tasks_and_for_imported_adapters(headless: Path) -> None:
+    load_study(
+        write(
+            headless, HEADLESS.replace("encoder: [e5-mlm], method: [madx, full-ft]", "encoder: [e5], method: [full-ft]")
+        )
+    )
+    imported = "{base: madx, options: {tune: language}, imported: {path: '{language}'}}"
+    read = HEADLESS.replace("{base: madx, options: {tune: language}}", imported).replace(
+        "encoder: [e5-mlm]", "encoder: [e5]"
+    )
+    load_study(write(headless, read))
+
+
+def test_a_fetched_encoder_is_looked_at_too(headless: Path) -> None:
+    study = HEADLESS.replace("{path: e5}", "{hub: a/b}").replace("encoder: [e5-mlm]", "encoder: [e5]")
+    load_study(write(headless, study))
+    Path("results/s/encoders").mkdir(parents=True)
+    Path("e5").rename("results/s/encoders/e5")
+    with pytest.raises(ValueError, match="and results/s/encoders/e5 has no language-modelling head"):
+        load_study(write(headless, study))
+
+
+def test_an_encoder_has_the_layers_that_it_should_keep(headless: Path) -> None:
+    load_study(write(headless, HEADLESS.replace("{path: e5}", "{path: e5, layers: 2}")))
+    with pytest.raises(ValueError, match=r"encoders\.e5\.layers: .* the first 3 layers, and the encoder has 2"):
+        load_study(write(headless, HEADLESS.replace("{path: e5}", "{path: e5, layers: 3}")))

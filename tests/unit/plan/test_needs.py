@@ -14,6 +14,7 @@ from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Encoder, Exhibit, Summary, Vocabulary, product_of
+from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Cell, Run
 from xlgrid.study.schema import ImportedAdapters, MethodEntry, Study
 from xlgrid.study.tasks import TaskEntry
@@ -357,3 +358,23 @@ def test_a_vocabulary_that_a_language_lacks_is_named() -> None:
     lacking = study.model_copy(update={"vocabularies": {"own-de": study.vocabularies["own-de"]}})
     [problem] = plan_problems(Plan(lacking))
     assert "tasks.text.vocabulary: results/s/runs/text/mini/add/ru/seed1 has unknown vocabulary 'own-ru'" in problem
+
+
+def test_a_head_is_trained_from_an_encoder_and_the_text_of_its_languages(plan: Plan) -> None:
+    plan.study.encoders["mine-mlm"] = EncoderEntry.model_validate(
+        {"of": "mine", "lm_head": {"languages": ["qa1", "qb1"]}}
+    )
+    named = needs.inputs(plan, Encoder("tiny", "mine-mlm"))
+    assert named["vocabulary"] == "results/tiny/vocabularies/mine/tokenizer.json"
+    assert named["begin"] == ["results/tiny/encoders/mine/model.safetensors"]
+    for split in ("train", "dev"):
+        places = [f"results/tiny/tokens/pretraining/mine/{code}/{split}.arrow" for code in ("qa1", "qb1")]
+        assert named[split] == places
+    recipe = settings(plan.study, Encoder("tiny", "mine-mlm"))
+    assert recipe and '"lm_head":{"languages":["qa1","qb1"]}' in str(recipe["recipe"])
+
+
+def test_the_layers_to_keep_are_a_setting_of_the_copy(plan: Plan) -> None:
+    assert (settings(plan.study, Encoder("tiny", "mine")) or {})["modules"] == []
+    plan.study.encoders["mine"] = EncoderEntry(path="encoder", layers=6)
+    assert (settings(plan.study, Encoder("tiny", "mine")) or {})["modules"] == ["--layers=6"]

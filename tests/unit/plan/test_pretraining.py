@@ -149,3 +149,22 @@ def test_a_token_passes_the_encoder_and_the_decoder_of_an_mbart(noise: str, pred
     )
     # Positions and a norm of the embeddings on each side; 512 positions and two that mBART leaves out.
     assert got.weights == passed + words + 2 * (514 * 768 + 2 * 768)
+
+
+def test_a_head_costs_the_way_forward_through_the_encoder() -> None:
+    head = (
+        "  e5: {path: x, vocabulary: large, sizes_of: FacebookAI/xlm-roberta-base}\n"
+        "  e5-mlm: {of: e5, lm_head: {languages: [en, fr]}, training: {steps: 1000, batch_size: 64, evaluations: 2}}\n"
+    )
+    Path("tiny.yaml").write_text(STUDY.replace("encoders:\n", f"encoders:\n{head}").replace("[base]", "[e5-mlm]"))
+    got = Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings
+    assert [*got] == ["e5-mlm"]
+    # Two for each parameter that a token passes, and two more back through the output embeddings; attention: 4 forward.
+    forward = 2 * (LAYERS + 0.15 * WORDS) + 4 * 12 * 768 * 512
+    hours = 1000 * (64 * 512 * (forward + 2 * 0.15 * WORDS) / 78e12 + 0.025) / 3600
+    dev = 2 * 2 * 1_000 * 900
+    # Batches of evaluation have 4,096 tokens, and wait for a third of a step's 25 milliseconds.
+    waits = dev / 4096 * 0.025 / 3 / 3600
+    assert got["e5-mlm"].hours == pytest.approx(hours + dev * forward / 78e12 / 3600 + waits, rel=1e-3)
+    assert got["e5-mlm"].trained == HEAD
+    assert got["e5-mlm"].state_gigabytes == pytest.approx(2 * 4 * 4 * HEAD / 1e9)

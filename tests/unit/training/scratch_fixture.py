@@ -19,7 +19,7 @@ import os, signal, sys
 from pathlib import Path
 from xlgrid.training import loop, pretraining
 from xlgrid.training.recipe import Recipe
-recipe, vocabulary, train, dev, folder, at, number = sys.argv[1:]
+recipe, vocabulary, train, dev, folder, at, number, *begin = sys.argv[1:]
 advance = loop.Loop.advance
 def doomed(self, chosen):
     if self.step == int(at):
@@ -27,7 +27,7 @@ def doomed(self, chosen):
     return advance(self, chosen)
 loop.Loop.advance = doomed
 files = [[Path(path) for path in paths.split(",")] for paths in (train, dev)]
-pretraining.pretrain(Recipe.model_validate_json(recipe), Path(vocabulary), *files, Path(folder))
+pretraining.pretrain(Recipe.model_validate_json(recipe), Path(vocabulary), *files, Path(folder), *map(Path, begin))
 """
 NAMES = {"study": "s", "task": "pretraining", "kind": "mlm", "encoder": "e", "method": "full-ft", "base": "full-ft"}
 
@@ -75,11 +75,14 @@ def encoder_of(folder, kind, **more):
     return folder / kind
 
 
-def started(asked, files, folder, at, number):
-    """A process that pre-trains in a folder, and that gets a signal before the optimiser step after step `at`."""
+def started(asked, files, folder, at, number, *begin):
+    """A process that pre-trains in a folder, and that gets a signal before the optimiser step after step `at`.
+
+    `begin` may have the encoder with which it begins.
+    """
     vocabulary, train, dev = files
     arguments = [asked.model_dump_json(), vocabulary, ",".join(map(str, train)), ",".join(map(str, dev)), folder, at]
-    command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number))]
+    command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number)), *map(str, begin)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 

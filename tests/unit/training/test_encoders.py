@@ -1,6 +1,7 @@
 """The configuration of an encoder is that of its files where they are, and what the study says where they are not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers import BertConfig
@@ -8,7 +9,14 @@ from transformers import BertConfig
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.heads import HEADS
 from xlgrid.models.parameters import count
-from xlgrid.training.encoders import EncoderEntry, configuration, draws, encoders_before, vocabulary_size
+from xlgrid.training.encoders import (
+    EncoderEntry,
+    configuration,
+    draws,
+    encoders_before,
+    pretraining_task,
+    vocabulary_size,
+)
 
 MINI = EncoderEntry(scratch={"languages": ("qa1",), "vocab": 123})  # type: ignore[arg-type]
 
@@ -43,6 +51,58 @@ def test_an_encoder_of_the_hub_is_known_or_has_to_be_fetched(tmp_path: Path) -> 
     BertConfig(vocab_size=77).save_pretrained(tmp_path)
     assert configuration(EncoderEntry(hub="a/b"), tmp_path).vocab_size == 77
     assert configuration(known, tmp_path).vocab_size == 250002, "a table would depend on what has been fetched"
+
+
+@pytest.mark.parametrize("hub", ["intfloat/multilingual-e5-small", "jhu-clsp/mmBERT-base"])
+def test_the_first_layers_of_an_encoder_are_fewer_parameters(hub: str, tmp_path: Path) -> None:
+    whole, half = (configuration(EncoderEntry(hub=hub, layers=layers), tmp_path) for layers in (None, 6))
+    sizes = [count(each, HEADS["token"], 3, "full-ft", {}) for each in (whole, half)]
+    left_out = (whole.num_hidden_layers - 6) / whole.num_hidden_layers
+    assert half.num_hidden_layers == 6
+    assert sizes[0].total - sizes[1].total == pytest.approx(left_out * sizes[0].passed, rel=0.01)
+    with pytest.raises(ValueError, match="asks for the first 40 layers, and the encoder has "):
+        configuration(EncoderEntry(hub=hub, layers=40), tmp_path)
+
+
+def test_a_folder_says_how_many_layers_there_are_to_keep(tmp_path: Path) -> None:
+    """Its copy here may have fewer, from an earlier number in the study."""
+    for name, layers in (("mine", 5), ("copy", 2)):
+        BertConfig(num_hidden_layers=layers).save_pretrained(tmp_path / name)
+    entry = EncoderEntry(path=str(tmp_path / "mine"), layers=4)
+    assert configuration(entry, tmp_path / "copy").num_hidden_layers == 4
+    with pytest.raises(ValueError, match="only an encoder from `hub` or `path` is cut to fewer `layers`"):
+        EncoderEntry.model_validate({"scratch": {"languages": ["en"]}, "layers": 2})
+
+
+def test_a_head_is_trained_for_another_encoder() -> None:
+    entry = EncoderEntry.model_validate({"of": "e5", "lm_head": {"languages": ["en", "sw"]}, "training": {"steps": 7}})
+    recipe = entry.recipe("s", "e5-mlm")
+    assert (recipe.source, recipe.training.steps, recipe.training.lr) == ("en+sw", 7, 3e-3)
+    assert (recipe.task, recipe.kind, recipe.scratch) == ("pretraining", "mlm", None)
+    assert entry.parts == {"en": "pretraining", "sw": "pretraining"} and entry.begin == "e5"
+    assert pretraining_task([entry]) and encoders_before(
+        {"e5-mlm": entry, "e5": EncoderEntry(hub="a/b")}, "e5-mlm"
+    ) == ["e5"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (
+            {"hub": "a/b", "lm_head": {"languages": ["en"]}},
+            "names the encoder that lacks a language-modelling head in `of`",
+        ),
+        ({"of": "e5", "step": 3, "lm_head": {"languages": ["en"]}}, "in `of`, and no `step`"),
+        ({"of": "e5", "vocabulary": "v", "lm_head": {"languages": ["en"]}}, "and the vocabulary of that encoder"),
+        ({"of": "e5"}, "has `step`, of which it is a snapshot, or `lm_head`"),
+        ({"of": "e5", "lm_head": {"languages": ["en", "en"]}}, "`languages` has en twice"),
+        ({"of": "e5", "lm_head": {"languages": ["en"]}, "training": {"snapshots": [3]}}, "has no snapshots: leave out"),
+        ({"hub": "a/b", "training": {"steps": 3}}, "only an encoder from `scratch`, or an `lm_head`, is trained"),
+    ],
+)
+def test_a_head_of_no_encoder_is_refused(entry: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        EncoderEntry.model_validate(entry)
 
 
 def test_the_size_of_a_vocabulary_is_known_where_it_is_trained_here_or_of_a_known_encoder() -> None:
@@ -91,8 +151,11 @@ def test_draws_of_an_encoder_differ_by_seeds_alone() -> None:
         "otherwise": {"scratch": {"languages": ("qb1",), "seed": 2}, "training": {"lr": 0.1, "steps": 7}},
         "hub": {"hub": "x/y"},
         "again": {"hub": "x/y"},
+        "head-a": {"of": "hub", "lm_head": {"languages": ["en"], "seed": 1}},
+        "head-b": {"of": "hub", "lm_head": {"languages": ["en"], "seed": 2}},
+        "head-of-other": {"of": "hub", "lm_head": {"languages": ["fr"], "seed": 2}},
     }
     first = draws({name: EncoderEntry.model_validate(entry) for name, entry in entries.items()})
     others = {name: draw for name, draw in first.items() if name != draw}
-    assert others == {"b": "a", "late-a": "late-b", "from-b": "from-a", "otherwise": "ordered"}
+    assert others == {"b": "a", "late-a": "late-b", "from-b": "from-a", "otherwise": "ordered", "head-b": "head-a"}
     assert set(first) == set(entries)

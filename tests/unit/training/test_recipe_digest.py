@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from xlgrid.training.recipe import Recipe, Start
-from xlgrid.training.scratch import Scratch
+from xlgrid.training.scratch import LmHead, Scratch
 
 AXES = {
     "study": "s",
@@ -103,6 +103,7 @@ CHANGES = {
     "start": {"task": "mlm", "method": "m"},
     "first": "siqa",
     "scratch": {"languages": ["en"]},
+    "lm_head": {"languages": ["en"]},
     "mix": "whole",
 }
 
@@ -124,6 +125,7 @@ def test_a_seed_is_one_that_all_libraries_take() -> None:
     for settings, fields in (
         (Start, {"task": "mlm", "method": "m"}),
         (Scratch, {"languages": ["en"]}),
+        (LmHead, {"languages": ["en"]}),
     ):
         assert settings.model_validate({**fields, "seed": 2**32 - 1})
         with pytest.raises(ValidationError, match="less than 4294967296"):

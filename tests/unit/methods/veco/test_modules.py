@@ -231,13 +231,13 @@ def test_the_folder_of_an_encoder_gives_its_cross_attention_back(tmp_path: Path)
     model.save_pretrained(tmp_path / "with-head")
     model.base_model.save_pretrained(tmp_path / "without")
     for folder in ("with-head", "without"):
-        other = load_model(tmp_path / folder, HEADS["mlm"], 0).eval()
+        other = load_model(tmp_path / folder, HEADS["mlm"], 0, new_lm_head=folder == "without").eval()
         assert modules.stream_of(other.config) == "self+cross"
         modules.install(other)
         assert not torch.equal(stream_of_x(other), stream_of_x(model))
         modules.load_cross_attention(other, tmp_path / folder / "model.safetensors")
         assert torch.equal(stream_of_x(other), stream_of_x(model))
-    load_model(tmp_path / "without", HEADS["mlm"], 0).save_pretrained(tmp_path / "plain")
+    load_model(tmp_path / "without", HEADS["mlm"], 0, new_lm_head=True).save_pretrained(tmp_path / "plain")
     message = r"has no encoder\.layer\.0\.crossattention.*pre-train an encoder of `architecture: veco`"
     with pytest.raises(ValueError, match=message):
         modules.load_cross_attention(other, tmp_path / "plain" / "model.safetensors")

@@ -1,0 +1,112 @@
+"""The language-modelling head of an encoder: whether its folder has one, and a new one for encoders that lack it.
+
+Sentence encoders, such as multilingual E5, are published without the head with which their model was pre-trained.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlgrid.methods.xmod.names import XMOD
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+# Model type -> how the names of the weights of its language-modelling head begin, without the output embeddings, which the head
+# shares with the encoder. Encoders of other types are asked when they are loaded.
+STORED = {
+    "bert": "cls.predictions.",
+    "deberta-v2": "cls.predictions.",
+    "roberta": "lm_head.",
+    "xlm-roberta": "lm_head.",
+    "camembert": "lm_head.",
+    XMOD: "lm_head.",
+    "distilbert": "vocab_transform.",
+    "modernbert": "decoder.",
+}
+
+
+def lacking(folder: str | Path) -> str | None:
+    """The names of the weights of a language-modelling head that an encoder's folder lacks, as `cls.predictions.*`.
+
+    Returns:
+        None if the folder has a head, is not there or damaged, or is of a type that is not in `STORED`.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        beginning = STORED.get(config.get("model_type"))
+        with safe_open(Path(folder) / "model.safetensors", framework="numpy") as stored:
+            names = [*stored.keys()]
+    except (OSError, ValueError, AttributeError, SafetensorError):
+        return None
+    if beginning is None or any(name.startswith(beginning) for name in names):
+        return None
+    return f"{beginning}*"
+
+
+def refusal(encoder: str, folder: str | Path, weights: str) -> str:
+    """The problem of a task on text with an encoder without a language-modelling head, and the way out.
+
+    Args:
+        encoder: the encoder's name in the study.
+        folder: where its files are.
+        weights: the names of the missing weights.
+    """
+    return (
+        f"{folder} has no language-modelling head: model.safetensors lacks {weights}, and each run would draw a head of its own at "
+        f"random. Train one head that all runs share, `encoders: {{{encoder}-mlm: {{of: {encoder}, lm_head: {{languages: [en, fr]}}}}}}` "
+        f"with languages that the encoder knows, and name {encoder}-mlm in place of {encoder}"
+    )
+
+
+def listed(names: list[str], most: int = 20) -> str:
+    """Names as a phrase, of which more than so many are counted."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def is_of_head(model: "PreTrainedModel", name: str) -> bool:
+    """Whether a parameter of a language model belongs to its head, by a name of `xlgrid.models.deltas.named_parameters`; output
+    embeddings that are tied belong to the encoder."""
+    return not name.startswith(f"{model.base_model_prefix}.")
+
+
+def begin_at_identity(model: "PreTrainedModel") -> None:
+    """Have the linear layers of a new language-modelling head begin as the identity, in place.
+
+    The head then compares the encoder's states with the embeddings of tokens, which is nearer to its end than random numbers are.
+    A layer that changes the size keeps its random weights. Output embeddings that are not tied begin as a copy of those of the
+    input.
+    """
+    import torch
+
+    table, output = model.get_input_embeddings().weight, model.get_output_embeddings()
+    for name, module in model.named_modules():
+        if not isinstance(module, torch.nn.Linear) or not is_of_head(model, f"{name}."):
+            continue
+        if module is output:
+            if module.weight is not table and module.weight.shape == table.shape:
+                with torch.no_grad():
+                    module.weight.copy_(table)
+        elif module.in_features == module.out_features:
+            torch.nn.init.eye_(module.weight)
+        if module.bias is not None:
+            torch.nn.init.zeros_(module.bias)
+
+
+def with_head(encoder: Path, prefix: str, head: Mapping[str, "torch.Tensor"]) -> dict[str, "torch.Tensor"]:
+    """The weights in the folder of an encoder as they are, under the names that they have in a language model, and those of a head.
+
+    Args:
+        prefix: of the names of the encoder's weights in a language model, which an encoder without a head is stored without.
+        head: the weights of the head by name.
+    """
+    from safetensors.torch import load_file
+
+    stored = load_file(encoder / "model.safetensors")
+    if not any(name.startswith(f"{prefix}.") for name in stored):
+        stored = {f"{prefix}.{name}": tensor for name, tensor in stored.items()}
+    return {**stored, **head}
