@@ -139,8 +139,9 @@ def _from_hub(source: Origin, described: Task, language: str, split: str, lock: 
     where = f"{source.hub} ({source.configuration(language) or 'default'}, {name}, {commit[:7]})"
     arguments, reading = source.hub_arguments(language, split), source.reading(described)
     try:
-        if source.files and has_words(source.files, reading):
-            return _file_of_words(source, arguments["data_files"][name], commit, reading)
+        # `datasets` reads no files of words, and takes no settings of files here.
+        if source.files and (has_words(source.files, reading) or reading.columns or reading.quotes is not None):
+            return _file_from_hub(source, arguments["data_files"][name], commit, reading)
         dataset = load_dataset(**arguments, split=name, revision=commit)
     except Damaged:
         raise
@@ -149,10 +150,12 @@ def _from_hub(source: Origin, described: Task, language: str, split: str, lock: 
     return dataset.with_format("arrow")[:], where
 
 
-def _file_of_words(source: Origin, path: str, commit: str, reading: Reading) -> tuple["pa.Table", str]:
-    """A file of a repository with a word on each line, a format that `datasets` does not read, and a name for it in messages."""
+def _file_from_hub(source: Origin, path: str, commit: str, reading: Reading) -> tuple["pa.Table", str]:
+    """A file of a repository, and a name for it in messages."""
     from huggingface_hub import hf_hub_download
 
+    if {*path} & {*"*?["}:
+        raise ValueError(f"a file of this type is read as a whole: give `files` the path of one file, got {path}")
     file = hf_hub_download(str(source.hub), path, repo_type="dataset", revision=commit)
     return read_table(file, reading), f"{source.hub} ({path}, {commit[:7]})"
 

@@ -685,3 +685,9 @@ def test_a_file_of_words_in_a_repository_of_the_hub_is_downloaded_at_the_locked_
     assert asked == [("masakhane/ner", "data/swa/test.txt", "dataset", "a" * 40)]
     with pytest.raises(ValueError, match=r"masakhane/ner \(data/swa/test\.txt, aaaaaaa\), row 0, .* unknown label"):
         fetched("wikiann", source, tmp_path, None, "sw")
+    with pytest.raises(ValueError, match=r"give `files` the path of one file, got data/swa/\*\.txt"):
+        fetched("wikiann", source | {"files": "data/{name}/*.txt"}, tmp_path, DATE, "sw")
+    (tmp_path / "swa.tsv").write_text("a\tb\tneutral\n")
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *arguments, **named: str(tmp_path / "swa.tsv"))
+    source |= {"files": "data/{name}/{split}.tsv", "columns": ["premise", "hypothesis", "label"]}
+    assert fetched("xnli", source, tmp_path, None, "sw") == [{"premise": "a", "hypothesis": "b", "label": "neutral"}]
