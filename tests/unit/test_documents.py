@@ -1,13 +1,18 @@
 """The pages of this project: links lead somewhere, the picture of the packages is the code's, profiles name its rules."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from xlgrid.data.fetch import fetch_data
+from xlgrid.data.formats import read_table
 from xlgrid.plan.load import load_plan
+from xlgrid.plan.products import Data
+from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Run
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +126,35 @@ def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:
     [mixed] = {run._replace(seed=1) for run in plan.runs if "+" in run.source}
     teacher = Run("s", "panx", "xlmr-large", "full-ft", "en", 1)
     assert plan.rests_on(mixed).index(teacher) < plan.rests_on(mixed).index(mixed)
+
+
+def test_the_example_of_types_of_files_is_a_study_that_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = text("docs/data.md").partition("### Types of files\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    encoder = "{xlmr: {hub: FacebookAI/xlm-roberta-base}}"
+    grids = "{pos: {task: [pos], encoder: [xlmr], method: [full-ft], source: [en], target: [yo], seed: [1]}}"
+    rest = f"title: Files\nencoders: {encoder}\nmethods: {{full-ft: {{}}}}\ngrids: {grids}\n"
+    (tmp_path / "s.yaml").write_text(rest + example)
+    monkeypatch.chdir(tmp_path)
+    word = "1\tAda\t_\tPROPN" + "\t_" * 6
+    answer = {"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}
+    squad = json.dumps({"data": [{"title": "", "paragraphs": [{"context": "Ada", "qas": [answer]}]}]})
+    files = {
+        ("pos", "yo", "test"): ("ud/UD_Yoruba-YTB/yo_ytb-ud-test.conllu", word),
+        ("ner", "sw", "dev"): ("masakhane-ner/MasakhaNER2.0/data/swa/dev.txt", "mwaka B-DATE\n"),
+        ("qa", "es", "test"): ("xquad/xquad.es.json", squad),
+        ("qa", "en", "train"): ("squad/train-v1.1.json", squad),
+    }
+    study = load_plan(tmp_path / "s.yaml").study
+    for (task, language, split), (name, contents) in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(contents)
+        made = settings(study, Data("s", task, language, split)) or {}
+        columns, source = json.loads(str(made["columns"])), json.loads(str(made["source"]))
+        fetch_data(str(made["kind"]), source, language, split, "out.parquet", "lock.yaml", columns)
+        [row] = read_table("out.parquet").to_pylist()
+        assert (row.get("tokens") or [row["context"]])[0] in {"Ada", "mwaka"}, (task, row)
 
 
 def test_the_example_of_a_translation_is_a_study(tmp_path: Path) -> None:

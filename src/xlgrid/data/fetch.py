@@ -1,17 +1,19 @@
 """Data of a task that come from the Hub or from local files: a parquet file for each split and language or pair."""
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
-from xlgrid.data.formats import read_table
+from xlgrid.data.formats import Reading, has_words, read_table
 from xlgrid.data.pools import read_pools
 from xlgrid.data.sources import SPLITS, DataSource, Origin, local_files, no_data
 from xlgrid.languages.sources import Target
@@ -62,7 +64,7 @@ def fetch_data(
         data = DataSource(**source)
     except ValidationError as error:
         raise ValueError(f"source of data: {plainly(error)}") from error
-    data.check_labels(described)
+    data.check_task(described)
     described = described.unlabelled if unlabelled else described
     origin = data.of(split, language)
     codes = Target(language).languages
@@ -78,14 +80,14 @@ def fetch_data(
         raise ValueError(no_data(kind, origin, split, language))
     if has_pairs_only or origin.has_pair(language):
         codes = (language,)
-    fetched = [fetch_table(origin, code, split, lock) for code in codes]
+    fetched = [fetch_table(origin, described, code, split, lock) for code in codes]
     tables = [_labelled(table, described, origin.labels) for table, _ in fetched]
     places = [place for _, place in fetched]
     table = tables[0] if len(tables) == 1 else _joined(described, codes, tables, places)
     write_rows(table, described, Path(out), " and ".join(places))
 
 
-def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
+def fetch_table(source: Origin, described: Task, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
     """A split of a source in a language, its rows selected and its columns renamed, and a name for it in messages.
 
     Raises:
@@ -93,14 +95,17 @@ def fetch_table(source: Origin, language: str, split: str, lock: str | Path) -> 
         ValueError: the Hub refuses; data are damaged; a column of `where`, `begins` or `rename` is missing, or nothing is left.
     """
     if source.hub:
-        table, where = _from_hub(source, language, split, lock)
+        table, where = _from_hub(source, described, language, split, lock)
     elif source.has_parts:
         files = local_files(source, language, split)
         table, where = read_pools(files), " and ".join(files)
     else:
         where = source.path(language, split)
-        table = read_table(where)
-    return _renamed(_selected(table, source, language, where), source.renamed(language), where), where
+        table = read_table(where, source.reading(described))
+    table = _renamed(_selected(table, source, language, where), source.renamed(language), where)
+    if source.unanswerable == "drop":
+        table = _answered(table, described, where)
+    return (table.slice(0, source.limit) if source.limit else table), where
 
 
 def write_rows(
@@ -120,25 +125,43 @@ def write_rows(
     if problem := described.head.problem_of_all(table):
         raise ValueError(f"{where} {problem}")
     with whole(out) as aside:
+        for remark in described.head.remarks(table, described):
+            print(f"{where}: {remark}", file=sys.stderr)
         kept = table.select([column for column in described.columns if column in table.column_names])
         pq.write_table(kept.replace_schema_metadata(notes), aside)
 
 
-def _from_hub(source: Origin, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
+def _from_hub(source: Origin, described: Task, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
     from datasets import load_dataset
 
     commit = locks.commit(lock, "dataset", str(source.hub), source.revision)
     name = source.named(split)
     where = f"{source.hub} ({source.configuration(language) or 'default'}, {name}, {commit[:7]})"
+    arguments, reading = source.hub_arguments(language, split), source.reading(described)
     try:
-        dataset = load_dataset(**source.hub_arguments(language, split), split=name, revision=commit)
+        # `datasets` reads no files of words, and takes no settings of files here.
+        if source.files and (has_words(source.files, reading) or reading.columns or reading.quotes is not None):
+            return _file_from_hub(source, arguments["data_files"][name], commit, reading)
+        dataset = load_dataset(**arguments, split=name, revision=commit)
+    except Damaged:
+        raise
     except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
         raise ValueError(f"cannot fetch {where}: {type(error).__name__}: {error}") from error
     return dataset.with_format("arrow")[:], where
 
 
+def _file_from_hub(source: Origin, path: str, commit: str, reading: Reading) -> tuple["pa.Table", str]:
+    """A file of a repository, and a name for it in messages."""
+    from huggingface_hub import hf_hub_download
+
+    if {*path} & {*"*?["}:
+        raise ValueError(f"a file of this type is read as a whole: give `files` the path of one file, got {path}")
+    file = hf_hub_download(str(source.hub), path, repo_type="dataset", revision=commit)
+    return read_table(file, reading), f"{source.hub} ({path}, {commit[:7]})"
+
+
 def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "pa.Table":
-    """The rows in a language that `where`, `begins` and `limit` of a source keep."""
+    """The rows in a language that `where` and `begins` of a source keep."""
     import pyarrow.compute as pc
 
     begins = source.begins or {}
@@ -161,7 +184,19 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
                 f"{where} has no row whose {column} begins with {texts[language]!r} (the first are: {first})"
             )
         table = kept
-    return table.slice(0, source.limit) if source.limit else table
+    return table
+
+
+def _answered(table: "pa.Table", described: Task, where: str) -> "pa.Table":
+    """The rows whose questions have an answer."""
+    described.head.check_columns(table, described, where)
+    kept = described.head.answered(table, described)
+    if kept.num_rows < table.num_rows:
+        left_out = table.num_rows - kept.num_rows
+        print(
+            f"{where}: {left_out:,} of {table.num_rows:,} questions have no answer, and are left out", file=sys.stderr
+        )
+    return kept
 
 
 def _renamed(table: "pa.Table", names: Mapping[str, str], where: str) -> "pa.Table":

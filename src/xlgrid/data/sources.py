@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict
+from xlgrid.data import formats
 from xlgrid.heads.head import written
 from xlgrid.languages.sources import Source, Target
 from xlgrid.tasks import Task
@@ -14,6 +15,11 @@ from xlgrid.tasks import Task
 SPLITS = ("train", "dev", "test")
 # The part of a split in parts that is no pool.
 GOLD = "gold"
+
+
+# The types of files whose columns may have no names, and those whose values may stand in quotes.
+_NAMELESS = (".csv", ".tsv", ".txt", *formats.WORDS)
+_QUOTED = (".csv", ".tsv")
 
 
 def _written_labels(value: Any) -> Any:
@@ -52,9 +58,24 @@ class Origin(Strict):
     )
     local: str | None = Field(
         None,
-        description="path of the files, in which {language} and {split} stand; it ends in .parquet, .jsonl or .csv. For a task of "
-        "kind `bucc`, {part} may stand in it: for the languages of a pair, whose files have the ids and sentences of a pool, and for "
-        "`gold`, the file of ids of translations",
+        description="path of the files, in which {language}, {split} and {name}, the language's entry in `names`, stand; docs/data.md "
+        "lists the types of files. For a task of kind `bucc`, {part} may stand in it: for the languages of a pair, whose files have the "
+        "ids and sentences of a pool, and for `gold`, the file of ids of translations",
+    )
+    columns: list[str] | None = Field(
+        None,
+        description="names of the columns of files without a header, in their order (csv, tsv, and files with a word on each line); _ is "
+        "a column that is not read. Absent: csv and tsv have a header; the word is FORM and its label UPOS in CoNLL-U, and they are the "
+        "first and the last column in other files of words",
+    )
+    quotes: bool | None = Field(
+        None,
+        description="whether values of csv and tsv may stand in double quotes; absent: in csv, and not in tsv, where a quotation mark is "
+        "text",
+    )
+    unanswerable: Literal["drop"] | None = Field(
+        None,
+        description="drop leaves out the questions without an answer that SQuAD 2.0 has; absent: they are an error",
     )
     where: dict[str, str | int | float | bool] = Field(
         {}, description="column: value; keeps the rows with these values"
@@ -83,6 +104,18 @@ class Origin(Strict):
         if self.files and not self.hub:
             raise ValueError(
                 "`files` are in a repository on the Hub: leave it out, and give `local` the path of your files"
+            )
+        for key, types, what in (
+            ("columns", _NAMELESS, "names the columns of files without a header"),
+            ("quotes", _QUOTED, "is about values"),
+        ):
+            path = str(self.local or self.files)
+            if getattr(self, key) is not None and formats.type_of(path) not in types:
+                raise ValueError(f"`{key}` {what} in {', '.join(types)}, and {path} is of another type: leave it out")
+        read = [name for name in self.columns or () if name != formats.UNREAD]
+        if self.columns is not None and len({*read}) < max(1, len(read)):
+            raise ValueError(
+                f"`columns` names each column that is read once, and the others _, got {', '.join(self.columns) or 'nothing'}"
             )
         if self.has_parts and (self.rename or self.where or self.begins):
             raise ValueError(
@@ -145,7 +178,13 @@ class Origin(Strict):
 
     def path(self, language: str, split: str) -> str:
         """The local file of a split in a language."""
-        return str(self.local).replace("{language}", language).replace("{split}", self.named(split))
+        path = str(self.local).replace("{language}", language).replace("{split}", self.named(split))
+        return path.replace("{name}", self.configuration(language) or language)
+
+    def reading(self, task: Task | None = None) -> formats.Reading:
+        """How the files are read for a task; None for those of text."""
+        words = (task.inputs[0], *filter(None, [task.target])) if task and task.head.reads_words else ()
+        return formats.Reading(tuple(self.columns or ()), self.quotes, words)
 
     def concerning(self, *languages: str) -> Self:
         """The origin without what the settings say of other languages or pairs than these, which the origin has."""
@@ -157,13 +196,16 @@ class Origin(Strict):
         }
         return self.model_copy(update={"names": names, "begins": begins, "languages": None})
 
-    def check_labels(self, task: Task) -> None:
-        """Raise ValueError if `labels` does not suit a task."""
+    def check_task(self, task: Task) -> None:
+        """Raise ValueError if `labels` or `unanswerable` does not suit a task."""
         if self.labels and not task.labels:
             raise ValueError(f"`labels` translates labels, and {task.name} has none: leave it out")
+        known = task.head.label_names(task)
         for label in self.labels.values():
-            if label not in task.labels:
-                raise ValueError(unknown(f"label of {task.name} in `labels`", label, task.labels))
+            if label not in known:
+                raise ValueError(unknown(f"label of {task.name} in `labels`", label, known))
+        if self.unanswerable and not task.head.has_answers:
+            raise ValueError(f"`unanswerable` is about questions, and {task.name} has none: leave it out")
 
 
 class Teacher(Strict):
@@ -236,15 +278,15 @@ class DataSource(Origin):
         """The origin of a split in a language, if a run of the study labels it."""
         return self.labelled if self.labelled and split == "train" and self.labelled.has(language) else None
 
-    def check_labels(self, task: Task) -> None:
-        """Raise ValueError if the `labels` of a split do not suit a task, or a run should give labels that it cannot give."""
-        super().check_labels(task)
+    def check_task(self, task: Task) -> None:
+        """Raise ValueError if settings of a split do not suit a task, or a run should give labels that it cannot give."""
+        super().check_task(task)
         if self.labelled and not task.head.can_label:
             raise ValueError(
                 f"`labelled` is for tasks with a label for each word, and {task.name} is none: give the training data as `train`"
             )
         for origin in filter(None, (self.train, self.dev, self.test, self.translated)):
-            origin.check_labels(task)
+            origin.check_task(task)
 
 
 def local_files(source: Origin, language: str, split: str, has_pairs_only: bool = False) -> list[str]:

@@ -66,7 +66,7 @@ def stream(
         source_rows = _hub_rows(arguments, source.named(split), columns, where)
     else:
         where = source.path(language, split)
-        source_rows = rows(where, columns)
+        source_rows = rows(where, columns, source.reading())
     if documents := documents and is_lines(source.local):
         source_rows = _documents(source_rows, where)
     return _selected(source_rows, source, where, is_lines(source.local) and not documents), where

@@ -72,7 +72,7 @@ class TextSettings(Strict):
     options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
     data: Origin | None = Field(
         default=None,
-        description="text in natural languages; absent: generated; `local` may also end in .txt, .txt.gz or .txt.xz",
+        description="text in natural languages; absent: generated; `local` may also end in .txt, and be compressed",
     )
     files: dict[str, str] = Field(
         default={},
@@ -96,8 +96,10 @@ class TextSettings(Strict):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         for code, path in self.files.items():
-            if not path.endswith(formats.TYPES):
-                raise ValueError(f"`files.{code}` is {path}: expected a file that ends in {', '.join(formats.TYPES)}")
+            if formats.type_of(path) not in formats.STREAMED:
+                raise ValueError(
+                    f"`files.{code}` is {path}: expected a file that ends in {formats.listed(formats.STREAMED)}"
+                )
         paths = [*self.files.values(), *([str(self.data.local)] if self.data else [])]
         if all(map(formats.is_lines, paths)) != (self.column is None):
             raise ValueError(
@@ -108,8 +110,8 @@ class TextSettings(Strict):
             raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
-        if self.data and (self.data.labels or self.data.begins):
-            raise ValueError("`labels` and `begins` are for tasks, and text takes neither: leave them out")
+        if self.data and (self.data.labels or self.data.begins or self.data.unanswerable):
+            raise ValueError("`labels`, `begins` and `unanswerable` are for tasks, not for text: leave them out")
         return self
 
     def fetches(self, language: str) -> bool:

@@ -83,6 +83,8 @@ class Head(ABC):
         is_trained: runs train the head; otherwise only encoders without training are evaluated.
         is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
         can_label: a run can label data for other runs to train on (`numbered`, `label`).
+        reads_words: the input is a list of words, for each of which the target has a label.
+        has_answers: the target is the answers to a question, of which there may be none (`answered`).
         has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
             begin with them.
         all_metrics: the metrics of all tasks with the head.
@@ -112,6 +114,8 @@ class Head(ABC):
     loss_names: tuple[str, ...] = ("loss",)
     is_pretrained: ClassVar[bool] = False
     can_label: ClassVar[bool] = False
+    reads_words: ClassVar[bool] = False
+    has_answers: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
     allows_smoothing: ClassVar[bool] = True
     has_pairs_only: ClassVar[bool] = False
@@ -178,6 +182,14 @@ class Head(ABC):
         """
         return target
 
+    def label_names(self, task: TaskColumns) -> tuple[str, ...]:
+        """The names into which `labelled` can translate those of a source."""
+        return task.labels
+
+    def answered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
+        """The rows of a table whose questions have an answer."""
+        return table
+
     def second(self, task: TaskColumns) -> str | None:
         """The input column that a pair takes from its second language; None if the task cannot have pairs."""
         return None
@@ -198,22 +210,35 @@ class Head(ABC):
         """
         if not table.num_rows:
             raise ValueError(f"{where} has no rows: check the source of the data, its `where` and its language")
-        columns = [*task.inputs, *([task.target] if task.target else []), *self.further_columns]
-        for column in columns:
-            if column not in table.column_names:
-                raise ValueError(
-                    f"{where} has no column {column!r}, which {task.name} needs: {unknown('column', column, table.column_names)}; "
-                    "`rename` in the study gives a column another name"
-                )
+        columns = self.check_columns(table, task, where)
         for column in columns:
             values = table[column]
             if values.null_count:
                 row = first_row + values.is_null().to_pylist().index(True)
                 raise ValueError(f"{where}, row {row}, column {column!r}: the value is missing")
 
+    def check_columns(self, table: "pa.Table", task: TaskColumns, where: str) -> list[str]:
+        """The columns that a task needs, all of which a table that was read from `where` has.
+
+        Raises:
+            ValueError: a column is missing; the message names `where` and the nearest column.
+        """
+        columns = [*task.inputs, *([task.target] if task.target else []), *self.further_columns]
+        for column in columns:
+            if column not in table.column_names:
+                raise ValueError(
+                    f"{where} has no column {column!r}, which {task.name} needs: {unknown('column', column, table.column_names)}; "
+                    "in `data`, `rename` gives a column another name, and `columns` names those of a file without a header"
+                )
+        return columns
+
     def problem_of_all(self, table: "pa.Table") -> str | None:
         """What only all rows of a file show to be wrong, as an error says it after the name of the file; None if nothing is."""
         return None
+
+    def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
+        """What is unusual about the rows of a file but no error, each as a clause for the log of the data."""
+        return []
 
     # Tokens
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.names import unknown
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, written
 from xlgrid.heads.metrics import ACCURACY, SPAN_F1, Metric, Outcome
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 # The type of a labelled span, and its first and last word.
 Span = tuple[str, int, int]
+# How tags of words in spans begin: of those that always begin a span, of those that end one, and of those that BIO has.
+_BEGINNING, _ENDING, _INSIDE_OR_BEGINNING = ("B-", "S-"), ("E-", "S-"), ("B-", "I-")
 
 
 class Words(NamedTuple):
@@ -46,11 +49,16 @@ class TokenHead(Head):
     token_columns = ("labels",)
     output_per_label = True
     can_label = True
+    reads_words = True
 
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
     ) -> "pa.ChunkedArray | pa.Array":
-        """The target column as lists of label numbers; the source may have numbers or names, translated or not."""
+        """The target column as lists of label numbers; the source may have numbers or names, translated or not.
+
+        Where the labels of the task are BIO, a name without a prefix translates all labels of a type: `OTH: O` those of B-OTH and I-OTH, and
+        `PERSON: PER` B-PERSON to B-PER and I-PERSON to I-PER.
+        """
         import pyarrow as pa
 
         is_list = pa.types.is_list(target.type) or pa.types.is_large_list(target.type)
@@ -58,14 +66,19 @@ class TokenHead(Head):
             return target
         numbers = {str(number): number for number in range(len(task.labels))}
         numbers |= {label: number for number, label in enumerate(task.labels)}
+        types = names if is_bio(task.labels) else {}
         rows = [
-            None if labels is None else [names.get(label, label) for label in map(written, labels)]
+            None if labels is None else [_translated(label, names, types) for label in map(written, labels)]
             for labels in target.to_pylist()
         ]
         if all(label in numbers for labels in rows for label in labels or ()):
             numbered = [None if labels is None else [numbers[label] for label in labels] for labels in rows]
             return pa.array(numbered, pa.list_(pa.int64()))
         return pa.array(rows, pa.list_(pa.string()))
+
+    def label_names(self, task: TaskColumns) -> tuple[str, ...]:
+        types = [label[2:] for label in task.labels if label.startswith(_INSIDE_OR_BEGINNING)]
+        return (*task.labels, *dict.fromkeys(types))
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
         import pyarrow as pa
@@ -80,17 +93,43 @@ class TokenHead(Head):
         if not task.target:
             return
         columns = (table[column].to_pylist() for column in (task.inputs[0], task.target))
+        names = {*task.labels, *map(str, range(len(task.labels)))}
+        first_name = None
         for row, (words, labels) in enumerate(zip(*columns, strict=True), start=first_row):
             if len(words) != len(labels):
                 raise ValueError(
                     f"{where}, row {row}: {len(words)} values in {task.inputs[0]!r} but {len(labels)} in {task.target!r}"
                 )
-            for label in labels:
-                if not isinstance(label, int) or not 0 <= label < len(task.labels):
-                    raise ValueError(
-                        f"{where}, row {row}, column {task.target!r}: the label {label!r} is not a number from 0 to "
-                        f"{len(task.labels) - 1}, or a name ({', '.join(task.labels)}); `labels` in `data` translates theirs to ours"
-                    )
+            for word, label in zip(words, labels, strict=True):
+                if isinstance(label, int) and 0 <= label < len(task.labels):
+                    continue
+                place = f"{where}, row {row}, column {task.target!r}, word {word!r}"
+                # Where `labelled` does not know one of the labels, it leaves all of them as names.
+                if label not in names:
+                    raise ValueError(f"{place}: {_unknown(label, task)}")
+                first_name = first_name or f"{place}: expected the number of the label {label!r}; fetch the data again"
+        if first_name:
+            raise ValueError(first_name)
+
+    def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
+        if not task.target or not is_bio(task.labels):
+            return []
+        opened, free, total = 0, 0, 0
+        for numbers in table[task.target].to_pylist():
+            tags = [task.labels[number] for number in numbers]
+            for before, tag, begins in zip(["O", *tags], tags, beginnings(tags), strict=False):
+                total += begins
+                opened += begins and not tag.startswith(_BEGINNING)
+                free += begins and tag.startswith(_BEGINNING) and before[2:] != tag[2:]
+        if not opened:
+            return []
+        scheme = (
+            "as in IOB2, but these are not" if free else "as in IOB1, where B- only parts two neighbours of one type"
+        )
+        return [
+            f"{opened:,} of {total:,} entities begin with I-, not with B- ({scheme}); they count as entities, as seqeval and conlleval "
+            "read them"
+        ]
 
     def parallel(self, task: TaskColumns) -> str:
         """None, because translations have other words, and a label for each of them."""
@@ -212,21 +251,53 @@ def windows(word_of: Sequence[int | None], max_length: int) -> list[list[int]]:
 
 def is_bio(labels: Sequence[str]) -> bool:
     """Whether labels mark the words of spans as BIO does."""
-    return any(label.startswith("B-") for label in labels)
+    return any(label.startswith(_INSIDE_OR_BEGINNING) for label in labels)
+
+
+def beginnings(tags: Sequence[str]) -> list[bool]:
+    """For each tag of a sentence whether a span begins there: as in conlleval and seqeval, an I- that continues nothing begins one.
+
+    The rules are those for the tags of BIOES, too, in which E- ends a span and S- is a span of one word.
+    """
+    return [
+        bool(_type(tag)) and (tag.startswith(_BEGINNING) or before.startswith(_ENDING) or _type(before) != _type(tag))
+        for before, tag in zip(["O", *tags], tags, strict=False)
+    ]
 
 
 def spans(tags: Sequence[str]) -> set[Span]:
-    """The spans of BIO tags; an I- that continues nothing opens a span, as in conlleval."""
+    """The spans of BIO tags, each of which begins where `beginnings` says and goes on to the last tag of its type."""
     closed: set[Span] = set()
-    start, kind = 0, ""
-    for at, tag in enumerate([*tags, "O"]):
-        here = "" if tag == "O" else tag[2:]
-        if kind and (tag.startswith("B-") or here != kind):
-            closed.add((kind, start, at - 1))
-            kind = ""
-        if here and not kind:
-            start, kind = at, here
+    start = -1
+    begins = beginnings(tags)
+    for at, tag in enumerate(tags):
+        if begins[at]:
+            start = at
+        is_last = at + 1 == len(tags) or begins[at + 1] or not _type(tags[at + 1])
+        if _type(tag) and is_last:
+            closed.add((_type(tag), start, at))
     return closed
+
+
+def _unknown(label: Any, task: TaskColumns) -> str:
+    if isinstance(label, int):
+        problem = f"{label} is not a number from 0 to {len(task.labels) - 1}, the labels"
+    else:
+        problem = unknown("label", label, task.labels)
+    return f"{problem}; `labels` of the task lists its labels, and `labels` in `data` translates those of the source into them"
+
+
+def _type(tag: str) -> str:
+    """The type of the span that a tag is in; "" outside of spans."""
+    return "" if tag == "O" else tag[2:]
+
+
+def _translated(label: str, names: Mapping[str, str], types: Mapping[str, str]) -> str:
+    """A label of the source as one of the task: itself, or its type, has another name; else it stays."""
+    if label in names or label[1:2] != "-" or label[2:] not in types:
+        return names.get(label, label)
+    kind = types[label[2:]]
+    return kind if kind == "O" else f"{label[:2]}{kind}"
 
 
 def span_outcome(labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xlgrid.base.names import unknown
 from xlgrid.data import generated, pools
-from xlgrid.data.formats import count_rows
+from xlgrid.data.formats import BY_NAME, Reading, count_rows
 from xlgrid.data.sources import SPLITS, local_files
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import mlm
@@ -95,13 +95,14 @@ class DataSizes:
         assert data
         origin = data.of(split, code)
         files = local_files(origin, code, split, head.has_pairs_only)
-        number = pools.count(files) if origin.has_parts else _count(files[:1])
+        reading = origin.reading(self.study.tasks[name].task)
+        number = pools.count(files) if origin.has_parts else _count(files[:1], reading=reading)
         return min(number, origin.limit) if number and origin.limit else number
 
 
-def _count(files: Iterable[str], documents: bool = False) -> int | None:
+def _count(files: Iterable[str], documents: bool = False, reading: Reading = BY_NAME) -> int | None:
     """The rows of a file; None if there is none."""
-    return next((count_rows(file, documents) for file in files if Path(file).is_file()), None)
+    return next((count_rows(file, documents, reading) for file in files if Path(file).is_file()), None)
 
 
 def check_names(study: "Study", option: str, keys: Iterable[str]) -> None:

@@ -91,7 +91,8 @@ class TaskEntry(Columns):
     @model_validator(mode="after")
     def _has_data(self) -> Self:
         if self.from_text and (self.task.target or self.task.head.has_pairs_only):
-            raise ValueError(f"data of kind {self.kind} cannot be generated: name their source in `data`")
+            labels = " with `labels` of their own" if self.labels and not self.inputs else ""
+            raise ValueError(f"data of kind {self.kind}{labels} cannot be generated: name their source in `data`")
         return self
 
     @model_validator(mode="after")
@@ -120,9 +121,9 @@ class TaskEntry(Columns):
         return options.model_dump(mode="json", exclude_defaults=True)
 
     @model_validator(mode="after")
-    def _labels_exist(self) -> Self:
+    def _data_suit(self) -> Self:
         if self.data:
-            self.data.check_labels(self.task)
+            self.data.check_task(self.task)
         return self
 
     @model_validator(mode="after")

@@ -63,8 +63,9 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
 
     Args:
         kind: the name of a task in `ALL_TASKS`, or of a head in `ALL_HEADS`.
-        columns: for a head only, since other tasks have columns of their own. The heads `mlm` and `perplexity` are tasks, too, and
-            may do without.
+        columns: for a head; other tasks have columns of their own, and only those with labels of words may get other labels, in the
+            order of their numbers in the data. Such a task cannot be generated. The heads `mlm` and `perplexity` are tasks, too,
+            and may do without columns.
 
     Raises:
         ValueError: there is no such task or head, and the message names the nearest; or the columns do not suit the head.
@@ -80,6 +81,8 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
     if head is None:
         if known is None:
             raise ValueError(unknown("kind of task", kind, [*ALL_TASKS.names(), *ALL_HEADS.names()]))
+        if known.head.reads_words and written == ["`labels`"]:
+            return _checked(replace(known, labels=tuple(columns.labels), generator=None))
         raise ValueError(
             f"the task {kind} has columns of its own, so leave out {' and '.join(written)}; a task of yours has one of "
             f"the kinds {', '.join(ALL_HEADS.names())}, and `rename` in `data` gives columns other names"
@@ -88,6 +91,10 @@ def task(kind: str, columns: Columns | Mapping[str, Any] | None = None) -> Task:
     described = Task(kind, (*inputs, *choices), columns.target, labels, choices, head, head.options)
     if known:
         described = replace(described, Options=known.Options, tokens=known.tokens)
+    return _checked(described)
+
+
+def _checked(described: Task) -> Task:
     if problems := described.head.problems(described):
-        raise ValueError(f"a task of kind {kind}: {'; '.join(problems)}")
+        raise ValueError(f"a task of kind {described.name}: {'; '.join(problems)}")
     return described

@@ -1,6 +1,8 @@
 """Data of tasks from the Hub and from local files."""
 
+import gzip
 import json
+import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ from xlgrid.data import fetch
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.sources import SPLITS, DataSource, Origin
+from xlgrid.tasks import task
 
 XNLI = {0: "entailment", 1: "neutral", 2: "contradiction"}
 OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
@@ -227,6 +230,9 @@ NER = {"inputs": ["words"], "target": "tags", "labels": ["O", "B-PER", "I-PER"]}
         (["B-PER", "I-PER", "O"], {}, [1, 2, 0]),
         (["B-PER", "I-PER", "B-DATE"], {"B-DATE": "O"}, [1, 2, 0]),
         ([1, 2, 7], {7: "O"}, [1, 2, 0]),
+        (["B-OTH", "I-OTH", "B-PER"], {"OTH": "O"}, [0, 0, 1]),
+        (["B-PERSON", "I-PERSON", "O"], {"PERSON": "PER"}, [1, 2, 0]),
+        (["B-OTH", "I-OTH", "O"], {"OTH": "O", "B-OTH": "B-PER", "I-OTH": "I-PER"}, [1, 2, 0]),
     ],
 )
 def test_tags_are_numbers_or_names_translated_or_not(tmp_path, tags, labels, expected):
@@ -237,9 +243,12 @@ def test_tags_are_numbers_or_names_translated_or_not(tmp_path, tags, labels, exp
 def test_a_tag_that_nothing_translates_names_its_row(tmp_path):
     source = written(tmp_path, {"words": ["a"], "tags": ["B-DATE"]})
     with pytest.raises(
-        ValueError, match=r"row 0, column 'tags': the label 'B-DATE' is .* or a name \(O, B-PER, I-PER\)"
+        ValueError,
+        match=r"test\.parquet, row 0, column 'tags', word 'a': unknown label 'B-DATE'.*\(there are: O, B-PER, I-PER\)",
     ):
         fetched("token", source, tmp_path, NER)
+    with pytest.raises(ValueError, match=r"word 'a': 3 is not a number from 0 to 2, the labels; `labels` of the task"):
+        fetched("token", written(tmp_path, {"words": ["a"], "tags": [3]}), tmp_path, NER)
     with pytest.raises(ValueError, match="did you mean 'B-PER'"):
         fetched("token", source | {"labels": {"B-DATE": "B-PRE"}}, tmp_path, NER)
 
@@ -510,11 +519,17 @@ def test_an_answer_that_is_not_where_it_should_be_is_told(tmp_path):
         )
 
 
-@pytest.mark.parametrize("answers", [{"text": [], "answer_start": []}, {"text": ["a"], "answer_start": [0, 1]}])
-def test_a_question_has_answers_and_as_many_places(tmp_path, answers):
+@pytest.mark.parametrize(
+    ("answers", "problem"),
+    [
+        ({"text": [], "answer_start": []}, "the question has no answer in its context; `unanswerable: drop` in `data`"),
+        ({"text": ["a"], "answer_start": [0, 1]}, "1 texts and 2 starts of answers"),
+    ],
+)
+def test_a_question_has_answers_and_as_many_places(tmp_path, answers, problem):
     row = {"id": "q1", "context": "a b", "question": "?", "answers": {"text": ["a"], "answer_start": [0]}}
     pq.write_table(pa.Table.from_pylist([row, row | {"answers": answers}]), tmp_path / "test.parquet")
-    with pytest.raises(ValueError, match=r"row 1, .*\d texts and \d starts"):
+    with pytest.raises(ValueError, match=rf"row 1, column 'answers': {problem}"):
         fetch.fetch_data(
             "xquad", {"local": f"{tmp_path}/{{split}}.parquet"}, "en", "test", tmp_path / "o", tmp_path / "l"
         )
@@ -550,3 +565,129 @@ def test_bitext_of_two_files_has_equally_many_rows(tmp_path):
         {"first": "one", "second": "eins"},
         {"first": "two", "second": "zwei"},
     ]
+
+
+# MasakhaNER's files, whose labels have a type that WikiANN lacks, and folders by other codes than a study's.
+MASAKHA = "Nairobi B-LOC\nmwaka B-DATE\n2021 I-DATE\n. O\n\nAda B-PER\nLovelace I-PER\n"
+DATE = {"labels": ["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-DATE", "I-DATE"]}
+
+
+def masakha(folder, text=MASAKHA):
+    """The source of files as MasakhaNER's repository has them."""
+    (folder / "swa").mkdir()
+    (folder / "swa" / "test.txt").write_text(text)
+    return {"local": f"{folder}/{{name}}/{{split}}.txt", "names": {"sw": "swa"}}
+
+
+def test_files_of_words_are_data_of_a_kind_with_labels_of_its_own(tmp_path):
+    assert fetched("wikiann", masakha(tmp_path), tmp_path, DATE, "sw") == [
+        {"tokens": ["Nairobi", "mwaka", "2021", "."], "ner_tags": [5, 7, 8, 0]},
+        {"tokens": ["Ada", "Lovelace"], "ner_tags": [1, 2]},
+    ]
+
+
+def test_a_label_that_the_task_lacks_names_file_row_and_word_or_is_translated(tmp_path):
+    source = masakha(tmp_path)
+    problem = (
+        r"swa/test\.txt, row 0, column 'ner_tags', word 'mwaka': unknown label 'B-DATE'.* B-LOC, I-LOC\); `labels` of"
+    )
+    with pytest.raises(ValueError, match=problem):
+        fetched("wikiann", source, tmp_path, None, "sw")
+    found = fetched("wikiann", source | {"labels": {"DATE": "O"}}, tmp_path, None, "sw")
+    assert [row["ner_tags"] for row in found] == [[5, 0, 0, 0], [1, 2]]
+
+
+def test_entities_that_begin_with_i_are_told(tmp_path, capsys):
+    source = masakha(tmp_path, MASAKHA.replace("B-DATE", "O"))
+    assert fetched("wikiann", source, tmp_path, DATE, "sw")[0]["ner_tags"] == [5, 0, 8, 0]
+    assert "swa/test.txt: 1 of 3 entities begin with I-, not with B-" in capsys.readouterr().err
+
+
+def test_scores_on_a_file_are_those_of_an_independent_reader_and_seqeval(tmp_path):
+    """Predictions that are wrong in many ways, on data with dates, punctuation marks and entities that touch."""
+    from seqeval.metrics import f1_score
+
+    rng = random.Random(3)
+    sentences = [[(f"w{i}", rng.choice(DATE["labels"])) for i in range(rng.randint(1, 12))] for _ in range(60)]
+    text = "\n\n".join("\n".join(f"{word} {tag}" for word, tag in sentence) for sentence in sentences)
+    rows = fetched("wikiann", masakha(tmp_path, text), tmp_path, DATE, "sw")
+    labels = task("wikiann", DATE).labels
+    gold = [[line.split(" ")[1] for line in part.splitlines()] for part in text.split("\n\n")]
+    assert [[labels[number] for number in row["ner_tags"]] for row in rows] == gold
+    predicted = [[rng.choice([tag, rng.choice(labels)]) for tag in sentence] for sentence in gold]
+    head = task("wikiann", DATE).head
+    outcomes = [
+        head.outcome(labels, [labels.index(tag) for tag in guess], row["ner_tags"])
+        for guess, row in zip(predicted, rows, strict=True)
+    ]
+    (f1,) = head.metrics(labels)
+    assert f1.score(outcomes) == pytest.approx(100 * f1_score(gold, predicted))
+    assert 0 < f1.score(outcomes) < 100
+
+
+def test_conllu_is_data_of_parts_of_speech(tmp_path):
+    rest = "\t_" * 6
+    (tmp_path / "yo.conllu").write_text(f"# text = Ada sùn\n1\tAda\t_\tPROPN{rest}\n2\tsùn\t_\tVERB{rest}\n")
+    assert fetched("udpos", {"local": f"{tmp_path}/{{language}}.conllu"}, tmp_path, None, "yo") == [
+        {"tokens": ["Ada", "sùn"], "pos_tags": [11, 15]}
+    ]
+
+
+def test_tsv_without_a_header_is_data_of_two_sentences(tmp_path):
+    (tmp_path / "test.tsv.gz").write_bytes(gzip.compress(b'a "quoted\tb\tignored\tneutral\n' * 2))
+    source = {"local": f"{tmp_path}/{{split}}.tsv.gz", "columns": ["premise", "hypothesis", "_", "label"]}
+    assert fetched("xnli", source, tmp_path) == [{"premise": 'a "quoted', "hypothesis": "b", "label": "neutral"}] * 2
+    with pytest.raises(
+        ValueError, match=r"test\.tsv\.gz has no column 'premise'.*`columns` names those of a file without"
+    ):
+        fetched("xnli", {"local": source["local"]}, tmp_path)
+
+
+def squad_file(folder):
+    """Three questions in the format of SQuAD 2.0, of which the second has no answer."""
+    answers = [[{"text": "Rome", "answer_start": 3}], [], [{"text": "In", "answer_start": 0}]]
+    qas = [
+        {"id": f"q{i}", "question": "?", "answers": answer, "is_impossible": not answer}
+        for i, answer in enumerate(answers)
+    ]
+    value = {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "In Rome", "qas": qas}]}]}
+    (folder / "test.json").write_text(json.dumps(value))
+    return {"local": f"{folder}/{{split}}.json"}
+
+
+def test_questions_without_an_answer_are_an_error_or_left_out(tmp_path, capsys):
+    source = squad_file(tmp_path)
+    with pytest.raises(ValueError, match=r"test\.json, row 1, .*: the question has no answer .*`unanswerable: drop`"):
+        fetched("xquad", source, tmp_path)
+    found = fetched("xquad", source | {"unanswerable": "drop"}, tmp_path)
+    assert [(row["id"], row["answers"]["text"]) for row in found] == [("q0", ["Rome"]), ("q2", ["In"])]
+    assert "test.json: 1 of 3 questions have no answer, and are left out" in capsys.readouterr().err
+    # The limit counts the rows that are kept.
+    found = fetched("xquad", source | {"unanswerable": "drop", "limit": 2}, tmp_path)
+    assert [row["id"] for row in found] == ["q0", "q2"]
+    with pytest.raises(ValueError, match="`unanswerable` is about questions, and xnli has none: leave it out"):
+        fetched("xnli", source | {"unanswerable": "drop"}, tmp_path)
+
+
+def test_a_file_of_words_in_a_repository_of_the_hub_is_downloaded_at_the_locked_commit(monkeypatch, tmp_path):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    (tmp_path / "swa.txt").write_text(MASAKHA)
+    asked = []
+
+    def download(repository, file, repo_type, revision):
+        asked.append((repository, file, repo_type, revision))
+        return str(tmp_path / "swa.txt")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    (tmp_path / "lock.yaml").write_text("dataset/masakhane/ner@main: " + "a" * 40)
+    source = {"hub": "masakhane/ner", "files": "data/{name}/{split}.txt", "names": {"sw": "swa"}}
+    assert len(fetched("wikiann", source, tmp_path, DATE, "sw")) == 2
+    assert asked == [("masakhane/ner", "data/swa/test.txt", "dataset", "a" * 40)]
+    with pytest.raises(ValueError, match=r"masakhane/ner \(data/swa/test\.txt, aaaaaaa\), row 0, .* unknown label"):
+        fetched("wikiann", source, tmp_path, None, "sw")
+    with pytest.raises(ValueError, match=r"give `files` the path of one file, got data/swa/\*\.txt"):
+        fetched("wikiann", source | {"files": "data/{name}/*.txt"}, tmp_path, DATE, "sw")
+    (tmp_path / "swa.tsv").write_text("a\tb\tneutral\n")
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *arguments, **named: str(tmp_path / "swa.tsv"))
+    source |= {"files": "data/{name}/{split}.tsv", "columns": ["premise", "hypothesis", "label"]}
+    assert fetched("xnli", source, tmp_path, None, "sw") == [{"premise": "a", "hypothesis": "b", "label": "neutral"}]

@@ -3,6 +3,7 @@
 import pytest
 
 from xlgrid.data.sources import DataSource
+from xlgrid.tasks import task
 
 
 def test_the_hub_s_validation_is_dev_unless_the_study_says_otherwise():
@@ -11,6 +12,56 @@ def test_the_hub_s_validation_is_dev_unless_the_study_says_otherwise():
     )
     assert DataSource(hub="a/b", splits={"dev": "dev"}).named("dev") == "dev"
     assert DataSource(local="x.csv").named("dev") == "dev"
+
+
+def test_a_file_may_have_the_name_that_a_language_has_in_the_source():
+    source = DataSource(local="{language}/{name}-ud-{split}.conllu", names={"yo": "UD_Yoruba-YTB/yo_ytb"})
+    assert source.path("yo", "dev") == "yo/UD_Yoruba-YTB/yo_ytb-ud-dev.conllu"
+    assert source.path("sw", "dev") == "sw/sw-ud-dev.conllu" and not source.has("sw")
+    assert DataSource(local="{name}.txt", name="data-{language}").path("yo", "dev") == "data-yo.txt"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            {"local": "x.jsonl", "columns": ["a"]},
+            r"`columns` names the columns of files without a header in \.csv, \.tsv, ",
+        ),
+        ({"hub": "a/b", "columns": ["a"]}, r"`columns` names the columns of files without a header in "),
+        (
+            {"local": "x.txt", "quotes": True},
+            r"`quotes` is about values in \.csv, \.tsv, and x\.txt is of another type",
+        ),
+        (
+            {"local": "x.tsv", "columns": ["a", "_", "_", "a"]},
+            "`columns` names each column that is read once, .* a, _, _, a",
+        ),
+        (
+            {"local": "x.tsv", "columns": ["_"]},
+            "`columns` names each column that is read once, and the others _, got _",
+        ),
+        ({"local": "x.tsv", "columns": []}, "got nothing"),
+        ({"local": "x.json", "unanswerable": "keep"}, "Input should be 'drop'"),
+    ],
+)
+def test_settings_that_do_not_suit_the_type_of_the_files_are_refused(change, problem):
+    with pytest.raises(ValueError, match=problem):
+        DataSource(**change)
+
+
+def test_settings_of_files_are_left_out_of_what_a_rule_hands_on_unless_a_study_has_them():
+    """Data of other studies are not made again because these settings exist."""
+    settings = DataSource(local="x.csv").of("train", "en").model_dump_json(exclude_none=True)
+    assert not any(name in settings for name in ("columns", "quotes", "unanswerable"))
+    assert '"columns":["a","_"]' in DataSource(local="x.csv", columns=["a", "_"]).of("train", "en").model_dump_json()
+
+
+def test_a_task_of_words_says_how_files_of_words_are_read():
+    source = DataSource(local="x.tsv", columns=["tokens", "_", "ner_tags"])
+    assert source.reading(task("wikiann")) == (("tokens", "_", "ner_tags"), None, ("tokens", "ner_tags"))
+    assert source.reading(task("wikiann").unlabelled).words == ("tokens",)
+    assert source.reading(task("xnli")).words == source.reading().words == ()
 
 
 def test_what_a_source_says_of_other_languages_does_not_concern_one():

@@ -196,8 +196,13 @@ def test_texts_that_cannot_be_had(tmp_path):
         ({"documents": True}, "`documents` is about plain text"),
         ({"data": {"local": "x.csv"}, "column": "a", "documents": True}, "`documents` is about plain text"),
         ({"once": "en"}, "`once` selects rows of `data`"),
-        ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "text takes neither"),
-        ({"data": {"local": "x.csv", "begins": {"id": {"en": "e"}}}, "column": "b"}, "text takes neither"),
+        ({"data": {"local": "x.csv", "labels": {"0": "a"}}, "column": "b"}, "for tasks, not for text"),
+        ({"data": {"local": "x.csv", "begins": {"id": {"en": "e"}}}, "column": "b"}, "for tasks, not for text"),
+        ({"data": {"local": "x.csv", "unanswerable": "drop"}, "column": "b"}, "for tasks, not for text"),
+        (
+            {"files": {"en": "x.conllu"}, "column": "text"},
+            r"files\.en` is x\.conllu: expected a file that ends in \.txt, ",
+        ),
     ],
 )
 def test_settings_that_do_not_go_together(settings, message):

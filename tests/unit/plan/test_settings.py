@@ -58,6 +58,16 @@ def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_fo
     assert (place["place"], place["revision"]) == ("a/en", ["--revision=v1"])
 
 
+def test_data_depend_on_the_labels_that_a_task_has_of_its_own() -> None:
+    study = begun()
+    data = {"local": "{language}.txt", "columns": ["tokens", "_", "ner_tags"]}
+    study.tasks["ner"] = TaskEntry.model_validate({"kind": "wikiann", "labels": ["O", "B-DATE"], "data": data})
+    made = settings(study, Data("begun", "ner", "en", "test")) or {}
+    tokens = settings(study, Tokens("begun", "ner", "mini", "en", "test")) or {}
+    assert made["columns"] == tokens["columns"] == '{"labels": ["O", "B-DATE"]}'
+    assert '"columns":["tokens","_","ner_tags"]' in str(made["source"])
+
+
 def test_an_encoder_is_taken_over_from_where_it_is_with_its_modules() -> None:
     study = begun()
     modules = {"fr": "fr_FR"}

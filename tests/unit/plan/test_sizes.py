@@ -60,6 +60,18 @@ def test_files_that_are_there_are_counted() -> None:
     assert sizes().of("mlm", "en-fr") == Splits(96, 2, 2), "of a pair, the smaller text"
 
 
+def test_sentences_and_questions_are_counted_as_a_task_reads_them() -> None:
+    tasks = (
+        '  ner: {kind: wikiann, labels: [O, B-DATE], data: {local: "{name}.{split}.txt", names: {en: eng}}}\n'
+        '  qa: {kind: xquad, data: {local: "{language}.{split}.json", limit: 1}}\n'
+    )
+    Path("studies/tiny.yaml").write_text(STUDY.replace("  mlm:", f"{tasks}  mlm:"))
+    Path("eng.test.txt").write_text("a O\nb B-DATE\n\nc O\n")
+    qas = [{"id": "1", "question": "?", "answers": []}] * 3
+    Path("en.test.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": "c", "qas": qas}]}]}))
+    assert (sizes().of("ner", "en").test, sizes().of("qa", "en").test) == (2, 1)
+
+
 def test_the_documents_of_a_text_are_counted_unless_the_study_says_how_many() -> None:
     Path("fr.txt").write_text("a line\nand another\n\n" * 100)
     study = STUDY.replace("files: {fr:", "documents: true, files: {fr:")

@@ -41,11 +41,31 @@ def test_a_study_describes_a_task() -> None:
         ({"data": None}, "data of kind choice cannot be generated: name their source in `data`"),
         ({"data": {"hub": "a/b", "labels": {"A": 3}}}, "unknown label of choice in `labels` '3'"),
         ({"options": {"n": 100}}, "unknown key 'n'"),
+        (
+            {"data": {"local": "x.json", "unanswerable": "drop"}},
+            "`unanswerable` is about questions, and choice has none",
+        ),
     ],
 )
 def test_a_mistake_in_the_description_of_a_task_is_named(change: dict[str, object], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         TaskEntry.model_validate(OWN | change)
+
+
+def test_a_kind_with_labels_of_words_may_have_others_for_data_that_are_not_generated() -> None:
+    labels = ["O", "B-PER", "I-PER", "B-DATE", "I-DATE"]
+    named = {"kind": "wikiann", "labels": labels}
+    entry = TaskEntry.model_validate(
+        named | {"data": {"local": "{language}.txt", "labels": {"ORG": "O", "YEAR": "DATE"}}}
+    )
+    assert entry.task.labels == tuple(labels) and entry.columns == {"labels": labels}
+    assert (entry.task.inputs, entry.task.target, entry.task.metrics) == (("tokens",), "ner_tags", ("f1",))
+    with pytest.raises(
+        ValidationError, match="data of kind wikiann with `labels` of their own cannot be generated: name"
+    ):
+        TaskEntry.model_validate(named)
+    with pytest.raises(ValidationError, match=r"unknown label of wikiann in `labels` 'DAT', did you mean 'DATE'"):
+        TaskEntry.model_validate(named | {"data": {"local": "x.txt", "labels": {"YEAR": "DAT"}}})
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,19 @@ def test_a_named_task_has_columns_of_its_own():
         task("xnli", {"inputs": ["a"], "labels": ["x", "y"]})
 
 
+def test_a_named_task_with_labels_of_words_may_have_others():
+    own = task("udpos", {"labels": ["NOUN", "VERB"]})
+    assert own.labels == ("NOUN", "VERB") and own.inputs == ("tokens",) and own.metrics == ("accuracy",)
+    assert own.generator is None and not own.speaks("qa1"), "generated data have the numbers of other labels"
+    assert task("udpos").labels == TASKS["udpos"].labels
+    with pytest.raises(ValueError, match="a task of kind wikiann: 'O' stands twice in `labels`"):
+        task("wikiann", {"labels": ["O", "O"]})
+    with pytest.raises(ValueError, match="a task of kind udpos-chunks: `labels` mark spans as BIO"):
+        task("udpos-chunks", {"labels": ["O", "B-X", "I-X"]})
+    with pytest.raises(ValueError, match="the task wikiann has columns of its own, so leave out `inputs` and `labels`"):
+        task("wikiann", {"inputs": ["words"], "labels": ["O", "B-X"]})
+
+
 @pytest.mark.parametrize(
     ("kind", "change", "problem"),
     [

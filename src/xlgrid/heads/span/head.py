@@ -68,9 +68,16 @@ class SpanHead(Head):
     token_columns = ("first", "last")
     inputs_allowed = (2, 2)
     has_labels = False
+    has_answers = True
     has_stride = True
     # The tokens outside of a context have no probability, whatever the loss.
     allows_smoothing = False
+
+    def answered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
+        import pyarrow as pa
+
+        answers = table[task.target].to_pylist()
+        return table.filter(pa.array([bool(answer and answer["text"]) for answer in answers], pa.bool_()))
 
     def second(self, task: TaskColumns) -> str:
         return task.inputs[0]
@@ -206,8 +213,10 @@ def wrong_answers(context: str, answers: Any) -> str | None:
     if not isinstance(answers, dict) or not {"text", "answer_start"} <= answers.keys():
         return f"expected the lists `text` and `answer_start`, as in SQuAD, got {answers!r}"
     texts, starts = answers["text"], answers["answer_start"]
-    if not texts or len(texts) != len(starts):
-        return f"{len(texts)} texts and {len(starts)} starts of answers: expected as many, and at least one"
+    if not texts and not starts:
+        return "the question has no answer in its context; `unanswerable: drop` in `data` leaves out such questions"
+    if len(texts) != len(starts):
+        return f"{len(texts)} texts and {len(starts)} starts of answers: expected as many of both"
     for text, start in zip(texts, starts, strict=True):
         if not text or (there := context[start : start + len(text)]) != text:
             return (

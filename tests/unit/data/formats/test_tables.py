@@ -105,7 +105,7 @@ def test_missing_empty_and_cut_files_are_told_apart(tmp_path, read):
 @pytest.mark.parametrize("read", [reads_table, reads_rows])
 def test_a_file_of_another_type_names_the_types_that_are_read(tmp_path, read):
     (tmp_path / "x.xlsx").write_text("?")
-    with pytest.raises(ValueError, match=r"x\.xlsx is of an unknown type: expected .*\.jsonl or \.csv"):
+    with pytest.raises(ValueError, match=r"x\.xlsx is of an unknown type: expected .*\.jsonl, .*compressed"):
         read(tmp_path / "x.xlsx")
 
 

@@ -1,0 +1,27 @@
+"""Local files of every supported type: `tables` reads them, `files` opens them, and each other module reads one kind of them."""
+
+from xlgrid.data.formats.columns import batch_rows, check_columns
+from xlgrid.data.formats.files import BY_NAME, PARQUET, UNREAD, WORDS, Reading, has_words, listed, type_of
+from xlgrid.data.formats.tables import COLUMN, STREAMED, Rows, count_rows, is_lines, notes, read_table, rows, tables
+
+__all__ = [
+    "BY_NAME",
+    "COLUMN",
+    "PARQUET",
+    "STREAMED",
+    "UNREAD",
+    "WORDS",
+    "Reading",
+    "Rows",
+    "batch_rows",
+    "check_columns",
+    "count_rows",
+    "has_words",
+    "is_lines",
+    "listed",
+    "notes",
+    "read_table",
+    "rows",
+    "tables",
+    "type_of",
+]

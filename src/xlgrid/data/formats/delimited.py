@@ -1,0 +1,83 @@
+"""Tables of text: csv, with commas between values, and tsv, with tabs; with the names of the columns in the first line or without."""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.base.errors import Damaged
+from xlgrid.data.formats.columns import batch_rows, check_columns
+from xlgrid.data.formats.files import COMPRESSION_ERRORS, UNREAD, Reading, damaged, opened, type_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import csv
+
+# Bytes of a file that are read at once. No row may be longer.
+_BLOCK = 2**24
+
+
+def read_delimited(path: Path, reading: Reading) -> "pa.Table":
+    """All rows of a csv or tsv file.
+
+    Raises:
+        ValueError: the file is damaged, or a row has another number of columns than the first one, or than `reading` names.
+    """
+    from pyarrow import csv
+
+    reads, parses, names = _options(path, reading)
+    converts = csv.ConvertOptions(include_columns=[name for name in names if name in reading.columns] or None)
+    with _errors_named(path, reading), opened(path) as file:
+        return csv.read_csv(file, reads, parses, converts)
+
+
+def delimited_rows(path: Path, columns: Sequence[str], reading: Reading) -> Generator[tuple[Any, ...], None, None]:
+    """The values of some columns in each row of a csv or tsv file. The first of these columns is read as text.
+
+    Raises:
+        ValueError: a column is missing, or as `read_delimited`.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    reads, parses, _ = _options(path, reading)
+    reads.block_size = _BLOCK
+    converts = csv.ConvertOptions(
+        include_columns=list(dict.fromkeys(columns)), column_types={columns[0]: pa.string()}, strings_can_be_null=False
+    )
+    with _errors_named(path, reading):
+        with opened(path) as file, csv.open_csv(file, reads, parses) as batches:
+            check_columns(columns, batches.schema.names, str(path))
+        with opened(path) as file, csv.open_csv(file, reads, parses, converts) as batches:
+            for batch in batches:
+                yield from batch_rows(batch, columns)
+
+
+def _options(path: Path, reading: Reading) -> tuple["csv.ReadOptions", "csv.ParseOptions", list[str]]:
+    """How Arrow reads and parses a file, and the names of its columns where it has no header."""
+    from pyarrow import csv
+
+    is_tsv = type_of(path) == ".tsv"
+    quotes = not is_tsv if reading.quotes is None else reading.quotes
+    # Arrow wants names that differ, so a column that is not read gets its number.
+    names = [f"{name}{number}" if name == UNREAD else name for number, name in enumerate(reading.columns)]
+    # With threads, errors do not name the row.
+    reads = csv.ReadOptions(use_threads=False, column_names=names or None)
+    quote = '"' if quotes else False
+    parses = csv.ParseOptions(delimiter="\t" if is_tsv else ",", quote_char=quote, newlines_in_values=quotes)
+    return reads, parses, names
+
+
+@contextmanager
+def _errors_named(path: Path, reading: Reading) -> Iterator[None]:
+    try:
+        yield
+    except Damaged:
+        raise
+    except (ValueError, TypeError, *COMPRESSION_ERRORS) as error:
+        problem = f"is damaged or not {type_of(path)[1:]}: {error}"
+        if reading.columns:
+            problem += f"; `columns` in `data` names {len(reading.columns)}"
+        if type_of(path) == ".tsv" and not reading.quotes:
+            problem += "; if values stand in double quotes, set `quotes: true` in `data`"
+        raise damaged(path, problem) from error

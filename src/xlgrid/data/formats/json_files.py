@@ -1,0 +1,130 @@
+"""JSON: files with an object on each line (jsonl), and files with one value, a list of objects or the data of SQuAD (json)."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.base.errors import Damaged
+from xlgrid.data.formats.files import COMPRESSION_ERRORS, damaged, opened, text_lines
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number, counted from 1, and object of every line of a jsonl file that is not empty.
+
+    Raises:
+        Damaged: a line is not UTF-8, not JSON, or no object; the message has the line's number.
+    """
+    for number, line in text_lines(path):
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            row = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise Damaged(
+                f"{path}, line {number}: no JSON ({error.msg}, column {error.colno}); mend this line"
+            ) from None
+        if not isinstance(row, dict):
+            raise Damaged(
+                f"{path}, line {number}: expected an object with a value for each column, got {text[:80]}; "
+                "mend this line"
+            )
+        yield number, row
+
+
+def read_jsonl(path: Path) -> "pa.Table":
+    """All rows of a jsonl file.
+
+    Columns whose values are mappings with different keys are left out, because a table has no type for them.
+
+    Raises:
+        Damaged: as `json_lines`, or a column has values of two types.
+    """
+    return _table(path, [row for _, row in json_lines(path)])
+
+
+def read_json(path: Path) -> "pa.Table":
+    """All rows of a json file: a list of objects, each of which is a row; or questions in the format of SQuAD, as `squad_rows` has
+    them.
+
+    Raises:
+        Damaged: the file is no JSON in UTF-8, or has another structure.
+    """
+    try:
+        with opened(path) as file:
+            value = json.loads(file.read().decode("utf-8-sig"))
+    except (json.JSONDecodeError, UnicodeDecodeError, *COMPRESSION_ERRORS) as error:
+        several = getattr(error, "msg", "") == "Extra data"
+        advice = "; a file with an object on each line has a name in .jsonl" if several else ""
+        raise damaged(path, f"is damaged or no JSON in UTF-8: {error}{advice}") from error
+    if isinstance(value, dict) and isinstance(value.get("data"), list):
+        value = [*squad_rows(path, value["data"])]
+    if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+        raise damaged(
+            path,
+            "is neither a list of objects, one for each row, nor in the format of SQuAD, an object whose `data` is a list",
+        )
+    return _table(path, value)
+
+
+def squad_rows(path: Path, articles: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """The questions of a file in the format of SQuAD (Rajpurkar et al. 2016), in the columns that the Hub has: `id`, `title`,
+    `context`, `question`, and `answers`, with the lists `text` and `answer_start`.
+
+    The lists of a question without an answer (`is_impossible` of SQuAD 2.0, Rajpurkar et al. 2018) are empty.
+
+    Raises:
+        Damaged: a part is missing or of another type; the message names the article, the paragraph and the question.
+    """
+    for number, article in enumerate(articles):
+        place = f"{path}, article {number}"
+        for paragraph_number, paragraph in enumerate(_part(article, "paragraphs", list, place)):
+            place = f"{path}, article {number}, paragraph {paragraph_number}"
+            context = _part(paragraph, "context", str, place)
+            for question_number, question in enumerate(_part(paragraph, "qas", list, place)):
+                of_question = f"{place}, question {question_number}"
+                answers = _part(question, "answers", list, of_question)
+                if question.get("is_impossible"):
+                    answers = []
+                yield {
+                    "id": str(question.get("id", "")),
+                    "title": str(article.get("title", "")),
+                    "context": context,
+                    "question": _part(question, "question", str, of_question),
+                    "answers": {
+                        "text": [_part(answer, "text", str, of_question) for answer in answers],
+                        "answer_start": [_part(answer, "answer_start", int, of_question) for answer in answers],
+                    },
+                }
+
+
+def _part(value: Any, name: str, kind: type, place: str) -> Any:
+    part = value.get(name) if isinstance(value, dict) else None
+    if not isinstance(part, kind):
+        names = {list: "a list", str: "a text", int: "a whole number"}
+        got = "it is missing" if part is None else f"got {str(part)[:80]!r}"
+        raise Damaged(f"{place}: expected {names[kind]} as {name!r}, as in SQuAD, but {got}; mend the file")
+    return part
+
+
+def _table(path: Path, objects: Sequence[dict[str, Any]]) -> "pa.Table":
+    import pyarrow as pa
+
+    columns = {}
+    for name in dict.fromkeys(name for row in objects for name in row):
+        values = [row.get(name) for row in objects]
+        keys = {tuple(value) if isinstance(value, dict) else None for value in values}
+        if keys == {None}:
+            try:
+                columns[name] = pa.array(values)
+            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+                raise Damaged(f"{path}, column {name!r}: {error}; give it one type in all lines") from error
+        elif len(keys) == 1:
+            with contextlib.suppress(pa.ArrowInvalid):
+                columns[name] = pa.array(values)
+    return pa.table(columns)

@@ -1,0 +1,135 @@
+"""Files with a word and its labels on each line: CoNLL-U, and files in the way of CoNLL's shared tasks.
+
+CoNLL-U is the format of Universal Dependencies (https://universaldependencies.org/format.html). Its words are the syntactic words,
+as in UD's evaluation: a line of a multiword token (its ID is a range, `3-4`) and one of an empty node (`3.1`) are left out.
+
+A line of other files is a word and further columns, with tabs or spaces between them; an empty line ends a sentence. Lines that
+begin with -DOCSTART- are left out. In a file with tabs, a line without a tab that begins with # is a comment.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xlgrid.base.errors import Damaged
+from xlgrid.data.formats.files import UNREAD, Reading, damaged, text_lines, type_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The columns of CoNLL-U; the second is the word (FORM), and the fourth its universal part of speech (UPOS).
+_CONLLU_COLUMNS = 10
+_DOCUMENT = "-DOCSTART-"
+# The spaces of ASCII alone: words may contain others, such as no-break spaces.
+_SPACES = " \t"
+_ID, _OTHER_ID = re.compile("[0-9]+"), re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
+# What stands for the words of a treebank whose text may not be redistributed.
+_REMOVED = "_"
+
+# The number of a line in its file, and the columns of a word.
+_Word = tuple[int, list[str]]
+
+
+def read_words(path: Path, reading: Reading) -> "pa.Table":
+    """The sentences of a file: for each column that is read, the list of its values in each sentence.
+
+    Without names in `reading.columns`, the first two names of `reading.words` are those of FORM and UPOS in CoNLL-U, and of the first
+    and the last column in other files.
+
+    Raises:
+        ValueError: the file is read for a task that has no words; or it is damaged: a line is not UTF-8, lacks a column, or has a
+            column without text, or there are no sentences; the message has the line's number.
+    """
+    import pyarrow as pa
+
+    is_conllu = type_of(path) == ".conllu"
+    if not reading.words:
+        raise ValueError(
+            f"{path} has words with labels, and the task reads none: give it a file of another type, or name a task of kind `token`"
+        )
+    sentences = [*(_conllu(path) if is_conllu else _conll(path))]
+    if not sentences:
+        raise damaged(path, "has no sentence")
+    places = _places(path, reading, sentences, is_conllu)
+    columns: dict[str, list[list[str]]] = {name: [] for name in places}
+    for sentence in sentences:
+        for name, place in places.items():
+            columns[name].append([_value(path, line, word, place, name) for line, word in sentence])
+    name = next((name for name in reading.words if name in columns), next(iter(columns)))
+    if all(word == _REMOVED for words in columns[name] for word in words):
+        raise damaged(
+            path, f"has {_REMOVED!r} in place of each word: the text was removed, and its provider says how to add it"
+        )
+    return pa.table({name: pa.array(values, pa.list_(pa.string())) for name, values in columns.items()})
+
+
+def _places(path: Path, reading: Reading, sentences: Sequence[Sequence[_Word]], is_conllu: bool) -> dict[str, int]:
+    """The name of each column that is read: its place, counted from 0."""
+    if reading.columns:
+        return {name: place for place, name in enumerate(reading.columns) if name != UNREAD}
+    if is_conllu:
+        return dict(zip(reading.words, (1, 3), strict=False))
+    # A column that some lines lack would make another one the last.
+    (first, word), *others = [word for sentence in sentences for word in sentence]
+    for line, other in others:
+        if len(other) != len(word):
+            raise Damaged(
+                f"{path}, line {line} has {len(other)} columns, and line {first} has {len(word)}: mend the line, or name the columns "
+                f"with `columns` in `data`, such as `columns: [{', '.join(reading.words)}]`, which ignores those after them"
+            )
+    if len(word) < len(reading.words):
+        raise _too_few(path, first, word, len(reading.words))
+    return dict(zip(reading.words, (0, len(word) - 1), strict=False))
+
+
+def _value(path: Path, line: int, word: list[str], place: int, name: str) -> str:
+    if place >= len(word):
+        raise _too_few(path, line, word, place + 1)
+    if not word[place]:
+        raise Damaged(f"{path}, line {line}: column {place + 1}, {name!r}, has no text; mend this line")
+    return word[place]
+
+
+def _too_few(path: Path, line: int, word: list[str], expected: int) -> Damaged:
+    return Damaged(
+        f"{path}, line {line}: expected at least {expected} columns, with tabs or spaces between them, got {' '.join(word)[:80]!r}; "
+        "mend this line"
+    )
+
+
+def _conllu(path: Path) -> Iterator[list[_Word]]:
+    sentence: list[_Word] = []
+    for number, line in text_lines(path):
+        if not line.strip(_SPACES):
+            if sentence:
+                yield sentence
+            sentence = []
+        elif not line.startswith("#"):
+            word = line.split("\t")
+            if len(word) != _CONLLU_COLUMNS or not (_ID.fullmatch(word[0]) or _OTHER_ID.fullmatch(word[0])):
+                raise Damaged(
+                    f"{path}, line {number}: expected the {_CONLLU_COLUMNS} columns of CoNLL-U with tabs between them, the first of them "
+                    f"a number, got {line[:80]!r}; mend this line, or end the name of a file of another format in .conll"
+                )
+            if _ID.fullmatch(word[0]):
+                sentence.append((number, word))
+    if sentence:
+        yield sentence
+
+
+def _conll(path: Path) -> Iterator[list[_Word]]:
+    lines = [(number, line.rstrip(_SPACES)) for number, line in text_lines(path)]
+    has_tabs = next(("\t" in line for _, line in lines if line and not line.startswith("#")), False)
+    sentence: list[_Word] = []
+    for number, line in lines:
+        if not line:
+            if sentence:
+                yield sentence
+            sentence = []
+            continue
+        if (has_tabs and line.startswith("#") and "\t" not in line) or line.startswith(_DOCUMENT):
+            continue
+        sentence.append((number, line.split("\t") if "\t" in line else re.split(" +", line)))
+    if sentence:
+        yield sentence

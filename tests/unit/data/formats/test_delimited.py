@@ -1,0 +1,85 @@
+"""Tables of text, with commas or tabs, with a header or without."""
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from xlgrid.data.formats import Reading, count_rows, read_table, rows
+
+ROWS = [("one, two", 'he said "no"', 0), ("three", "four", 1)]
+TABLE = [{"premise": first, "hypothesis": second, "label": label} for first, second, label in ROWS]
+NAMES = ("premise", "hypothesis", "label")
+TSV = 'one, two\the said "no"\t0\nthree\tfour\t1\n'
+CSV = '"one, two","he said ""no""",0\nthree,four,1\n'
+COMPRESSIONS = [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+
+
+@pytest.mark.parametrize(("end", "compress"), COMPRESSIONS)
+@pytest.mark.parametrize(("name", "separator", "text"), [("x.tsv", "\t", TSV), ("x.csv", ",", CSV)])
+@pytest.mark.parametrize("has_header", [True, False])
+def test_tables_are_read_with_a_header_and_without(
+    tmp_path: Path,
+    name: str,
+    separator: str,
+    text: str,
+    has_header: bool,
+    end: str,
+    compress: Callable[[bytes], bytes],
+) -> None:
+    path = tmp_path / f"{name}{end}"
+    path.write_bytes(compress(((separator.join(NAMES) + "\n") * has_header + text).encode()))
+    reading = Reading() if has_header else Reading(columns=NAMES)
+    assert read_table(path, reading).to_pylist() == TABLE
+    assert count_rows(path, reading=reading) == 2
+    assert list(rows(path, ["hypothesis", "label"], reading)) == [(second, label) for _, second, label in ROWS]
+
+
+def test_columns_that_are_not_read_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text(TSV)
+    assert read_table(tmp_path / "x.tsv", Reading(columns=("_", "text", "_"))).to_pydict() == {
+        "text": ['he said "no"', "four"]
+    }
+
+
+def test_quotation_marks_are_text_in_tsv_unless_values_stand_in_them(tmp_path: Path) -> None:
+    """One mark at the beginning of a value would take the lines after it into this value."""
+    (tmp_path / "plain.tsv").write_text('text\tlabel\n"Go\t0\nstop"\t1\n')
+    assert read_table(tmp_path / "plain.tsv")["text"].to_pylist() == ['"Go', 'stop"']
+    (tmp_path / "quoted.tsv").write_text('text\tlabel\n"say ""go""\nnow"\t0\n')
+    assert read_table(tmp_path / "quoted.tsv", Reading(quotes=True))["text"].to_pylist() == ['say "go"\nnow']
+    with pytest.raises(ValueError, match=r"quoted\.tsv is damaged .*; if values stand in double quotes, set `quotes"):
+        read_table(tmp_path / "quoted.tsv")
+    (tmp_path / "plain.csv").write_text('text,label\n"Go,0\nstop",1\n')
+    assert read_table(tmp_path / "plain.csv", Reading(quotes=False))["text"].to_pylist() == ['"Go', 'stop"']
+
+
+@pytest.mark.parametrize("read", [read_table, lambda path, reading: [*rows(path, ["a"], reading)]])
+@pytest.mark.parametrize(
+    ("text", "reading", "problem"),
+    [
+        ("a\tb\n1\t2\n3\n", Reading(), r"is damaged or not tsv: .*Row #3: Expected 2 columns, got 1"),
+        ("1\t2\n3\t4\n", Reading(columns=("a",)), r"Row #1: Expected 1 columns, got 2.*; `columns` in `data` names 1"),
+    ],
+)
+def test_a_row_with_another_number_of_columns_is_named(
+    tmp_path: Path, read: Callable[..., object], text: str, reading: Reading, problem: str
+) -> None:
+    (tmp_path / "x.tsv").write_text(text)
+    with pytest.raises(ValueError, match=rf"x\.tsv .*{problem}"):
+        read(tmp_path / "x.tsv", reading)
+
+
+def test_a_column_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text(TSV)
+    with pytest.raises(ValueError, match=r"x\.tsv: unknown column 'premises', did you mean 'premise'"):
+        list(rows(tmp_path / "x.tsv", ["premises"], Reading(columns=NAMES)))
+
+
+def test_a_compressed_file_that_is_cut_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(TSV.encode() * 100)[:-20])
+    with pytest.raises(ValueError, match=r"x\.tsv\.gz is damaged or not tsv"):
+        read_table(tmp_path / "x.tsv.gz", Reading(columns=NAMES))

@@ -1,0 +1,142 @@
+"""JSON: a value on each line, a list of rows, and questions in the nesting of SQuAD."""
+
+import bz2
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from xlgrid.data.formats import count_rows, read_table, rows
+
+# XQuAD's files have this structure, and its version.
+SQUAD: dict[str, Any] = {
+    "version": "1.1",
+    "data": [
+        {
+            "title": "Rome",
+            "paragraphs": [
+                {
+                    "context": "Ada lives in Rome.",
+                    "qas": [
+                        {"id": "q1", "question": "Who?", "answers": [{"answer_start": 0, "text": "Ada"}]},
+                        {
+                            "id": "q2",
+                            "question": "Where?",
+                            "answers": [{"answer_start": 13, "text": "Rome"}, {"answer_start": 10, "text": "in Rome"}],
+                        },
+                    ],
+                },
+                {
+                    "context": "Bo.",
+                    "qas": [{"id": "q3", "question": "?", "answers": [{"text": "Bo", "answer_start": 0}]}],
+                },
+            ],
+        }
+    ],
+}
+TABLE = [
+    {
+        "id": "q1",
+        "title": "Rome",
+        "context": "Ada lives in Rome.",
+        "question": "Who?",
+        "answers": {"text": ["Ada"], "answer_start": [0]},
+    },
+    {
+        "id": "q2",
+        "title": "Rome",
+        "context": "Ada lives in Rome.",
+        "question": "Where?",
+        "answers": {"text": ["Rome", "in Rome"], "answer_start": [13, 10]},
+    },
+    {
+        "id": "q3",
+        "title": "Rome",
+        "context": "Bo.",
+        "question": "?",
+        "answers": {"text": ["Bo"], "answer_start": [0]},
+    },
+]
+COMPRESSIONS = [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+
+
+@pytest.mark.parametrize(("end", "compress"), COMPRESSIONS)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_questions_of_squad_have_the_columns_of_the_hub(
+    tmp_path: Path, end: str, compress: Callable[[bytes], bytes], mark: str
+) -> None:
+    path = tmp_path / f"xquad.es.json{end}"
+    path.write_bytes(compress((mark + json.dumps(SQUAD)).encode()))
+    assert read_table(path).to_pylist() == TABLE
+    assert count_rows(path) == 3
+
+
+def test_a_question_that_is_impossible_has_no_answers(tmp_path: Path) -> None:
+    qas = [
+        {"id": "a", "question": "?", "answers": [], "is_impossible": True, "plausible_answers": []},
+        {"id": "b", "question": "?", "answers": [{"text": "Bo", "answer_start": 0}], "is_impossible": False},
+    ]
+    value = {"version": "v2.0", "data": [{"title": "", "paragraphs": [{"context": "Bo.", "qas": qas}]}]}
+    (tmp_path / "x.json").write_text(json.dumps(value))
+    assert read_table(tmp_path / "x.json")["answers"].to_pylist() == [
+        {"text": [], "answer_start": []},
+        {"text": ["Bo"], "answer_start": [0]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "problem"),
+    [
+        ("answers", None, "question 0: expected a list as 'answers', as in SQuAD, but it is missing; mend the file"),
+        ("question", 7, "question 0: expected a text as 'question', as in SQuAD, but got '7'"),
+        ("answers", [{"text": "Bo"}], "question 0: expected a whole number as 'answer_start', .* but it is missing"),
+    ],
+)
+def test_a_part_that_squad_has_is_missed_by_its_place(tmp_path: Path, part: str, value: object, problem: str) -> None:
+    changed = json.loads(json.dumps(SQUAD))
+    changed["data"][0]["paragraphs"][1]["qas"][0][part] = value
+    (tmp_path / "x.json").write_text(json.dumps(changed))
+    with pytest.raises(ValueError, match=rf"x\.json, article 0, paragraph 1, {problem}"):
+        read_table(tmp_path / "x.json")
+
+
+def test_an_article_without_paragraphs_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"data": [{"title": "Rome"}]}')
+    with pytest.raises(ValueError, match=r"x\.json, article 0: expected a list as 'paragraphs'"):
+        read_table(tmp_path / "x.json")
+
+
+def test_a_list_of_objects_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('[{"text": "a", "label": 0},\n {"text": "b", "label": 1}]')
+    assert read_table(tmp_path / "x.json").to_pydict() == {"text": ["a", "b"], "label": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            '{"a": 1}\n{"a": 2}\n',
+            "is damaged or no JSON in UTF-8: Extra data.*; a file with an object on each line has",
+        ),
+        ('{"a": ', "is damaged or no JSON in UTF-8: Expecting value"),
+        ('{"a": 1}', "is neither a list of objects, one for each row, nor in the format of SQuAD"),
+        ("[1, 2]", "is neither a list of objects"),
+    ],
+)
+def test_other_json_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"x\.json {problem}"):
+        read_table(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize(("end", "compress"), COMPRESSIONS)
+def test_lines_of_json_may_be_compressed(tmp_path: Path, end: str, compress: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / f"x.jsonl{end}"
+    path.write_bytes(compress(b'{"text": "a", "label": 0}\n\n{"text": "b", "label": 1}\n'))
+    assert read_table(path).to_pydict() == {"text": ["a", "b"], "label": [0, 1]}
+    assert list(rows(path, ["label", "text"])) == [(0, "a"), (1, "b")]
+    assert count_rows(path) == 2
