@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from xlgrid.study import check_modules
+from xlgrid.study import check_encoders
 from xlgrid.study.checks import problems
 from xlgrid.study.schema import Study
 
@@ -60,13 +60,13 @@ def test_shared_and_a_checkpoint_without_a_mapping_have_no_languages_that_could_
     shared = {"scratch": {"kind": "xlmr", "architecture": "shared", "languages": ["en"]}}
     for encoder in (shared, {"hub": "facebook/xmod-base"}):
         described = study({"base": "xmod"}, encoder, target=["de"])
-        assert check_modules.modules_of(described, "e") is None
-        assert [*check_modules.grids(described)] == []
+        assert check_encoders.modules_of(described, "e") is None
+        assert [*check_encoders.grids(described)] == []
 
 
 def test_a_mapping_says_which_modules_are_used() -> None:
     published = {"hub": "facebook/xmod-base", "vocabulary": "added-de", "modules": {"en": "en_XX"}}
-    assert check_modules.modules_of(study(encoder=published), "e") == ["en"]
+    assert check_encoders.modules_of(study(encoder=published), "e") == ["en"]
     [problem] = problems(study(encoder=published))
     assert "has modules of en, but none of fr" in problem
     [problem] = problems(study(encoder=published | {"modules": {"xx": "xx_XX"}}))
