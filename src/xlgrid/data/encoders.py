@@ -17,6 +17,7 @@ from typing import Any
 from xlgrid.base.errors import Damaged
 from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
+from xlgrid.heads.families import EMBEDDINGS
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
 _MODEL = ["config.json", "model*.safetensors"]
@@ -25,8 +26,6 @@ _TOKENIZER += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json",
 # Transformers takes the class of many tokenizers from the type of their model.
 _VOCABULARY = [*_TOKENIZER, "config.json"]
 
-# The name's end of the tensor with one row per token, in the families of BERT.
-EMBEDDINGS = "embeddings.word_embeddings.weight"
 # The token that fills the ends of a batch, in the families of XLM-R and of BERT.
 PADDING = ("<pad>", "[PAD]")
 
@@ -195,7 +194,14 @@ def token_ids(folder: str | Path) -> dict[str, int]:
 
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
-        raise Damaged(f"{folder} has no tokenizer.json, of which a vocabulary consists: save, make or fetch it", folder)
+        pieces = [file.name for file in _matching(Path(folder), ["*.model"])] if Path(folder).is_dir() else []
+        advice = (
+            f"save one from its {pieces[0]}, with `AutoTokenizer.from_pretrained(...).save_pretrained(...)` of transformers and the packages "
+            "sentencepiece and protobuf, and name that folder as the `path` of a vocabulary"
+            if pieces
+            else "save, make or fetch it"
+        )
+        raise Damaged(f"{folder} has no tokenizer.json, of which a vocabulary consists: {advice}", folder)
     try:
         ids: dict[str, int] = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
     except Exception as error:  # The tokenizers library raises bare Exceptions.

@@ -108,6 +108,11 @@ def tokenize(
     if len(data) > 1 and not head.reads_dev:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     tokenizer = load_tokenizer(vocabulary)
+    if tokenizer.pad_token_id is None:
+        raise ValueError(
+            f"the vocabulary {vocabulary} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
+            "the encoder's config.json has `pad_token_id`"
+        )
     segments = min(len(described.inputs), 2)
     least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, tokenizer.model_max_length
     if not least <= max_length <= most:

@@ -167,9 +167,12 @@ def last_layer(
     from xlgrid.methods.structured import attention as structured
 
     layer, device = structured.layers(model)[-1], model.device
-    seen: list[torch.Tensor] = []
+    seen: list[Any] = []
     hook = layer.register_forward_pre_hook(
-        lambda layer, arguments, options: seen.append((*arguments, *options.values())[0]), with_kwargs=True
+        lambda layer, arguments, options: seen.extend(
+            [(*arguments, *options.values())[0], options.get("position_embeddings")]
+        ),
+        with_kwargs=True,
     )
     inputs = ALL_HEADS.find(tokens.head).collate(tokens, chosen, segments and has_segments(model), device)
     inputs.pop("labels")
@@ -177,7 +180,8 @@ def last_layer(
         with torch.inference_mode():
             extra = prediction.extras(model, method, tokens, chosen, training=False)
             model(**inputs, **extra)
-            return structured.weights(layer, seen[0], inputs["attention_mask"].bool(), extra.get("layout"))
+            hidden, rotary = seen
+            return structured.weights(layer, hidden, inputs["attention_mask"].bool(), extra.get("layout"), rotary)
     finally:
         hook.remove()
 

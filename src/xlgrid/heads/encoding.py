@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 # The label of tokens at which no prediction is due, which torch's cross entropy leaves out.
@@ -32,6 +33,42 @@ class Encoding:
     carry: list[int] = field(default_factory=list)
     truncated: int = 0
     lost_words: int = 0
+
+    @cached_property
+    def frame(self) -> tuple[list[int], list[int]]:
+        """The special tokens that the tokenizer puts before and after a text, such as [CLS] and [SEP], or <bos> and <eos>."""
+        [encoding] = self.tokenizer("a").encodings
+        # A vocabulary that does not know the letter may leave it out: then the first special token is before a text.
+        inside = [at for at, segment in enumerate(encoding.sequence_ids) if segment is not None] or [1, 0]
+        return encoding.ids[: inside[0]], encoding.ids[inside[-1] + 1 :]
+
+    @cached_property
+    def separator(self) -> int:
+        """The special token between two texts; the last one of an input where the tokenizer names none for this purpose.
+
+        Raises:
+            ValueError: there is no such token.
+        """
+        if (separator := self.tokenizer.sep_token_id) is not None:
+            return int(separator)
+        if not self.frame[1]:
+            raise ValueError(
+                "the vocabulary has no token between texts, and none at the end of an input: write `sep_token` into its "
+                "tokenizer_config.json, or set `documents: cut`"
+            )
+        return self.frame[1][-1]
+
+    @cached_property
+    def needs_spaces(self) -> bool:
+        """Whether a word has other tokens after a space than alone, as in the vocabularies of ModernBERT, mmBERT and EuroBERT."""
+        alone = self.tokenizer(["a", "a"], is_split_into_words=True, add_special_tokens=False)
+        return bool(alone["input_ids"] != self.tokenizer("a a", add_special_tokens=False)["input_ids"])
+
+    def spaced(self, sentences: Sequence[list[str]]) -> list[list[str]]:
+        """The words of sentences, such that each has the tokens that it has in running text."""
+        if not self.needs_spaces:
+            return list(sentences)
+        return [[*words[:1], *(word and f" {word}" for word in words[1:])] for words in sentences]
 
     def cut(self, segments: Sequence[list[str]], last: str) -> dict[str, list[Any]]:
         """The columns `input_ids` and `context_length` of inputs that lose the end of the first segment if they are too long.
@@ -70,15 +107,15 @@ class Encoding:
         for ids in texts:
             if ids:
                 self.carry += ids
-                self.carry.append(self.tokenizer.sep_token_id)
+                self.carry.append(self.separator)
         room = self.max_length - self.tokenizer.num_special_tokens_to_add()
         inputs, start = [], 0
         while len(self.carry) - start >= room:
             ids = self.carry[start : start + room]
             start += room
-            if ids[-1] == self.tokenizer.sep_token_id:
+            if ids[-1] == self.separator:
                 ids.pop()
-            elif self.carry[start] == self.tokenizer.sep_token_id:
+            elif self.carry[start] == self.separator:
                 start += 1
             inputs.append(self._whole(ids))
         del self.carry[:start]
@@ -91,7 +128,8 @@ class Encoding:
         return [self._whole(left)] if left else []
 
     def _whole(self, ids: list[int]) -> list[int]:
-        return [self.tokenizer.cls_token_id, *ids, self.tokenizer.sep_token_id]
+        before, after = self.frame
+        return [*before, *ids, *after]
 
     def separated(self, rows: list[list[int]], contexts: list[int]) -> list[list[int]]:
         """Token ids of inputs, with `one_separator` without the second of two separators between the segments."""
@@ -108,7 +146,7 @@ def context_length(encoding: Any) -> int:
     """The tokens of an encoding's first segment, with the special token before it and the one after it."""
     segment_of = encoding.sequence_ids
     after: int = segment_of.index(1) if 1 in segment_of else len(segment_of)
-    # BERT has one special token between the segments and XLM-R two; the first of them closes the context.
+    # BERT has one special token between the segments and XLM-R two, the first of which closes the context. Others have none.
     while 1 < after < len(segment_of) and segment_of[after - 1] is None:
         after -= 1
-    return after + 1 if after < len(segment_of) else after
+    return after + 1 if after < len(segment_of) and segment_of[after] is None else after

@@ -141,7 +141,8 @@ class TokenHead(Head):
         return [pa.field("labels", pa.list_(pa.int64())), pa.field("example", pa.int32())]
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
-        encoded = encoding.tokenizer(table[task.inputs[0]].to_pylist(), is_split_into_words=True, verbose=False)
+        words = encoding.spaced(table[task.inputs[0]].to_pylist())
+        encoded = encoding.tokenizer(words, is_split_into_words=True, verbose=False)
         columns: dict[str, list[Any]] = {name: [] for name in ("input_ids", "context_length", "labels", "example")}
         sentences = zip(encoded["input_ids"], encoded.encodings, table[task.target].to_pylist(), strict=True)
         for example, (ids, numbering, word_labels) in enumerate(sentences):

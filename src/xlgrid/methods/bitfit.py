@@ -1,9 +1,14 @@
 """BitFit: only biases and the head train."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from xlgrid.methods.method import Method, check_choice, is_head
+from xlgrid.heads.families import FAMILIES, has_biases
+from xlgrid.methods.method import Method, check_choice, check_fits, is_head
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,18 @@ class BitFit(Method):
     def __post_init__(self) -> None:
         check_choice(self, "bert_head", ("all", "biases"))
 
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        """An encoder without biases has nothing to train below the head, as those of ModernBERT and EuroBERT."""
+        return without_biases(config, "method bitfit trains biases", "take full-ft or madx")
+
+    def install(self, model: "PreTrainedModel") -> None:
+        """Change nothing in the model.
+
+        Raises:
+            ValueError: the encoder has no biases.
+        """
+        check_fits(self, model)
+
     def trains(self, name: str) -> bool:
         """Biases anywhere, layer norms included, and the head (XLM-R's classifier has dense and out_proj)."""
         if ".bias" in name:
@@ -29,3 +46,17 @@ class BitFit(Method):
             modules = set(name.split("."))
             return "classifier" in modules and not modules.isdisjoint({"dense", "out_proj"})
         return is_head(name)
+
+
+def without_biases(config: Mapping[str, Any], what: str, instead: str) -> str | None:
+    """Why what trains biases is not for an encoder; None if the encoder has biases.
+
+    Args:
+        config: the contents of its config.json.
+        what, instead: what trains biases, and what to do instead, for the sentence.
+    """
+    if has_biases(config):
+        return None
+    kind = config["model_type"]
+    entries = " nor ".join(FAMILIES[kind].biases)
+    return f"{what}, and the encoder, of type {kind}, has none (neither {entries} in its config.json): {instead}"

@@ -1,11 +1,13 @@
 """The base of all methods of cross-lingual transfer. It changes nothing in a model, which is full fine-tuning."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from xlgrid.base.arrays import Ints, Segments
 from xlgrid.heads import ALL_HEADS
+from xlgrid.heads.families import is_task_head
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -48,8 +50,22 @@ class Method:
     # The format in which runs of the method are read and exported; None if it has no adapters.
     adapter_format: ClassVar[AdapterFormat | None] = None
 
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        """Why the method is not for an encoder, as a sentence that says what to do instead; None if it is.
+
+        Studies are refused, and `install` raises, with this sentence. It says nothing of encoders of which config.json does not tell.
+
+        Args:
+            config: the contents of the encoder's config.json, or some of them; others have the defaults of transformers.
+        """
+        return None
+
     def install(self, model: "PreTrainedModel") -> None:
-        """Add the modules of the method to a loaded `model`, in place. Torch's seeded generator draws new weights."""
+        """Add the modules of the method to a loaded `model`, in place. Torch's seeded generator draws new weights.
+
+        Raises:
+            ValueError: the method is not for this encoder.
+        """
 
     def trains(self, name: str) -> bool:
         """Whether training changes the parameter called `name` (in `named_parameters` after `install`)."""
@@ -130,7 +146,13 @@ class Method:
 def is_head(name: str) -> bool:
     """Whether a parameter belongs to the part of a task's model that an encoder may come without (`Head.modules`)."""
     modules = {module for head in ALL_HEADS.known() for module in head.modules}
-    return not modules.isdisjoint(name.split("."))
+    return is_task_head(name) or not modules.isdisjoint(name.split("."))
+
+
+def check_fits(method: Method, model: "PreTrainedModel") -> None:
+    """Raise a ValueError if a method is not for the encoder of a model (`Method.misfit`)."""
+    if problem := method.misfit(model.config.to_dict()):
+        raise ValueError(problem)
 
 
 def check_choice(method: Method, name: str, allowed: tuple[str, ...]) -> None:

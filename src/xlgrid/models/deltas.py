@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.encoders import EMBEDDINGS
+from xlgrid.heads.families import EMBEDDINGS
 from xlgrid.languages.sources import Source
 from xlgrid.methods.method import is_head
 from xlgrid.methods.xmod.names import ADDED, is_pretrained_module, module_of

@@ -8,44 +8,35 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xlgrid.methods.xmod.names import XMOD
+from xlgrid.heads.families import FAMILIES
 
 if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
-# Model type -> how the names of the weights of its language-modelling head begin, without the output embeddings, which the head
-# shares with the encoder. Encoders of other types are asked when they are loaded.
-STORED = {
-    "bert": "cls.predictions.",
-    "deberta-v2": "cls.predictions.",
-    "roberta": "lm_head.",
-    "xlm-roberta": "lm_head.",
-    "camembert": "lm_head.",
-    XMOD: "lm_head.",
-    "distilbert": "vocab_transform.",
-    "modernbert": "decoder.",
-}
-
 
 def lacking(folder: str | Path) -> str | None:
-    """The names of the weights of a language-modelling head that an encoder's folder lacks, as `cls.predictions.*`.
+    """The names of the weights of a language-modelling head that an encoder's folder lacks, as `cls.*`.
 
     Returns:
-        None if the folder has a head, is not there or damaged, or is of a type that is not in `STORED`.
+        None if the folder has a head, is not there or damaged, or its names do not tell: the family is not in `FAMILIES`, or its
+        head is output embeddings alone, which may be those of the input.
     """
     from safetensors import SafetensorError, safe_open
 
     try:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-        beginning = STORED.get(config.get("model_type"))
+        family = FAMILIES.get(config.get("model_type"))
         with safe_open(Path(folder) / "model.safetensors", framework="numpy") as stored:
             names = [*stored.keys()]
     except (OSError, ValueError, AttributeError, SafetensorError):
         return None
-    if beginning is None or any(name.startswith(beginning) for name in names):
+    if family is None or family.lm_head == (family.decoder,):
         return None
-    return f"{beginning}*"
+    # A classifier of ModernBERT has the module `head`, too, with which the language-modelling head begins.
+    beginning = f"{family.lm_head[-1]}."
+    has_head = any(name.startswith((beginning, *family.renamed)) for name in names)
+    return None if has_head else f"{beginning}*"
 
 
 def refusal(encoder: str, folder: str | Path, weights: str) -> str:

@@ -1,17 +1,19 @@
 """Encoders with the head of a task.
 
-Starting a process is most of a small cell's time, so nothing here imports the Auto classes of transformers for the encoders
-of `FAMILIES`.
+Starting a process is most of a small cell's time, so nothing here imports the slower Auto classes of transformers for the
+encoders of `xlgrid.heads.families.FAMILIES`.
 """
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.heads import Head
+from xlgrid.heads.families import FAMILIES, without_class
 from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
@@ -21,28 +23,21 @@ from xlgrid.models import lm_head
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
-# Model types and the stem of their classes' names; others go through the slower Auto classes.
-FAMILIES = {
-    "bert": "Bert",
-    "xlm-roberta": "XLMRoberta",
-    "roberta": "Roberta",
-    "distilbert": "DistilBert",
-    # Modules for languages wrap XLM-R.
-    XMOD: "XLMRoberta",
-}
-
 
 def model_class(model_type: str | None, head: Head) -> Any:
     """The class of transformers for an encoder of a model type with a head.
 
     Raises:
-        ValueError: the head has a decoder, and there is none for encoders of this type; or there is no mBART with the head.
+        ValueError: the head has a decoder, and there is none for encoders of this type; or there is no mBART with the head; or
+            transformers has no class for the head.
     """
     if model_type == MBART:
         return mbart_class(head.name)
     if model_type == XMOD and head.has_decoder:
         raise ValueError("a decoder has no modules for languages: name an encoder without them for this task")
-    known = head.model_class(FAMILIES.get(model_type or "", "AutoModel"))
+    if problem := without_class(model_type, getattr(head, "model_suffix", ""), head.name):
+        raise ValueError(problem)
+    known = head.model_class(FAMILIES[model_type].stem if model_type in FAMILIES else "AutoModel")
     if model_type == XMOD:
         from xlgrid.methods.xmod.modules import with_modules
 
@@ -104,15 +99,11 @@ def load_model(
             f"the mBART {folder} predicts no masked tokens with its encoder alone: name a task with the head sequence or seq2seq"
         )
     try:
-        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
         changes: dict[str, Any] = {"dtype": torch.float32, **head.settings(labels)}
         if dropout is not None:
-            changes |= {
-                rate: dropout
-                for rate in rates
-                if rate in written or (model_type not in ("distilbert", MBART) and "_prob" in rate)
-            }
-            changes["classifier_dropout"] = dropout
+            changes |= dict.fromkeys(_dropout_rates(model_type, written), dropout)
+        if (family := FAMILIES.get(model_type or "")) and family.renamed:
+            changes["key_mapping"] = {f"^{re.escape(old)}": new for old, new in family.renamed.items()}
         model, about = maker.from_pretrained(folder, local_files_only=True, output_loading_info=True, **changes)
         if missing := [name for name in sorted(about["missing_keys"]) if module_of(name)]:
             raise ValueError(f"it has no {missing[0]}, and config.json says that it has")
@@ -137,6 +128,21 @@ def load_model(
         log(f"{folder} has weights that {type(model).__name__} does not take: {lm_head.listed(unused)}")
     loaded: PreTrainedModel = model
     return loaded
+
+
+def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[str]:
+    """The entries of a configuration with the rates of dropout.
+
+    Args:
+        written: the contents of config.json.
+    """
+    if model_type in FAMILIES:
+        return [*FAMILIES[model_type].dropout]
+    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
+    return [
+        *(rate for rate in rates if rate in written or (model_type != MBART and "_prob" in rate)),
+        "classifier_dropout",
+    ]
 
 
 def _damaged(folder: Path, error: Exception) -> Damaged:
@@ -173,6 +179,8 @@ def stores_head(model: "PreTrainedModel", encoder: str | Path) -> bool:
     if model.base_model is model:
         return True
     modules = {name.partition(".")[0] for name, _ in model.named_parameters()} - {model.base_model_prefix}
+    family = FAMILIES.get(model.config.model_type)
+    modules |= {old.partition(".")[0] for old in (family.renamed if family else ())}
     with safe_open(Path(encoder) / "model.safetensors", framework="pt") as stored:
         return not modules.isdisjoint(name.partition(".")[0] for name in stored.keys())  # noqa: SIM118
 

@@ -18,7 +18,7 @@ from xlgrid.plan.grid import teacher, text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.results.identity import Encoder
 from xlgrid.study.check_data import has_text, labellers
-from xlgrid.study.check_modules import modules_of
+from xlgrid.study.check_encoders import modules_of
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan

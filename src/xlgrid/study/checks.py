@@ -13,7 +13,7 @@ from xlgrid.languages import known_language
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.seq2seq import EncoderDecoder
-from xlgrid.study import check_companions, check_data, check_exhibits, check_modules, check_starts
+from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE, among
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
@@ -40,7 +40,8 @@ def problems(study: "Study") -> list[str]:
         _held_out,
         check_starts.first_tasks,
         check_starts.grids,
-        check_modules.grids,
+        check_encoders.grids,
+        check_encoders.families,
         check_companions.tasks,
         check_companions.grids,
         check_data.labelled,

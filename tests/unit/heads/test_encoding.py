@@ -69,3 +69,66 @@ def test_long_inputs_lose_the_end_of_the_first_segment_and_are_counted() -> None
 def test_a_last_segment_that_leaves_no_room_is_named() -> None:
     with pytest.raises(ValueError, match="max_length 4 leaves no room for a context beside the longest of question"):
         Encoding(tokenizer(1), 4).cut([["a"], ["b c d"]], "question")
+
+
+def of_bytes(first: str, last: str, pair: str, **names: str) -> Any:
+    """A tokenizer of bytes with a few merges, whose inputs begin and end with these tokens, as those of ModernBERT and EuroBERT."""
+    from transformers import PreTrainedTokenizerFast
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("a", "b"), ("Ġ", "a"), ("Ġa", "b")]
+    tokens = [first, last, "<pad>", "<mask>", *letters, *("".join(merge) for merge in merges)]
+    backend = Tokenizer(models.BPE({token: number for number, token in enumerate(tokens)}, merges))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    special = [(first, 0), (last, 1)]
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}", pair=pair.format(first=first, last=last), special_tokens=special
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", mask_token="<mask>", **names)
+
+
+BYTES = {
+    "modernbert": of_bytes("[CLS]", "[SEP]", "{first} $A {last} $B:1 {last}", cls_token="[CLS]", sep_token="[SEP]"),
+    "mmbert": of_bytes("<bos>", "<eos>", "{first} $A {last} $B:1 {last}", bos_token="<bos>", eos_token="<eos>"),
+    "no separator": of_bytes("<s>", "</s>", "{first} $A $B:1 {last}", bos_token="<s>", eos_token="</s>"),
+}
+
+
+@pytest.mark.parametrize("kind", BYTES)
+def test_words_have_the_tokens_that_they_have_in_running_text(kind: str) -> None:
+    """A vocabulary of bytes marks words by the space before them."""
+    encoding = Encoding(BYTES[kind], 20)
+    sentences = [["ab", "a", "", "ab"], ["ab"]]
+    spaced = encoding.spaced(sentences)
+    assert spaced == [["ab", " a", "", " ab"], ["ab"]] and sentences[0][1] == "a"
+    ids = encoding.tokenizer(spaced, is_split_into_words=True)["input_ids"]
+    assert ids == encoding.tokenizer(["ab a ab", "ab"])["input_ids"]
+
+
+def test_words_of_other_vocabularies_stay_as_they_are() -> None:
+    words = [["a", "b"]]
+    assert Encoding(tokenizer(1), 20).spaced(words) == words
+
+
+@pytest.mark.parametrize("kind", BYTES)
+def test_packed_inputs_begin_and_end_as_the_tokenizer_has_them(kind: str) -> None:
+    encoding = Encoding(BYTES[kind], 6)
+    assert encoding.frame == ([0], [1]) and encoding.separator == 1
+    assert encoding.packed([[9, 10], [11, 12]]) == [[0, 9, 10, 1, 11, 1]]
+    assert encoding.last_packed() == [[0, 12, 1]]
+
+
+@pytest.mark.parametrize(("kind", "length"), [("modernbert", 4), ("mmbert", 4), ("no separator", 3)])
+def test_a_context_without_a_separator_ends_where_the_second_segment_begins(kind: str, length: int) -> None:
+    columns = Encoding(BYTES[kind], 20).cut([["a b"], ["b b b"]], "question")
+    # The tokens of the context are a and Ġ b, of which the vocabulary has no merge.
+    assert columns["context_length"] == [length + 1]
+
+
+def test_a_vocabulary_without_a_last_token_cannot_separate_texts() -> None:
+    backend = Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
+    from transformers import PreTrainedTokenizerFast
+
+    encoding = Encoding(PreTrainedTokenizerFast(tokenizer_object=backend), 4)
+    with pytest.raises(ValueError, match="no token between texts, and none at the end of an input: write `sep_token`"):
+        encoding.packed([[0, 0]])

@@ -1,40 +1,70 @@
-"""Tiny models of every head, their outputs, and runs on text, for tests of methods."""
+"""Tiny models of every family with every head, their outputs, and runs on text, for tests of methods."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from safetensors.torch import save_file
 from transformers import (
     BertConfig,
-    BertForMaskedLM,
-    BertForMultipleChoice,
-    BertForQuestionAnswering,
-    BertForSequenceClassification,
-    BertForTokenClassification,
+    DebertaV2Config,
+    DistilBertConfig,
+    EuroBertConfig,
+    ModernBertConfig,
     XLMRobertaConfig,
-    XLMRobertaForMaskedLM,
-    XLMRobertaForMultipleChoice,
-    XLMRobertaForQuestionAnswering,
-    XLMRobertaForSequenceClassification,
-    XLMRobertaForTokenClassification,
 )
 
 SIZE = {"vocab_size": 40, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
-MODELS = {
-    "bert-sequence": (BertConfig, BertForSequenceClassification),
-    "bert-token": (BertConfig, BertForTokenClassification),
-    "bert-span": (BertConfig, BertForQuestionAnswering),
-    "bert-choice": (BertConfig, BertForMultipleChoice),
-    "xlmr-sequence": (XLMRobertaConfig, XLMRobertaForSequenceClassification),
-    "xlmr-token": (XLMRobertaConfig, XLMRobertaForTokenClassification),
-    "xlmr-span": (XLMRobertaConfig, XLMRobertaForQuestionAnswering),
-    "xlmr-choice": (XLMRobertaConfig, XLMRobertaForMultipleChoice),
+POSITIONS, BUCKETS = 32, 8
+# DeBERTa-v3 has positions in its attention only. A layer of ModernBERT sees two tokens to each side, and the heads of EuroBERT share keys.
+FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "bert": (BertConfig, SIZE),
+    "xlmr": (XLMRobertaConfig, SIZE),
+    "distilbert": (DistilBertConfig, {"vocab_size": 40, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24}),
+    "deberta": (
+        DebertaV2Config,
+        SIZE
+        | {
+            "type_vocab_size": 0,
+            "position_biased_input": False,
+            "relative_attention": True,
+            "position_buckets": BUCKETS,
+            "norm_rel_ebd": "layer_norm",
+            "share_att_key": True,
+            "pos_att_type": ["p2c", "c2p"],
+        },
+    ),
+    "modernbert": (
+        ModernBertConfig,
+        SIZE | {"local_attention": 4, "bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3},
+    ),
+    "eurobert": (EuroBertConfig, SIZE | {"num_key_value_heads": 1, "bos_token_id": 2, "eos_token_id": 3}),
 }
+HEADS = {
+    "sequence": "SequenceClassification",
+    "token": "TokenClassification",
+    "span": "QuestionAnswering",
+    "choice": "MultipleChoice",
+}
+
+
+def _models(heads: dict[str, str]) -> dict[str, tuple[Any, Any]]:
+    """Family-head -> the class of the configuration and that of the model, of the heads that transformers has for the family."""
+    stems = {family: config.__name__.removesuffix("Config") for family, (config, _) in FAMILIES.items()}
+    return {
+        f"{family}-{head}": (FAMILIES[family][0], getattr(transformers, f"{stem}For{suffix}"))
+        for family, stem in stems.items()
+        for head, suffix in heads.items()
+        if hasattr(transformers, f"{stem}For{suffix}")
+    }
+
+
+MODELS = _models(HEADS)
+TEXT_MODELS = _models({"mlm": "MaskedLM"})
 # Sequences and tokens are told one of three.
 LABELS = {"span": 2, "choice": 1}
-TEXT_MODELS = {"bert-mlm": (BertConfig, BertForMaskedLM), "xlmr-mlm": (XLMRobertaConfig, XLMRobertaForMaskedLM)}
 IDS = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 
 
@@ -44,11 +74,17 @@ def write_run(folder: Path, weights: dict[str, torch.Tensor]) -> None:
     (folder / "run.json").write_text(json.dumps({"recipe": {}, "digest": "d", "labels": [], "start": None}))
 
 
+def config_of(kind: str) -> Any:
+    """The configuration of a model."""
+    family, _, head = kind.partition("-")
+    config, sizes = FAMILIES[family]
+    return config(**sizes, max_position_embeddings=POSITIONS, pad_token_id=1, num_labels=LABELS.get(head, 3))
+
+
 def model_of(kind: str, seed: int = 3) -> Any:
-    config, maker = {**MODELS, **TEXT_MODELS}[kind]
+    _, maker = {**MODELS, **TEXT_MODELS}[kind]
     torch.manual_seed(seed)
-    labels = LABELS.get(kind.split("-")[1], 3)
-    model = maker(config(**SIZE, max_position_embeddings=32, pad_token_id=1, num_labels=labels)).eval()
+    model = maker(config_of(kind)).eval()
     with torch.no_grad():
         # Fresh biases are zero, which would hide a method that drops them.
         for parameter in model.parameters():

@@ -7,7 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from models_fixture import IDS, LABELS, MODELS, SIZE, answered, logits, model_of, write_run
+from models_fixture import (
+    BUCKETS,
+    FAMILIES,
+    IDS,
+    LABELS,
+    MODELS,
+    POSITIONS,
+    SIZE,
+    TEXT_MODELS,
+    answered,
+    config_of,
+    logits,
+    model_of,
+    write_run,
+)
 from safetensors.torch import load_file, save_file
 
 from xlgrid.base.arrays import Segments
@@ -23,6 +37,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "madx without language": {"language": False, "invertible": False},
     "madx without the last layer": {"leave_out_last": True, "activation": "gelu_new", "task_reduction": 8},
     "madx of the encoder": {"tune": "encoder"},
+    "madx after the next norm": {"pre_norm": "norm", "wiring": "paper"},
+    "structured-dropout of all weights": {"tune": "full-ft"},
+    "qcross of all weights": {"tune": "full-ft"},
+    "qcross on text": {"tune": "query"},
     "xmod on text": {"tune": "language"},
     "xmod on text with a norm": {"tune": "language", "embedding_norm": "trained"},
     "madx on text without the last layer": {"tune": "language", "leave_out_last": True, "language_reduction": 4},
@@ -36,11 +54,23 @@ BASES = [
     for base in ALL_METHODS.names()
     if ALL_METHODS.find(base).is_trained and ALL_METHODS.find(base).decoders != "only" and base != "plug-in"
 ]
-pytestmark = [pytest.mark.parametrize("base", [*BASES, *OPTIONS]), pytest.mark.parametrize("kind", MODELS)]
 
 
 def made(base: str, **more: Any) -> Method:
     return make(base.split()[0], {**OPTIONS.get(base, {}), **more})
+
+
+def fits(base: str, kind: str) -> bool:
+    """Whether a method is for a model."""
+    if base == "madx after the next norm":
+        return kind.startswith(("modernbert", "eurobert"))
+    return made(base).misfit(config_of(kind).to_dict()) is None
+
+
+PAIRS = [(base, kind) for kind in MODELS for base in (*BASES, *OPTIONS) if fits(base, kind)]
+TEXT_PAIRS = [(base, kind) for kind in TEXT_MODELS for base in (*BASES, *OPTIONS) if fits(base, kind)]
+each_model = pytest.mark.parametrize(("base", "kind"), PAIRS)
+each_model_and_language_model = pytest.mark.parametrize(("base", "kind"), [*PAIRS, *TEXT_PAIRS])
 
 
 def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:
@@ -57,12 +87,14 @@ def switched(method: Method, length: int, training: bool = False) -> dict[str, A
     return method.arrange(segments, torch.device("cpu"), training)
 
 
+@each_model_and_language_model
 def test_installing_leaves_the_output_as_it_was(base: str, kind: str) -> None:
     # Where a paper draws new weights at random, the option `init` has them change nothing at first.
     more = {"init": "identity"} if "init" in {field.name for field in fields(ALL_METHODS.find(base.split()[0]))} else {}
     torch.testing.assert_close(logits(installed(base, kind, **more)[0]), logits(model_of(kind)), atol=1e-6, rtol=0)
 
 
+@each_model_and_language_model
 def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
     model, method = installed(base, kind)
     for name, parameter in model.named_parameters():
@@ -72,6 +104,7 @@ def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
     assert got == {name for name, _ in model.named_parameters() if method.trains(name)}
 
 
+@each_model
 def test_a_saved_delta_gives_the_same_logits(base: str, kind: str, tmp_path: Path) -> None:
     model, method = installed(base, kind)
     with torch.no_grad():
@@ -87,6 +120,7 @@ def test_a_saved_delta_gives_the_same_logits(base: str, kind: str, tmp_path: Pat
     torch.testing.assert_close(logits(again), logits(model), atol=0, rtol=0)
 
 
+@each_model
 def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
     base: str, kind: str, tmp_path: Path
 ) -> None:
@@ -104,49 +138,77 @@ def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
             assert torch.equal(there[name], parameter), name
 
 
+@each_model_and_language_model
 def test_padding_never_changes_a_result(base: str, kind: str) -> None:
     model, method = installed(base, kind)
     ids = torch.cat([IDS, torch.ones(2, 5, dtype=torch.long)], 1)
     for short, long in (({}, {}), (switched(method, 6), switched(method, 11))):
         padded = logits(model, ids, **long)
-        padded = padded[:, : IDS.shape[1]] if kind.endswith(("token", "span")) else padded
+        padded = padded[:, : IDS.shape[1]] if kind.endswith(("token", "span", "mlm")) else padded
         torch.testing.assert_close(padded, logits(model, **short), atol=1e-5, rtol=0)
+
+
+def adapter(size: int, inner: int) -> int:
+    return 2 * size * inner + size + inner
 
 
 def counts(kind: str) -> dict[str, int]:
     """Trainable parameters by arithmetic: h hidden, m intermediate, 2 layers."""
-    h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, LABELS.get(kind.split("-")[1], 3)
-    pooler = h * h if kind.endswith(("sequence", "choice")) else 0
-    head_weights, head_biases = pooler + labels * h, labels + (h if pooler else 0)
-    biases = layers * (3 * h + h + h + m + h + h) + h + head_biases
-    embeddings = (SIZE["vocab_size"] + 32 + 2) * h
-    head = head_weights + head_biases
-
-    def adapter(size: int, inner: int) -> int:
-        return 2 * size * inner + size + inner
-
-    everything = biases + head_weights + embeddings + h + layers * (4 * h * h + 2 * h * m + 2 * h)
-    # Without the embeddings and their LayerNorm.
-    shared = everything - embeddings - 2 * h
+    family, _, head = kind.partition("-")
+    h, m, layers, labels = SIZE["hidden_size"], SIZE["intermediate_size"], 2, LABELS.get(head, 3)
+    classifier, has_biases, has_pooler = labels * h + labels, True, head in ("sequence", "choice")
+    words = SIZE["vocab_size"] * h
+    # Embeddings, the weights of their LayerNorm, and weights and biases of the layers and what comes after them.
+    embeddings, weights = words + (POSITIONS + 2) * h, layers * (4 * h * h + 2 * h * m + 2 * h)
+    biases, pooler = layers * (3 * h + h + h + m + h + h), h * h + h if has_pooler else 0
+    on_text = words + POSITIONS * h
+    if family == "distilbert":
+        embeddings = words + POSITIONS * h
+    if family == "deberta":
+        embeddings = on_text = words
+        # Positions relative to a token, and their LayerNorm.
+        weights, biases = weights + 2 * BUCKETS * h + h, biases + h
+    if family == "modernbert":
+        # No LayerNorm before the first attention, but one after the last layer; a feed-forward block with a gate.
+        embeddings, weights = words, layers * (4 * h * h + 3 * h * m + 2 * h)
+        on_text, biases, has_biases, pooler = words, 0, False, h * h + h
+    if family == "eurobert":
+        # Two heads share keys and values; a gate; a LayerNorm after the last layer.
+        embeddings, weights = words, layers * (3 * h * h + 3 * h * m + 2 * h) + h
+        on_text, biases, has_biases, pooler = words, 0, False, h * h + h if head == "sequence" else 0
+    norm = {"modernbert": h, "eurobert": 0}.get(family, 2 * h)
+    top = pooler + classifier
+    shared = weights + biases + top
+    everything = shared + embeddings + norm
+    bitfit = biases + h + top
+    cross = layers * (h * h + (h if has_biases else 0))
+    nice = 2 * adapter(h // 2, h // 4)
+    # The part of ModernBERT's language-modelling head that its classifiers have, too.
+    in_head = h * h + h if family == "modernbert" else 0
     return {
         "full-ft": everything,
-        "bitfit": biases + head_weights,
-        "structured-dropout": biases + head_weights,
-        "qcross": biases + layers * h + head_weights,
-        "madx": layers * adapter(h, 1) + head,
-        "madx on text": layers * adapter(h, h // 2) + 2 * adapter(h // 2, h // 4),
-        "madx by the equations": layers * adapter(h, h // 4) + head,
-        "madx without the invertible": layers * adapter(h, 1) + head,
-        "madx without language": layers * adapter(h, 1) + head,
+        "bitfit": bitfit,
+        "structured-dropout": bitfit,
+        "structured-dropout of all weights": everything,
+        "qcross": bitfit + layers * h,
+        "qcross of all weights": everything + cross,
+        "qcross on text": cross,
+        "madx": layers * adapter(h, 1) + top,
+        "madx on text": layers * adapter(h, h // 2) + nice + in_head,
+        "madx by the equations": layers * adapter(h, h // 4) + top,
+        "madx without the invertible": layers * adapter(h, 1) + top,
+        "madx without language": layers * adapter(h, 1) + top,
         "madx of the encoder": shared,
+        "madx after the next norm": layers * adapter(h, 1) + top,
         "xmod": shared,
-        "xmod on text": (SIZE["vocab_size"] + 32) * h,
-        "xmod on text with a norm": (SIZE["vocab_size"] + 34) * h,
-        "madx without the last layer": (layers - 1) * adapter(h, h // 8) + head,
-        "madx on text without the last layer": (layers - 1) * adapter(h, h // 4) + 2 * adapter(h // 2, h // 4),
+        "xmod on text": on_text,
+        "xmod on text with a norm": on_text + norm,
+        "madx without the last layer": (layers - 1) * adapter(h, h // 8) + top,
+        "madx on text without the last layer": (layers - 1) * adapter(h, h // 4) + nice + in_head,
     }
 
 
+@each_model
 def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> None:
     if base not in {*METHODS, *OPTIONS}:
         pytest.skip("the package of the method counts its parameters in its own tests")
@@ -155,9 +217,38 @@ def test_trainable_parameters_are_as_many_as_by_hand(base: str, kind: str) -> No
     assert sum(p.numel() for name, p in model.named_parameters() if method.trains(name)) == counts(kind)[base]
 
 
-def test_a_misspelt_method_or_option_is_named(base: str, kind: str) -> None:
-    base = base.split()[0]
+@pytest.mark.parametrize("base", BASES)
+def test_a_misspelt_method_or_option_is_named(base: str) -> None:
     with pytest.raises(ValueError, match=f"did you mean '{base}'"):
         make(base[:-1] + "_", {})
     with pytest.raises(ValueError, match=r"unknown option of method '.*' 'rnak'"):
         make(base, {"rnak": 3})
+
+
+# Encoders without biases, and one with an attention of its own.
+BIASED = ("bitfit", "structured-dropout", "qcross")
+STRUCTURED = [base for base in (*METHODS, *OPTIONS) if base.startswith(("structured", "qcross"))]
+MISFITS = {
+    **{(base, family): "has none" for base in BIASED for family in ("modernbert", "eurobert")},
+    **{(base, "deberta"): "have terms for positions" for base in STRUCTURED},
+}
+
+
+def test_methods_are_for_all_families_but_these() -> None:
+    tested = {(base, kind.partition("-")[0]) for base, kind in PAIRS}
+    # Layers with a LayerNorm after the feed-forward block have no next one, and the option is refused in madx/test_modules.py.
+    bases = [*BASES, *(base for base in OPTIONS if base != "madx after the next norm")]
+    others = {(base, family) for base in bases for family in FAMILIES} - tested
+    assert others == MISFITS.keys()
+
+
+@pytest.mark.parametrize(("base", "family"), MISFITS)
+def test_a_method_that_is_not_for_an_encoder_says_so_before_anything_changes(base: str, family: str) -> None:
+    model, method = model_of(f"{family}-token"), made(base)
+    names = [name for name, _ in model.named_modules()]
+    problem = method.misfit({"model_type": model.config.model_type})
+    assert problem and MISFITS[base, family] in problem
+    assert "take" in problem or "set" in problem, "the sentence says what to do instead"
+    with pytest.raises(ValueError, match=MISFITS[base, family]):
+        method.install(model)
+    assert [name for name, _ in model.named_modules()] == names and model.config._attn_implementation != "structured"

@@ -1,5 +1,6 @@
 """Models with a head, with weights and without."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,21 @@ import surprisal
 import torch
 import transformers
 from tokens_fixture import write
-from transformers import BertConfig, DistilBertConfig, ElectraConfig, XLMRobertaConfig
+from transformers import (
+    BertConfig,
+    DebertaV2Config,
+    DebertaV2ForMaskedLM,
+    DistilBertConfig,
+    ElectraConfig,
+    EuroBertConfig,
+    ModernBertConfig,
+    XLMRobertaConfig,
+)
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
+from xlgrid.heads.families import FAMILIES
 from xlgrid.methods.method import is_head
 from xlgrid.models import load
 
@@ -20,11 +31,12 @@ from xlgrid.models import load
 CLASSES = [name for name, head in HEADS.items() if not head.has_decoder]
 
 
-@pytest.mark.parametrize("kind", [XLMRobertaConfig, ElectraConfig])
+@pytest.mark.parametrize("kind", [XLMRobertaConfig, DistilBertConfig, DebertaV2Config, ModernBertConfig, ElectraConfig])
 @pytest.mark.parametrize("head", CLASSES)
 def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
     """Of a family whose class is known by its name, and of one that is not."""
-    config = kind(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    config = kind(vocab_size=20, pad_token_id=1, **sizes)
     suffix = getattr(HEADS[head], "model_suffix", "")
     maker = getattr(transformers, f"AutoModelFor{suffix}" if suffix else "AutoModel")
     expected = {name: p.shape for name, p in maker.from_config(config).named_parameters()}
@@ -33,15 +45,25 @@ def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
     assert {p.device.type for p in found.values()} == {"meta"}
 
 
-@pytest.mark.parametrize("kind", [BertConfig, DistilBertConfig, XLMRobertaConfig])
+KINDS = [BertConfig, DistilBertConfig, XLMRobertaConfig, DebertaV2Config, ModernBertConfig, EuroBertConfig]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("head", [name for name in CLASSES if not HEADS[name].is_pretrained])
 def test_the_modules_of_a_head_are_what_its_model_has_beside_the_encoder(kind: Any, head: str) -> None:
-    config = kind(vocab_size=20)
+    config = kind(vocab_size=20, pad_token_id=1)
+    if HEADS[head].model_suffix in FAMILIES[kind.model_type].lacks:
+        with pytest.raises(
+            ValueError, match=f"no class EuroBertFor.* have no head {head}: take an encoder of another family"
+        ):
+            load.shapes(config, HEADS[head])
+        return
     speaker, model = (load.shapes(config, HEADS[name]) for name in ("mlm", head))
     encoder = {f"{speaker.base_model_prefix}.{name}" for name, _ in speaker.base_model.named_parameters()}
     names = {name for name, _ in model.named_parameters()}
     assert {name for name in names if is_head(name)} == names - encoder
-    assert all({*HEADS[head].modules} & {*name.split(".")} for name in names - encoder)
+    modules = {*HEADS[head].modules, *FAMILIES[kind.model_type].head}
+    assert all(modules & {*name.split(".")} for name in names - encoder)
 
 
 def test_a_head_names_modules_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +71,55 @@ def test_a_head_names_modules_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not is_head("decision.weight")
     monkeypatch.setattr(HEADS["surprisal"], "modules", ("decision",))
     assert is_head("decision.weight") and is_head("bert.pooler.dense.weight")
+
+
+SMALL = {"vocab_size": 20, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "pad_token_id": 1}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("head", ["token", "mlm"])
+def test_weights_of_half_precision_are_loaded_as_fp32(kind: Any, head: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    """A run trains them and its optimiser's state in fp32; the values are those of the checkpoint, to the last bit."""
+    torch.manual_seed(1)
+    stored = load.model_class(kind.model_type, HEADS["mlm"])(kind(**SMALL)).to(dtype)
+    stored.save_pretrained(tmp_path)
+    assert str(dtype).removeprefix("torch.") in (tmp_path / "config.json").read_text()
+    model = load.load_model(tmp_path, HEADS[head], 3)
+    assert {p.dtype for p in model.parameters()} == {torch.float32} == {model.config.dtype}
+    loaded = dict(model.base_model.named_parameters())
+    for name, parameter in stored.base_model.named_parameters():
+        assert torch.equal(loaded[name], parameter.float()), name
+    ids = torch.arange(2, 8)[None]
+    assert model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits.dtype == torch.float32
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_deberta_v3_is_loaded_with_the_head_that_it_was_trained_with(legacy: bool, tmp_path: Path) -> None:
+    """Its published weights have names that transformers reads with `legacy: false` only, which config.json does not say."""
+    torch.manual_seed(1)
+    config = DebertaV2Config(**SMALL, relative_attention=True, pos_att_type=["p2c", "c2p"], legacy=legacy)
+    published = DebertaV2ForMaskedLM(config).eval()
+    with torch.no_grad():
+        for parameter in published.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.05)
+    published.save_pretrained(tmp_path)
+    written = json.loads((tmp_path / "config.json").read_text())
+    written.pop("legacy")
+    (tmp_path / "config.json").write_text(json.dumps(written))
+    model = load.load_model(tmp_path, HEADS["mlm"], 0).eval()
+    assert load.stores_head(model, tmp_path)
+    ids = torch.arange(2, 8)[None]
+    with torch.no_grad():
+        torch.testing.assert_close(model(input_ids=ids).logits, published(input_ids=ids).logits, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_rate_of_dropout_replaces_all_of_the_encoder(kind: Any, tmp_path: Path) -> None:
+    load.model_class(kind.model_type, HEADS["mlm"])(kind(**SMALL)).save_pretrained(tmp_path)
+    model = load.load_model(tmp_path, HEADS["token"], 3, dropout=0.25)
+    rates = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
+    assert rates <= {0.25} and all(getattr(model.config, name) == 0.25 for name in FAMILIES[kind.model_type].dropout)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])

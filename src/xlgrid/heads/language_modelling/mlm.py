@@ -9,6 +9,7 @@ from pydantic import Field
 from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.families import family_of
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens, Vocabulary
@@ -68,7 +69,15 @@ class MlmHead(Head):
         Rows of one text become inputs as `encoding.documents` and `encoding.lines` say; a row without tokens becomes none if
         documents are split or packed. Otherwise a row that is too long loses tokens at the end of its longer segment, and is
         counted as truncated.
+
+        Raises:
+            ValueError: the vocabulary has no token for masking.
         """
+        if encoding.tokenizer.mask_token_id is None:
+            raise ValueError(
+                "the vocabulary has no token for masking, which text is trained and evaluated with: write `mask_token` into its "
+                "tokenizer_config.json, or take another vocabulary"
+            )
         columns = [table[column].to_pylist() for column in task.inputs]
         if len(columns) == 1 and encoding.lines == "segments":
             return self._of_lines(columns[0], encoding)
@@ -179,7 +188,12 @@ def _whole_rows(inputs: list[list[int]]) -> dict[str, list[Any]]:
 
 def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
     """The part of a language model that computes logits over the vocabulary; None for other models."""
-    return getattr(model, "cls", None) or getattr(model, "lm_head", None)
+    from torch import nn
+
+    modules = [getattr(model, name, None) for name in family_of(model).lm_head]
+    if not all(isinstance(module, nn.Module) for module in modules):
+        return None
+    return modules[0] if len(modules) == 1 else nn.Sequential(*modules)
 
 
 def mask(

@@ -63,7 +63,7 @@ class SpanHead(Head):
 
     name = "span"
     model_suffix = "QuestionAnswering"
-    modules = ("qa_outputs",)
+    modules = ("qa_outputs", "classifier")
     all_metrics = (SQUAD_F1, SQUAD_EM)
     token_columns = ("first", "last")
     inputs_allowed = (2, 2)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.files import whole, write_text
+from xlgrid.heads.families import BERT, FAMILIES
 from xlgrid.methods.madx.method import MadX, adapter_kind
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def write(
     import torch
     from safetensors.torch import save
 
+    _check_family(config["model_type"])
     if not re.fullmatch(r"[\w-]+", name):
         raise ValueError(f"an adapter's name has letters, digits, _ and - only, got {name!r}")
     kind = "language" if method.tune == "language" else "task"
@@ -211,6 +213,7 @@ def _check(folder: Path, described: Mapping[str, Any], model: "PreTrainedModel",
     """
     from xlgrid.methods.madx.modules import ACTIVATIONS
 
+    _check_family(model.config.model_type)
     inner = described["config"]
     if inner.get("architecture"):
         raise ValueError(f"{folder} is no bottleneck adapter but of architecture {inner['architecture']!r}")
@@ -262,6 +265,15 @@ def _check(folder: Path, described: Mapping[str, Any], model: "PreTrainedModel",
         )
     if left and not method.leave_out_last:
         raise ValueError(f"{folder} leaves out the last layer: set the method's option `leave_out_last: true`")
+
+
+def _check_family(model_type: str) -> None:
+    """Raise a ValueError if the adapters of encoders of a type are not where those of BERT are."""
+    if (FAMILIES.get(model_type, BERT).norm, FAMILIES.get(model_type, BERT).embedded) != (BERT.norm, BERT.embedded):
+        raise ValueError(
+            f"the format is read and written for encoders whose layers have the names of BERT's, got one of type {model_type}: keep its "
+            "adapters in the folders of their runs, which `start` names"
+        )
 
 
 def _reduction(value: Any) -> Any:

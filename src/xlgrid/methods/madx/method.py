@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from xlgrid.heads.families import is_embedding, is_language_head, layer_of
 from xlgrid.methods.method import Method, check_choice, is_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-_LM_HEAD = {"cls", "lm_head"}
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,12 @@ class MadX(Method):
             of mBERT have gelu_new.
         wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
             in equations 1 and 2 (see `xlgrid.methods.madx.modules`).
+        pre_norm: what adapters read in encoders whose layers have their LayerNorms before the blocks, as those of ModernBERT and
+            EuroBERT: the sum of the feed-forward block and its input, as in the library, or this sum after the LayerNorm that reads
+            it next. The paper has no such layers.
         inverse: whether the inverse of the invertible adapter comes before the decoder of the language-modelling head.
         lm_head: whether runs on text train the dense layer and the bias of the language-modelling head, as the library does.
-            The decoder is tied to the frozen embeddings either way. The paper does not say.
+            The decoder, whose weights are the frozen embeddings in most encoders, stays as it is. The paper does not say.
         leave_out_last: whether the last layer has no adapters, neither of a language nor of a task, as in MAD-X 2.0
             (Pfeiffer et al. 2021). Language adapters that were trained with one in the last layer are used without it.
         init: weights are drawn like those of BERT, as in the library; or such that the adapters change nothing at first.
@@ -47,6 +49,7 @@ class MadX(Method):
     task_reduction: int = 16
     activation: Literal["relu", "gelu", "gelu_new"] = "relu"
     wiring: Literal["library", "paper"] = "library"
+    pre_norm: Literal["sum", "norm"] = "sum"
     inverse: bool = True
     lm_head: Literal["trained", "frozen"] = "trained"
     leave_out_last: bool = False
@@ -56,6 +59,7 @@ class MadX(Method):
         check_choice(self, "tune", ("task", "language", "encoder"))
         check_choice(self, "activation", ("relu", "gelu", "gelu_new"))
         check_choice(self, "wiring", ("library", "paper"))
+        check_choice(self, "pre_norm", ("sum", "norm"))
         check_choice(self, "lm_head", ("trained", "frozen"))
         check_choice(self, "init", ("bert", "identity"))
         for name in ("language", "invertible", "inverse", "leave_out_last"):
@@ -83,6 +87,7 @@ class MadX(Method):
             invertible=self.invertible_reduction if self.invertible else None,
             activation=self.activation,
             wiring=self.wiring,
+            pre_norm=self.pre_norm,
             inverse=self.inverse,
             leave_out_last=self.leave_out_last,
             init=self.init,
@@ -93,10 +98,8 @@ class MadX(Method):
         if self.tune == "task":
             return adapter_kind(name) == "task" or is_head(name)
         if self.tune == "encoder":
-            return adapter_kind(name) is None and "embeddings" not in name.split(".")
-        at = name.split(".")
-        in_head = at[0] in _LM_HEAD and "decoder" not in at
-        return adapter_kind(name) == "language" or (self.lm_head == "trained" and in_head)
+            return adapter_kind(name) is None and not is_embedding(name)
+        return adapter_kind(name) == "language" or (self.lm_head == "trained" and is_language_head(name))
 
     @property
     def trains_head(self) -> bool:
@@ -107,7 +110,7 @@ class MadX(Method):
         return adapter_kind(name) == "language"
 
     def leaves_out(self, name: str, layers: int) -> bool:
-        return self.leave_out_last and adapter_kind(name) is not None and f".layer.{layers - 1}." in name
+        return self.leave_out_last and adapter_kind(name) is not None and layer_of(name) == layers - 1
 
     def check_start(self, start: Method | None) -> None:
         if self.tune == "language" or not (self.language or self.invertible):
@@ -123,7 +126,8 @@ class MadX(Method):
                 "no run trains the adapters of the last layer, because the method of the `start` has none there: "
                 "set `leave_out_last: true` here, too"
             )
-        for name in ("language", "invertible", "language_reduction", "invertible_reduction", "activation"):
+        shared = "language", "invertible", "language_reduction", "invertible_reduction", "activation", "pre_norm"
+        for name in shared:
             here, there = getattr(self, name), getattr(start, name)
             if here != there:
                 raise ValueError(

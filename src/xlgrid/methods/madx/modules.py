@@ -10,11 +10,14 @@ and the *paper* form, equations 1 and 2,
 
     LA = A_L(LN(s)) + h        TA = A_T(LA) + h             out = LN(TA + x)
 
-With one adapter, the two forms agree. The invertible adapter is NICE on the embeddings; its inverse is applied to the states
+With one adapter, the two forms agree. A layer of ModernBERT or EuroBERT has no LayerNorm after the feed-forward block, and returns s. Its
+output with adapters is s2, or TA + x, without the last LN. Inside, LN is the identity, as in the library (`pre_norm: sum`), or the
+LayerNorm with which the next layer reads s, and after the last layer that of the encoder (`pre_norm: norm`).
+
+The invertible adapter is NICE on the embeddings; its inverse is applied to the states
 that the language-modelling head decodes. The adapters wrap the modules of transformers, whose parameters keep their names.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, layer_norm, linear, relu
+
+from xlgrid.heads.families import FAMILIES, Family, family_of, layers_of, part
+from xlgrid.methods.xmod.names import XMOD
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -74,37 +80,69 @@ class Invertible(nn.Module):
         return torch.cat([first - self.F(second), second], -1)
 
 
-class AdaptedNorm(nn.Module):
-    """The last LayerNorm of a layer with adapters before it. The module takes the place of `output.LayerNorm`, whose parameters
-    keep their names; its adapters are called `language` and `task`."""
+class Adapters(nn.Module):
+    """The adapters of a layer, called `language` and `task`. A subclass knows LN."""
 
-    def __init__(self, norm: nn.LayerNorm, adapters: dict[str, Bottleneck], wiring: str) -> None:
+    def __init__(self, adapters: dict[str, Bottleneck], wiring: str) -> None:
         super().__init__()
-        self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
         for name, adapter in adapters.items():
             self.add_module(name, adapter)
         self.names = tuple(adapters)
         self.with_input = wiring == "paper" and len(adapters) == 2
-        # x, which a hook of the layer's `output` notes just before it is needed.
+        # x, which a hook of the feed-forward block notes.
         self.input: Tensor | None = None
 
     def norm(self, states: Tensor) -> Tensor:
-        return layer_norm(states, self.weight.shape, self.weight, self.bias, self.eps)
+        """LN."""
+        raise NotImplementedError
 
-    def forward(self, states: Tensor) -> Tensor:
+    def adapted(self, states: Tensor) -> Tensor:
+        """s2 in the library's form, TA + x in that of the paper, from s."""
         if self.with_input:
             assert self.input is not None
             language, task = self.adapters()
             above = language(self.norm(states)) + (states - self.input)
             self.input = None
-            return self.norm(states + task(above))
+            return states + task(above)
         for adapter in self.adapters():
             states = states + adapter(self.norm(states))
-        return self.norm(states)
+        return states
 
     def adapters(self) -> list[Bottleneck]:
         """The adapters in the order in which they are applied."""
         return [getattr(self, name) for name in self.names]
+
+
+class AdaptedNorm(Adapters):
+    """The last LayerNorm of a layer with adapters before it. The module takes the place of this LayerNorm, whose parameters keep
+    their names."""
+
+    def __init__(self, norm: nn.LayerNorm, adapters: dict[str, Bottleneck], wiring: str) -> None:
+        super().__init__(adapters, wiring)
+        self.weight, self.bias, self.eps = norm.weight, norm.bias, norm.eps
+
+    def norm(self, states: Tensor) -> Tensor:
+        return layer_norm(states, self.weight.shape, self.weight, self.bias, self.eps)
+
+    def forward(self, states: Tensor) -> Tensor:
+        return self.norm(self.adapted(states))
+
+
+class AdaptedSum(Adapters):
+    """The adapters of a layer that returns s, as the module `adapters` of the layer."""
+
+    def __init__(self, adapters: dict[str, Bottleneck], wiring: str, next_norm: nn.Module | None) -> None:
+        """`next_norm` is LN; None for the identity."""
+        super().__init__(adapters, wiring)
+        # A tuple hides the module, which belongs to the next layer and must not be registered twice.
+        self.next_norm = (next_norm,)
+
+    def norm(self, states: Tensor) -> Tensor:
+        [norm] = self.next_norm
+        return states if norm is None else norm(states)
+
+    def forward(self, states: Tensor) -> Tensor:
+        return self.adapted(states)
 
 
 class InverseDecoder(nn.Module):
@@ -129,62 +167,105 @@ def install(
     *,
     activation: str = "relu",
     wiring: str = "library",
+    pre_norm: str = "sum",
     inverse: bool = True,
     leave_out_last: bool = False,
     init: str = "bert",
 ) -> None:
-    """Give all layers of a BERT or XLM-R new adapters, and the embeddings an invertible adapter, in place.
+    """Give all layers of an encoder new adapters, and the embeddings an invertible adapter, in place.
 
     Args:
         language, task, invertible: the reduction factor of each kind of adapter; None for no adapter of the kind.
         activation: a key of `ACTIVATIONS`.
         wiring: the form for a language and a task adapter, `library` or `paper`.
+        pre_norm: what LN is in layers that return s: `sum` for the identity, or `norm` for the LayerNorm that reads s.
         inverse: whether a language-modelling head gets the inverse of the invertible adapter.
         leave_out_last: whether the last layer gets no adapters.
         init: `bert` draws weights from N(0, 0.02²), with biases of zero; `identity` has zeros in all second projections, so
             that the outputs of the model stay as they were.
 
     Raises:
-        ValueError: the layers are not those of BERT, or the hidden size is odd.
+        ValueError: the layers are of no family, the hidden size is odd, or `pre_norm` is of no use.
     """
-    blocks, size = outputs(model), model.config.hidden_size
-    embeddings: Any = model.base_model.embeddings
+    family, layers, size = family_of(model), adaptable(model), model.config.hidden_size
+    if family.norm and pre_norm != "sum":
+        raise ValueError(
+            f"option pre_norm is for encoders whose layers have LayerNorms before their blocks, got {model.config.model_type}, where "
+            "adapters read what the last LayerNorm of the layer returns: leave it out"
+        )
 
     def new(kind: Callable[..., Any], reduction: int, near: nn.Module) -> Any:
         return kind(size, reduction, activation, init, next(near.parameters()).device)
 
     reductions = {"language": language, "task": task}
-    for output in blocks[:-1] if leave_out_last else blocks:
-        adapters = {name: new(Bottleneck, reduction, output) for name, reduction in reductions.items() if reduction}
-        if adapters:
-            output.LayerNorm = AdaptedNorm(output.LayerNorm, adapters, wiring)
-            if output.LayerNorm.with_input:
-                output.register_forward_pre_hook(_note_input)
+    for number, layer in enumerate(layers[:-1] if leave_out_last else layers):
+        adapters = {name: new(Bottleneck, reduction, layer) for name, reduction in reductions.items() if reduction}
+        if not adapters:
+            continue
+        if family.norm:
+            in_layer: Adapters = AdaptedNorm(part(layer, family.norm), adapters, wiring)
+            layer.set_submodule(family.norm, in_layer)
+        else:
+            in_layer = AdaptedSum(adapters, wiring, _next_norm(model, family, number) if pre_norm == "norm" else None)
+            layer.add_module("adapters", in_layer)
+            layer.register_forward_hook(_adapt_output)
+        if in_layer.with_input:
+            block = part(layer, family.feed_forward)
+            # A tuple, as above.
+            block.adapters_after = (in_layer,)
+            block.register_forward_pre_hook(_note_input)
     if invertible:
         if size % 2:
             raise ValueError(
                 f"an invertible adapter halves the hidden size, which is {size} here: set `invertible: false`"
             )
-        nice = new(Invertible, invertible, embeddings)
-        embeddings.dropout = nn.Sequential(OrderedDict(dropout=embeddings.dropout, invertible=nice))
-        head = getattr(getattr(model, "cls", None), "predictions", None) or getattr(model, "lm_head", None)
-        if inverse and head is not None:
-            head.decoder = InverseDecoder(head.decoder, nice)
+        embedded = part(model.base_model, family.embedded)
+        nice = new(Invertible, invertible, model.get_input_embeddings())
+        embedded.add_module("invertible", nice)
+        embedded.register_forward_hook(_invert)
+        decoder = part(model, family.decoder)
+        if inverse and decoder is not None:
+            model.set_submodule(family.decoder, InverseDecoder(decoder, nice))
 
 
-def outputs(model: "PreTrainedModel") -> list[Any]:
-    """The `output` of each layer of a BERT or XLM-R without adapters.
+def adaptable(model: "PreTrainedModel") -> list[nn.Module]:
+    """The layers of an encoder without adapters.
 
     Raises:
-        ValueError: the layers are not those of BERT.
+        ValueError: they are of no family.
     """
-    layers = getattr(getattr(model.base_model, "encoder", None), "layer", ())
-    blocks = [getattr(layer, "output", None) for layer in layers]
-    if not blocks or not all(isinstance(getattr(block, "LayerNorm", None), nn.LayerNorm) for block in blocks):
-        raise ValueError(f"adapters are for BERT and XLM-R, got {model.config.model_type}")
-    return blocks
+    family, layers = family_of(model), layers_of(model)
+    norms = [part(layer, family.norm or family.feed_forward) for layer in layers]
+    if not layers or any(norm is None or (family.norm and not isinstance(norm, nn.LayerNorm)) for norm in norms):
+        raise ValueError(
+            f"adapters are for encoders of the types {', '.join(sorted(FAMILIES.keys() - {XMOD}))}, got {model.config.model_type}: take one "
+            "of these, or the method full-ft"
+        )
+    return layers
 
 
-def _note_input(output: Any, inputs: tuple[Tensor, Tensor]) -> None:
-    # A copy of the model would share a closure with the model.
-    output.LayerNorm.input = inputs[1]
+def _next_norm(model: "PreTrainedModel", family: Family, number: int) -> nn.Module:
+    """The LayerNorm that reads the output of a layer."""
+    layers = layers_of(model)
+    if number + 1 < len(layers):
+        norm: nn.Module = part(layers[number + 1], family.next_norm)
+    else:
+        norm = part(model.base_model, family.last_norm)
+    return norm
+
+
+# Hooks are functions of the module, for a copy of a model would share a closure with the model.
+
+
+def _note_input(block: Any, inputs: tuple[Tensor, ...]) -> None:
+    block.adapters_after[0].input = inputs[0]
+
+
+def _adapt_output(layer: Any, inputs: Any, states: Tensor) -> Tensor:
+    adapted: Tensor = layer.adapters(states)
+    return adapted
+
+
+def _invert(embedded: Any, inputs: Any, states: Tensor) -> Tensor:
+    moved: Tensor = embedded.invertible(states)
+    return moved

@@ -10,6 +10,9 @@ masks have no other cells (figure 3a); in *interfering* masks each of the other 
 Without Q_cross, M1 alone is structured attention dropout (figure 2). An input that is not switched has ordinary attention
 with Q.
 
+Some layers of ModernBERT let a token attend to tokens within a *window* only. There, the cells outside of the window are in neither
+mask, those of the bridge included.
+
 The masks follow from the lengths of the segments and from torch's generator, on the device of the model, and serve all heads
 and layers.
 """
@@ -22,6 +25,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import linear, pad, scaled_dot_product_attention
+
+from xlgrid.heads.families import BERT, FAMILIES, family_of, layers_of, part
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -50,7 +55,7 @@ class Layout:
     bridge: bool = True
     overlap: Overlap = "add"
     # All layers ask for the same biases.
-    _biases: dict[tuple[int, torch.dtype], Tensor] = field(default_factory=dict, repr=False)
+    _biases: dict[tuple[int, torch.dtype, int | None], Tensor] = field(default_factory=dict, repr=False)
 
     def second(self, length: int) -> Tensor:
         """Whether a token is in the second segment of a switched input, [B, L]; the padding of such an input counts as in it."""
@@ -68,51 +73,72 @@ class Layout:
         switched = self.switched[:, None, None]
         return same | both | ~switched, (~same | both) & switched
 
-    def biases(self, length: int, real: Tensor | None, dtype: torch.dtype) -> Tensor:
+    def biases(self, length: int, real: Tensor | None, dtype: torch.dtype, window: int | None = None) -> Tensor:
         """The logarithms of M1 and M2 side by side, [B, 1, L, 2 L], in which keys that are padding are masked, and cells of
         both masks have the logarithm of a half if overlaps are halved.
 
         Args:
             length: L.
             real: [B, L], false for padding; the same at every call.
+            window: as for `near`.
         """
-        if (length, dtype) not in self._biases:
+        if (length, dtype, window) not in self._biases:
             within, across = self.masks(length)
             overlap = (within & across).repeat(1, 1, 2)
             kept = torch.cat([within, across], -1)
             if real is not None:
                 kept &= real.repeat(1, 2)[:, None]
+            if (nearby := near(length, window, kept.device)) is not None:
+                kept &= nearby.repeat(1, 2)
+                kept[..., :length] |= _itself(kept)
             bias = torch.zeros(kept.shape, dtype=dtype, device=kept.device)
             if self.overlap == "halve":
                 bias.masked_fill_(overlap, math.log(0.5))
-            self._biases[length, dtype] = bias.masked_fill_(~kept, -math.inf)[:, None]
-        return self._biases[length, dtype]
+            self._biases[length, dtype, window] = bias.masked_fill_(~kept, -math.inf)[:, None]
+        return self._biases[length, dtype, window]
 
 
 class CrossQuery(nn.Module):
     """The query projection of a layer with a second one, Q_cross, at first a copy of it: [Q; Q_cross], twice the heads.
 
-    The module takes the place of `attention.self.query`, whose parameters keep their names.
+    The module takes the place of the projection, whose parameters keep their names.
     """
 
     def __init__(self, query: nn.Linear) -> None:
         super().__init__()
         self.weight, self.bias = query.weight, query.bias
-        self.cross = nn.Linear(query.in_features, query.out_features, device=query.weight.device)
+        has_bias = query.bias is not None
+        self.cross = nn.Linear(query.in_features, query.out_features, has_bias, device=query.weight.device)
         self.cross.load_state_dict(query.state_dict())
 
     def forward(self, hidden: Tensor) -> Tensor:
         return torch.cat([linear(hidden, self.weight, self.bias), self.cross(hidden)], -1)
 
 
+class PackedCrossQuery(nn.Module):
+    """As `CrossQuery`, of a layer with one projection to queries, keys and values: [Q; Q_cross; K; K; V; V], for such layers take
+    three parts of equal size. `attend` reads one half of the keys and of the values."""
+
+    def __init__(self, packed: nn.Linear) -> None:
+        super().__init__()
+        self.weight, self.bias = packed.weight, packed.bias
+        size, has_bias = packed.out_features // 3, packed.bias is not None
+        self.cross = nn.Linear(packed.in_features, size, has_bias, device=packed.weight.device)
+        self.cross.load_state_dict({name: tensor[:size] for name, tensor in packed.state_dict().items()})
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        query, key, value = linear(hidden, self.weight, self.bias).chunk(3, -1)
+        return torch.cat([query, self.cross(hidden), key, key, value, value], -1)
+
+
 def install(model: "PreTrainedModel", cross: bool) -> None:
-    """Have all layers of a BERT or XLM-R attend as `attend` does.
+    """Have all layers of an encoder attend as `attend` does.
 
     Args:
         cross: whether to give the layers a Q_cross.
 
     Raises:
-        ValueError: the layers are not those of BERT.
+        ValueError: the encoder is of no family, or of one with an attention of its own.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
     from transformers.masking_utils import flash_attention_mask
@@ -122,25 +148,37 @@ def install(model: "PreTrainedModel", cross: bool) -> None:
     # This mask is the padding as it is, [B, L], or None where there is none.
     AttentionMaskInterface.register(NAME, flash_attention_mask)
     model.set_attn_implementation(NAME)
+    family = family_of(model)
     for layer in attentions if cross else ():
-        layer.query = CrossQuery(layer.query)
+        layer.has_packed_cross = family.query == family.key
+        projection = part(layer, family.query)
+        setattr(layer, family.query, (PackedCrossQuery if layer.has_packed_cross else CrossQuery)(projection))
 
 
 def layers(model: "PreTrainedModel") -> list[Any]:
-    """The `attention.self` of each layer of a BERT or XLM-R, with a Q_cross or without.
+    """The attention of each layer of an encoder, with a Q_cross or without.
 
     Raises:
-        ValueError: the layers are not those of BERT.
+        ValueError: the encoder is of no family, or of one with an attention of its own.
     """
-    attentions = [module for name, module in model.named_modules() if name.endswith("attention.self")]
-    if not attentions or not all(
-        isinstance(getattr(layer, "query", None), nn.Linear | CrossQuery) for layer in attentions
-    ):
-        raise ValueError(f"structured attention is for BERT and XLM-R, got {model.config.model_type}")
+    family = family_of(model)
+    attentions = [part(layer, family.attention) for layer in layers_of(model)] if family.attention else []
+    projections = [part(attention, family.query) for attention in attentions]
+    if not attentions or not all(isinstance(each, nn.Linear | CrossQuery | PackedCrossQuery) for each in projections):
+        known = sorted(name for name, family in FAMILIES.items() if family.attention)
+        raise ValueError(
+            f"structured attention is for encoders of the types {', '.join(known)}, got {model.config.model_type}: take one of these"
+        )
     return attentions
 
 
-def weights(layer: Any, hidden: Tensor, real: Tensor | None, layout: Layout | None) -> Tensor:
+def weights(
+    layer: Any,
+    hidden: Tensor,
+    real: Tensor | None,
+    layout: Layout | None,
+    rotary: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
     """The attention weights of a layer without dropout, which the fused calls of `attend` do not return.
 
     Args:
@@ -148,25 +186,79 @@ def weights(layer: Any, hidden: Tensor, real: Tensor | None, layout: Layout | No
         hidden: [B, L, hidden size], the input of the layer.
         real: [B, L], false for padding; None if there is none.
         layout: as for `attend`.
+        rotary: the cosines and sines with which the layer rotates queries and keys, each [1, L, d]; None if it does not.
 
     Returns:
         [B, H, L, L]: rows are queries and sum to 1; columns are keys. The weights of both queries are added.
     """
 
-    def heads(states: Tensor) -> Tensor:
-        return states.unflatten(-1, (-1, layer.attention_head_size)).transpose(1, 2)
+    family = FAMILIES.get(layer.config.model_type, BERT)
+    width = getattr(layer, "head_dim", None) or layer.attention_head_size
 
-    query, key = heads(layer.query(hidden)), heads(layer.key(hidden))
-    q, *q_cross = query.split(key.shape[1], 1)
-    scale = 1 / math.sqrt(key.shape[3])
-    if layout is not None and q_cross:
-        return joint_weights(q, q_cross[0], key, layout.biases(key.shape[2], real, key.dtype), scale)
+    def heads(states: Tensor) -> Tensor:
+        states = states.unflatten(-1, (-1, width)).transpose(1, 2)
+        if rotary is None:
+            return states
+        cosines, sines = rotary
+        first, second = states.chunk(2, -1)
+        return states * cosines + torch.cat([-second, first], -1) * sines
+
+    query = part(layer, family.query)(hidden)
+    if family.query == family.key:
+        query, key, _ = query.chunk(3, -1)
+    else:
+        key = part(layer, family.key)(hidden)
+    q, q_cross, key, _ = _separated(layer, heads(query), heads(key), heads(key))
+    window, scale = getattr(layer, "sliding_window", None), 1 / math.sqrt(width)
+    length = key.shape[2]
+    if layout is not None and q_cross is not None:
+        return joint_weights(q, q_cross, key, layout.biases(length, real, key.dtype, window), scale)
     scores = q @ key.mT * scale
     if layout is not None:
-        scores = scores + layout.biases(key.shape[2], real, key.dtype)[..., : key.shape[2]]
-    elif real is not None:
-        scores = scores.masked_fill(~real[:, None, None], -math.inf)
+        scores = scores + layout.biases(length, real, key.dtype, window)[..., :length]
+    elif (mask := visible(length, real, window, key.device)) is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
     return scores.softmax(-1)
+
+
+def near(length: int, window: int | None, device: torch.device) -> Tensor | None:
+    """Whether two tokens are fewer than `window` tokens apart, [L, L]; None if all tokens are, or if there is no window."""
+    if window is None or length <= window:
+        return None
+    position = torch.arange(length, device=device)
+    return (position[:, None] - position).abs() < window
+
+
+def visible(length: int, real: Tensor | None, window: int | None, device: torch.device) -> Tensor | None:
+    """The keys that a query sees without a layout, [B or 1, 1, L or 1, L]; None if it sees all keys.
+
+    Args:
+        length: L.
+        real: [B, L], false for padding; None if there is none.
+        window: as for `near`.
+    """
+    mask = None if real is None else real[:, None, None]
+    if (nearby := near(length, window, device)) is None:
+        return mask
+    seen = nearby[None, None] if mask is None else mask & nearby
+    return seen | _itself(seen)
+
+
+def _itself(mask: Tensor) -> Tensor:
+    """The cells of each token with itself, [L, L]. Padding far from all tokens attends to itself, because a row without cells has no
+    weights, and what is no number would spread to other rows of the next layer."""
+    return torch.eye(mask.shape[-2], dtype=torch.bool, device=mask.device)
+
+
+def _separated(layer: Any, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
+    """Q, Q_cross or None, keys and values, each [B, H, L, d], from what a layer has projected, [B, heads, L, d]."""
+    if getattr(layer, "has_packed_cross", False):
+        key, value = (states[:, : states.shape[1] // 2] for states in (key, value))
+    # The heads of EuroBERT share keys and values in groups.
+    if (group := getattr(layer, "num_key_value_groups", 1)) > 1:
+        key, value = (states.repeat_interleave(group, 1) for states in (key, value))
+    q, q_cross = query.chunk(2, 1) if query.shape[1] > key.shape[1] else (query, None)
+    return q, q_cross, key, value
 
 
 def attend(
@@ -178,31 +270,34 @@ def attend(
     scaling: float,
     dropout: float = 0.0,
     layout: Layout | None = None,
+    sliding_window: int | None = None,
     **ignored: Any,
 ) -> tuple[Tensor, None]:
     """An attention function of transformers.
 
     Args:
+        module: the attention of a layer.
         query: [B, H, L, d], or [B, 2 H, L, d] with the heads of Q_cross after those of Q.
-        key, value: [B, H, L, d].
+        key, value: [B, H, L, d]; fewer heads where heads share them, or twice as many after a `PackedCrossQuery`.
         attention_mask: [B, L], true for real tokens.
         layout: an argument of the model's forward; without it, no input is switched.
+        sliding_window: as `window` of `near`.
 
     Returns:
         [B, L, H, d].
     """
-    q, q_cross = query.chunk(2, 1) if query.shape[1] > key.shape[1] else (query, None)
+    q, q_cross, key, value = _separated(module, query, key, value)
     length, real = key.shape[2], None if attention_mask is None else attention_mask.bool()
     if layout is None:
-        mask = None if real is None else real[:, None, None, :]
+        mask = visible(length, real, sliding_window, key.device)
         out = scaled_dot_product_attention(q, key, value, mask, dropout, scale=scaling)
     elif q_cross is None:
-        bias = layout.biases(length, real, q.dtype)[..., :length]
+        bias = layout.biases(length, real, q.dtype, sliding_window)[..., :length]
         out = scaled_dot_product_attention(q, key, value, bias, dropout, scale=scaling)
     elif layout.unmasked is None and length >= LONG:
-        out = strict(q, q_cross, key, value, real, layout, scaling, dropout)
+        out = strict(q, q_cross, key, value, real, layout, scaling, dropout, sliding_window)
     else:
-        joint = joint_weights(q, q_cross, key, layout.biases(length, real, q.dtype), scaling)
+        joint = joint_weights(q, q_cross, key, layout.biases(length, real, q.dtype, sliding_window), scaling)
         # Dropout draws once for each cell, as in the authors' code, also where a cell has both queries.
         out = drop(joint, dropout) @ value
     return out.transpose(1, 2).contiguous(), None
@@ -217,6 +312,7 @@ def strict(
     layout: Layout,
     scale: float,
     dropout: float,
+    window: int | None = None,
 ) -> Tensor:
     """Attention of two queries under strict masks, [B, H, L, d], in one fused call with queries and keys of 2 d + 8 numbers.
 
@@ -226,7 +322,7 @@ def strict(
     row comes from `joint_weights`.
     """
     length = key.shape[2]
-    biases = layout.biases(length, real, q.dtype)[:, :, :1]
+    biases = layout.biases(length, real, q.dtype, window)[:, :, :1]
     top = drop(joint_weights(q[:, :, :1], q_cross[:, :, :1], key, biases, scale), dropout) @ value
     key = key * scale
     of_q, of_q_cross = q @ key[:, :, :1].mT, q_cross @ key[:, :, :1].mT
@@ -240,7 +336,7 @@ def strict(
     keys = torch.cat([key.masked_fill(second | first, 0), key.masked_fill(~second, 0), selector], -1)
     # The CPU's kernel wants values as wide as the keys.
     values = pad(value, (0, keys.shape[3] - value.shape[3]))
-    mask = None if real is None else real[:, None, None]
+    mask = visible(length, real, window, key.device)
     out = scaled_dot_product_attention(queries, keys, values, mask, dropout, scale=1.0)
     return torch.cat([top, out[:, :, 1:, : value.shape[3]]], 2)
 

@@ -1,11 +1,13 @@
 """The two methods of structured self-attention (Foroutan et al. 2023, section 4.1)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from xlgrid.base.arrays import Segments
-from xlgrid.methods.bitfit import BitFit
-from xlgrid.methods.method import Method, check_choice
+from xlgrid.heads.families import BERT, FAMILIES
+from xlgrid.methods.bitfit import BitFit, without_biases
+from xlgrid.methods.method import Method, check_choice, check_fits
 
 if TYPE_CHECKING:
     import torch
@@ -33,9 +35,13 @@ class StructuredDropout(Method):
         check_choice(self, "tune", ("bitfit", "full-ft"))
         check_probability(self.p_mask)
 
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return misfit(config, self.tune)
+
     def install(self, model: "PreTrainedModel") -> None:
         from xlgrid.methods.structured.attention import install
 
+        check_fits(self, model)
         install(model, cross=False)
 
     def trains(self, name: str) -> bool:
@@ -81,15 +87,19 @@ class CrossQuery(Method):
         check_choice(self, "overlap", ("add", "halve"))
         check_probability(self.p_mask)
 
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        return misfit(config, self.tune)
+
     def install(self, model: "PreTrainedModel") -> None:
         """Q_cross is at first a copy of Q, so that only the cells with both queries change, which count twice."""
         from xlgrid.methods.structured.attention import install
 
+        check_fits(self, model)
         install(model, cross=True)
 
     def trains(self, name: str) -> bool:
         if self.tune == "query":
-            return ".query.cross." in name
+            return "cross" in name.split(".")
         return BitFit().trains(name) if self.tune == "bitfit" else True
 
     @property
@@ -97,15 +107,27 @@ class CrossQuery(Method):
         return self.tune != "query"
 
     def is_language_specific(self, name: str) -> bool:
-        return name.endswith(".query.cross.weight") or (
-            self.swap == "weight+bias" and name.endswith(".query.cross.bias")
-        )
+        return name.endswith(".cross.weight") or (self.swap == "weight+bias" and name.endswith(".cross.bias"))
 
     def arrange(self, segments: Segments, device: "torch.device", training: bool) -> dict[str, Any]:
         if not segments.switched.any():
             return {}
         p_mask = self.p_mask if training or self.evaluate == "sampled" else 1.0
         return {"layout": layout(segments, device, p_mask, bridge=self.bridge, overlap=self.overlap)}
+
+
+def misfit(config: Mapping[str, Any], tune: str) -> str | None:
+    """As `Method.misfit`, for an option `tune`."""
+    kind = config["model_type"]
+    if not FAMILIES.get(kind, BERT).attention:
+        return (
+            f"structured attention takes the place of the attention function of transformers, which an encoder of type {kind} does not use, "
+            "because the scores of its attention have terms for positions: take an encoder of another type, or the methods full-ft, bitfit "
+            "and madx"
+        )
+    if tune != "bitfit":
+        return None
+    return without_biases(config, "with `tune: bitfit` the method trains biases", "set `tune: full-ft`")
 
 
 def layout(segments: Segments, device: "torch.device", p_mask: float, **options: Any) -> Any:

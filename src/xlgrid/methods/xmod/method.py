@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from xlgrid.heads.families import is_embedding
 from xlgrid.methods.method import Method, check_choice, is_head
 from xlgrid.methods.xmod.names import ADDED, module_of
 
@@ -53,13 +54,12 @@ class XMod(Method):
 
     def trains(self, name: str) -> bool:
         if self.tune == "shared":
-            return is_head(name) or (module_of(name) is None and not _in_embeddings(name))
+            return is_head(name) or (module_of(name) is None and not is_embedding(name))
         trained = [
-            "word_embeddings",
-            "position_embeddings",
-            *(["LayerNorm"] if self.embedding_norm == "trained" else []),
+            *("word_embeddings", "tok_embeddings", "embed_tokens", "position_embeddings"),
+            *(["LayerNorm", "norm"] if self.embedding_norm == "trained" else []),
         ]
-        return module_of(name) == ADDED or (_in_embeddings(name) and name.split(".")[-2] in trained)
+        return module_of(name) == ADDED or (is_embedding(name) and name.split(".")[-2] in trained)
 
     @property
     def trains_head(self) -> bool:
@@ -71,7 +71,7 @@ class XMod(Method):
 
     def is_language_specific(self, name: str) -> bool:
         """The module of an added language, and its embeddings."""
-        return module_of(name) == ADDED or _in_embeddings(name)
+        return module_of(name) == ADDED or is_embedding(name)
 
     def check_start(self, start: Method | None) -> None:
         if self.tune == "shared" and start is not None and not (isinstance(start, XMod) and start.tune == "language"):
@@ -82,7 +82,3 @@ class XMod(Method):
 
     def stack(self, task: str, language: str | None) -> tuple[str, ...]:
         return (f"embeddings:{language}",) if language else ()
-
-
-def _in_embeddings(name: str) -> bool:
-    return "embeddings" in name.split(".")

@@ -1,12 +1,20 @@
 """The head `mlm`: what is masked, and how texts become inputs."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tokens_fixture import collate, write
-from transformers import DistilBertConfig, DistilBertForMaskedLM
+from transformers import (
+    AutoModelForMaskedLM,
+    DebertaV2Config,
+    DistilBertConfig,
+    ElectraConfig,
+    EuroBertConfig,
+    ModernBertConfig,
+)
 
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
@@ -42,11 +50,14 @@ def test_bitext_can_have_a_share_of_masks_of_its_own_in_training_and_not_in_eval
     assert torch.equal(evaluated["labels"], usual["labels"])
 
 
-def test_a_model_whose_output_layer_is_not_known_has_the_loss_of_transformers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [DistilBertConfig, ModernBertConfig, EuroBertConfig, DebertaV2Config, ElectraConfig])
+def test_the_loss_is_that_of_transformers_in_every_family(kind: Any, tmp_path: Path) -> None:
+    """Of Electra, which is of no family, all logits are computed."""
     tokens = batches.read(write(tmp_path / "t.arrow", [[2, *range(5, 25), 2]] * 10, "mlm"))
     torch.manual_seed(1)
-    model = DistilBertForMaskedLM(DistilBertConfig(vocab_size=50, dim=16, n_heads=2, n_layers=1, hidden_dim=16)).eval()
-    assert language_head(model) is None
+    sizes = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2, "pad_token_id": 1}
+    model = AutoModelForMaskedLM.from_config(kind(vocab_size=50, **sizes)).eval()
+    assert (language_head(model) is None) is (kind is ElectraConfig)
     batch = collate(tokens, np.arange(10))
     head = HEADS["mlm"]
     torch.testing.assert_close(head.loss(model, batch) / head.terms(batch), model(**batch).loss)

@@ -10,10 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from models_fixture import IDS, SIZE, logits, model_of
-from transformers import (
-    DistilBertConfig,
-    DistilBertModel,
-)
+from transformers import ElectraConfig, ElectraModel
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.language_modelling.mlm import language_head
@@ -239,6 +236,17 @@ def test_the_last_layer_is_the_encoders_own_where_it_is_left_out() -> None:
 
 def test_other_encoders_are_refused() -> None:
     with torch.device("meta"):
-        model = DistilBertModel(DistilBertConfig(n_layers=1))
-        with pytest.raises(ValueError, match="adapters are for BERT and XLM-R, got distilbert"):
+        model = ElectraModel(ElectraConfig(num_hidden_layers=1))
+        model.encoder.layer[0].output = torch.nn.Identity()
+        with pytest.raises(
+            ValueError, match=r"adapters are for encoders of the types bert, .* got electra: take one of these"
+        ):
             make("madx", {}).install(model)
+
+
+@each_model
+def test_a_layer_that_ends_with_a_norm_has_no_other_one_to_read_through(kind: str) -> None:
+    with pytest.raises(
+        ValueError, match="option pre_norm is for encoders whose layers have LayerNorms before their blocks, got "
+    ):
+        adapted(kind, pre_norm="norm")

@@ -1,10 +1,15 @@
-"""Mistakes in the languages of encoders with modules: a language without a module, or with two."""
+"""Mistakes in what grids ask of encoders: a language without a module, or with two; a method or a head that is not for the encoder's
+family."""
 
+import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from xlgrid import methods as registry
+from xlgrid.heads.families import without_class
 from xlgrid.languages.sources import NONE, Source
+from xlgrid.models.parameters import HUB
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -17,6 +22,46 @@ def grids(study: "Study") -> Iterator[str]:
             if (modules := modules_of(study, encoder)) is not None:
                 for key in grid.method:
                     yield from _languages(study, name, grid, encoder, modules, key)
+
+
+def families(study: "Study") -> Iterator[str]:
+    """Every method and head of a grid is for the family of the encoder, as far as this is known before the encoder is there."""
+    for name, grid in study.grids.items():
+        for encoder in grid.encoder:
+            if not (config := _config(study, encoder)):
+                continue
+            for task in grid.task:
+                head = study.tasks[task].task.head
+                suffix = getattr(head, "model_suffix", "")
+                if problem := without_class(config["model_type"], suffix, head.name):
+                    yield f"grids.{name}: task {task}, encoder {encoder}: {problem}"
+            for key in _methods(study, grid):
+                entry = study.methods[key]
+                if problem := registry.make(entry.base, entry.options).misfit(config):
+                    yield f"grids.{name}: method {key}, encoder {encoder}: {problem}"
+
+
+def _methods(study: "Study", grid: "Grid") -> list[str]:
+    """The methods of a grid, and of the runs on text with which its runs begin."""
+    chain = [*grid.method]
+    for key in chain:
+        start = study.methods[key].start
+        if start and start.method not in chain:
+            chain.append(start.method)
+    return chain
+
+
+def _config(study: "Study", encoder: str) -> dict[str, Any]:
+    """What is known of the config.json of an encoder from the Hub or from a folder; nothing of others."""
+    entry = study.encoders[encoder]
+    if entry.path and (path := Path(entry.path, "config.json")).is_file():
+        try:
+            config = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            # The job that copies the encoder names the damage.
+            return {}
+        return config if isinstance(config, dict) and "model_type" in config else {}
+    return HUB.get(entry.hub or entry.sizes_of or "", {})
 
 
 def modules_of(study: "Study", encoder: str) -> list[str] | None:

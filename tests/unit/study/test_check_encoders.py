@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from xlgrid.study import check_modules
+from xlgrid.study import check_encoders
 from xlgrid.study.checks import problems
 from xlgrid.study.schema import Study
 
@@ -60,13 +60,13 @@ def test_shared_and_a_checkpoint_without_a_mapping_have_no_languages_that_could_
     shared = {"scratch": {"kind": "xlmr", "architecture": "shared", "languages": ["en"]}}
     for encoder in (shared, {"hub": "facebook/xmod-base"}):
         described = study({"base": "xmod"}, encoder, target=["de"])
-        assert check_modules.modules_of(described, "e") is None
-        assert [*check_modules.grids(described)] == []
+        assert check_encoders.modules_of(described, "e") is None
+        assert [*check_encoders.grids(described)] == []
 
 
 def test_a_mapping_says_which_modules_are_used() -> None:
     published = {"hub": "facebook/xmod-base", "vocabulary": "added-de", "modules": {"en": "en_XX"}}
-    assert check_modules.modules_of(study(encoder=published), "e") == ["en"]
+    assert check_encoders.modules_of(study(encoder=published), "e") == ["en"]
     [problem] = problems(study(encoder=published))
     assert "has modules of en, but none of fr" in problem
     [problem] = problems(study(encoder=published | {"modules": {"xx": "xx_XX"}}))
@@ -120,3 +120,36 @@ def test_the_study_of_the_page_about_pretraining_is_valid() -> None:
     stages = {name: described.pretraining(name).scratch for name in ("veco-stage-1", "veco", "xlm")}
     assert [scratch.begin for scratch in stages.values() if scratch] == ["xlmr-large", "veco-stage-1", "xlmr-large"]
     assert [scratch.trains for scratch in stages.values() if scratch] == ["cross-attention", "all", "all"]
+
+
+@pytest.mark.parametrize(
+    ("hub", "base", "problem"),
+    [
+        (
+            "jhu-clsp/mmBERT-base",
+            "bitfit",
+            "method m, encoder e: method bitfit trains biases, and the encoder, of type modernbert",
+        ),
+        (
+            "EuroBERT/EuroBERT-210m",
+            "qcross",
+            "with `tune: bitfit` the method trains biases, and the encoder, of type eurobert",
+        ),
+        ("microsoft/mdeberta-v3-base", "structured-dropout", "which an encoder of type deberta-v2 does not use"),
+    ],
+)
+def test_a_method_that_is_not_for_the_family_of_an_encoder_is_refused(hub: str, base: str, problem: str) -> None:
+    described = study({"base": base}, {"hub": hub}, target=["en"])
+    [found] = check_encoders.families(described)
+    assert found.startswith("grids.g: ") and problem in found
+    assert [*check_encoders.families(study({"base": "full-ft"}, {"hub": hub}))] == []
+    assert [*check_encoders.families(study({"base": base}, {"hub": "FacebookAI/xlm-roberta-base"}))] == []
+
+
+def test_the_family_of_an_encoder_in_a_folder_is_that_of_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "modernbert", "norm_bias": true}')
+    assert [*check_encoders.families(study({"base": "bitfit"}, {"path": str(tmp_path)}))] == []
+    (tmp_path / "config.json").write_text('{"model_type": "modernbert"}')
+    assert len([*check_encoders.families(study({"base": "bitfit"}, {"path": str(tmp_path)}))]) == 1
+    (tmp_path / "config.json").write_text("{")
+    assert [*check_encoders.families(study({"base": "bitfit"}, {"path": str(tmp_path)}))] == []

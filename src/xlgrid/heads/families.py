@@ -1,0 +1,214 @@
+"""Families of encoders: where the parts of their models are in the classes of transformers.
+
+Heads and methods find the parts of a model here. A new family is one entry of `FAMILIES`; CONTRIBUTING.md says what else it needs.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from torch import nn
+    from transformers import PreTrainedModel
+
+
+class Family(NamedTuple):
+    """A family of encoders. A path is a name of `torch.nn.Module.get_submodule`. The defaults are those of BERT.
+
+    Layers are of two kinds. Those of BERT have a LayerNorm after the feed-forward block (`norm`). In those of ModernBERT, each block
+    has a LayerNorm before it, and the layer returns the sum of the feed-forward block and its input (`norm` is empty).
+
+    Attributes:
+        stem: the beginning of the names of the family's classes, as in `BertModel` and `BertForMaskedLM`.
+        layers: the path of the list of layers, from the encoder.
+        attention: the path of the module that calls the attention function of transformers, from a layer; empty if the
+            family has an attention of its own, which no other function can take the place of.
+        query, key: the paths of the projections to queries and to keys, from the attention. If both are one, its output has
+            queries, keys and values side by side.
+        feed_forward: the path of the module whose input is that of the feed-forward block, from a layer.
+        norm: the path of the LayerNorm after the feed-forward block, from a layer.
+        next_norm: the path of the LayerNorm that reads the output of the layer before, from a layer; where layers have no `norm`.
+        last_norm: the path of the LayerNorm that reads the output of the last layer, from the encoder; likewise.
+        word_embeddings: the path of the embeddings of tokens, from the encoder.
+        embedded: the path of the module whose output the first layer reads, from the encoder.
+        head: the names of modules that models for tasks have, besides those of `Head.modules`, between the encoder and their
+            classifier.
+        lm_head: the names of the modules of the language-modelling head, in the order in which they compute.
+        decoder: the path of the output embeddings, from a language model.
+        dropout: the entries of config.json with the rates of dropout, those of models for tasks included.
+        biases: the entries of config.json of which one must be true for the encoder to have biases; without entries, it has them.
+        lacks: the heads that the family has no class for, as the ends of the names of classes.
+        renamed: old parts of names of weights, as checkpoints have them, -> their names in the family's classes.
+    """
+
+    stem: str
+    layers: str = "encoder.layer"
+    attention: str = "attention.self"
+    query: str = "query"
+    key: str = "key"
+    feed_forward: str = "intermediate"
+    norm: str = "output.LayerNorm"
+    next_norm: str = ""
+    last_norm: str = ""
+    word_embeddings: str = "embeddings.word_embeddings"
+    embedded: str = "embeddings.dropout"
+    head: tuple[str, ...] = ()
+    lm_head: tuple[str, ...] = ("cls",)
+    decoder: str = "cls.predictions.decoder"
+    dropout: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+    biases: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = {}
+
+
+BERT = Family("Bert")
+XLMR = Family("XLMRoberta", lm_head=("lm_head",), decoder="lm_head.decoder")
+
+# By the model type in config.json.
+FAMILIES: dict[str, Family] = {
+    "bert": BERT,
+    "xlm-roberta": XLMR,
+    "roberta": XLMR._replace(stem="Roberta"),
+    # Modules for languages wrap XLM-R.
+    "xmod": XLMR,
+    "distilbert": Family(
+        "DistilBert",
+        layers="transformer.layer",
+        attention="attention",
+        query="q_lin",
+        key="k_lin",
+        feed_forward="ffn",
+        norm="output_layer_norm",
+        lm_head=("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+        decoder="vocab_projector",
+        dropout=("dropout", "attention_dropout", "seq_classif_dropout", "qa_dropout"),
+    ),
+    "deberta-v2": Family(
+        "DebertaV2",
+        attention="",
+        dropout=("hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout"),
+        # DeBERTa-v3's head computes what that of BERT does, under these names (He et al. 2021).
+        renamed={
+            "lm_predictions.lm_head.dense.": "cls.predictions.transform.dense.",
+            "lm_predictions.lm_head.LayerNorm.": "cls.predictions.transform.LayerNorm.",
+            "lm_predictions.lm_head.bias": "cls.predictions.bias",
+        },
+    ),
+    "modernbert": Family(
+        "ModernBert",
+        layers="layers",
+        attention="attn",
+        query="Wqkv",
+        key="Wqkv",
+        feed_forward="mlp_norm",
+        norm="",
+        next_norm="attn_norm",
+        last_norm="final_norm",
+        word_embeddings="embeddings.tok_embeddings",
+        embedded="embeddings.drop",
+        head=("head",),
+        lm_head=("head", "decoder"),
+        decoder="decoder",
+        dropout=("embedding_dropout", "attention_dropout", "mlp_dropout", "classifier_dropout"),
+        biases=("attention_bias", "mlp_bias", "norm_bias"),
+    ),
+    "eurobert": Family(
+        "EuroBert",
+        layers="layers",
+        attention="self_attn",
+        query="q_proj",
+        key="k_proj",
+        feed_forward="post_attention_layernorm",
+        norm="",
+        next_norm="input_layernorm",
+        last_norm="norm",
+        word_embeddings="embed_tokens",
+        embedded="embed_tokens",
+        head=("dense",),
+        lm_head=("lm_head",),
+        decoder="lm_head",
+        dropout=("attention_dropout",),
+        biases=("attention_bias", "mlp_bias"),
+        lacks=("QuestionAnswering", "MultipleChoice"),
+    ),
+}
+
+# The ends of the names of the tensor with one row per token. The encoder of a EuroBERT is called `model`, which tells its embeddings from
+# those of mBART.
+EMBEDDINGS = tuple(
+    sorted({f"{'' if '.' in f.word_embeddings else 'model.'}{f.word_embeddings}.weight" for f in FAMILIES.values()})
+)
+_HEADS = {name for family in FAMILIES.values() for name in family.head}
+_LM_HEADS = {name for family in FAMILIES.values() for name in family.lm_head}
+_DECODERS = {f"{family.decoder}.weight" for family in FAMILIES.values()}
+_EMBEDDINGS = {family.word_embeddings.partition(".")[0] for family in FAMILIES.values()}
+_LAYERS = {family.layers.rpartition(".")[2] for family in FAMILIES.values()}
+
+
+def family_of(model: "PreTrainedModel") -> Family:
+    """The family of a model. Models of other types often have the layout of BERT or XLM-R, and are taken for these: callers look
+    whether a part is there."""
+    # Models that tests make up have no configuration.
+    kind = getattr(getattr(model, "config", None), "model_type", "")
+    return FAMILIES.get(kind, XLMR if hasattr(model, "lm_head") else BERT)
+
+
+def part(module: Any, path: str) -> Any:
+    """The module at a path; None if there is none."""
+    for name in path.split("."):
+        module = getattr(module, name, None)
+    return module
+
+
+def layers_of(model: "PreTrainedModel") -> "list[nn.Module]":
+    """The layers of an encoder; none if it is of no family and has another layout than BERT."""
+    return [*(part(model.base_model, family_of(model).layers) or ())]
+
+
+def layer_of(name: str) -> int | None:
+    """The number of the layer to which a parameter belongs, from 0; None if it belongs to no layer."""
+    parts = name.split(".")
+    numbers = [number for before, number in pairwise(parts) if before in _LAYERS]
+    return int(numbers[0]) if numbers and numbers[0].isdecimal() else None
+
+
+def is_embedding(name: str) -> bool:
+    """Whether a parameter belongs to what comes before the first layer: the embeddings and their LayerNorm."""
+    return not _EMBEDDINGS.isdisjoint(name.split("."))
+
+
+def is_task_head(name: str) -> bool:
+    """Whether a parameter belongs to a module of `Family.head`."""
+    return name.partition(".")[0] in _HEADS
+
+
+def is_language_head(name: str) -> bool:
+    """Whether a parameter belongs to a language-modelling head, without the output embeddings."""
+    first, *inner = name.split(".")
+    return first in _LM_HEADS and "decoder" not in inner and name not in _DECODERS
+
+
+def has_biases(config: Mapping[str, Any]) -> bool:
+    """Whether an encoder has biases.
+
+    Args:
+        config: the contents of its config.json.
+    """
+    keys = FAMILIES.get(config.get("model_type", ""), BERT).biases
+    return not keys or any(config.get(key) for key in keys)
+
+
+def without_class(model_type: str | None, suffix: str, head: str) -> str | None:
+    """Why encoders of a type cannot have a head, as a sentence that says what to do instead; None if they can, or if the type is not known.
+
+    Args:
+        suffix: the end of the names of the head's classes.
+        head: the name of the head.
+    """
+    family = FAMILIES.get(model_type or "")
+    if family is None or suffix not in family.lacks:
+        return None
+    return (
+        f"transformers has no class {family.stem}For{suffix}, so that encoders of type {model_type} have no head {head}: take an encoder of "
+        "another family for such tasks, such as jhu-clsp/mmBERT-base"
+    )
