@@ -120,6 +120,12 @@ def test_a_study_measures_what_is_there(project: None) -> None:
     assert abs(estimate.tokens("nli") - (english + french) / 2) < 1
     assert estimate.tokens("ner", [Target("en")], "v") == 30, "what is not there is as for any such task"
     assert Estimate(plan, Assumed(tokens={"nli": 77})).tokens("nli", [Target("en")], "v") == 77
+    # The size of the encoder, which is not there.
+    Path("results/tiny/encoders/tiny").mkdir(parents=True)
+    Path("results/tiny/encoders/tiny/config.json").write_text('{"model_type": "bert"}')
+    run = plan.runs[0]
+    of_english, of_french = (estimate.evaluation(run, 100, [Target(code)]) for code in ("en", "fr"))
+    assert (of_english.hours < of_french.hours) == (english < french)
 
 
 def test_without_the_vocabulary_or_files_nothing_is_measured(project: None) -> None:
