@@ -185,7 +185,7 @@ def make_text(
     if lines and (fetches or not is_artificial(language)):
         raise ValueError(f"{out}: only sentences of an artificial language fit lines of text: end the name in .parquet")
     if fetches:
-        numbered, where = _fetched(language, settings, lock)
+        numbered, where = fetched_text(language, settings, lock)
         with closing(numbered), whole(out) as aside:
             _write(numbered, where, settings.most_characters, aside)
         return
@@ -216,10 +216,15 @@ def _facts(language: str, settings: TextSettings) -> list[world.Fact]:
     return [rng.choice(known) if rng.random() < settings.customs.share else fact for fact in facts]
 
 
-def _fetched(
+def fetched_text(
     language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
-    """Ids and texts, and a name of their source for messages."""
+    """Ids and texts of a language, read as they are asked for and without `most_characters`; and a name of their source for messages.
+
+    Raises:
+        FileNotFoundError: a local file does not exist.
+        ValueError: as `xlgrid.data.streams.stream`; text from the Hub has no lock file.
+    """
     if language in settings.files:
         file = Origin.model_validate({"local": settings.files[language]})
         return _texts(file, language, settings, lock)

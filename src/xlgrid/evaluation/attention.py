@@ -10,7 +10,6 @@ in bits: 0 if they are the same, 1 if they have nothing in common. Rows of the q
 import base64
 import binascii
 import json
-import time
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.clock import Clock
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
@@ -71,7 +71,7 @@ def compare(
         FileNotFoundError: a file is missing.
         ValueError: a file is damaged, the checkpoint does not fit, or the targets have no context in common.
     """
-    began = time.monotonic()
+    clock = Clock()
     import torch
     from tokenizers import Tokenizer
 
@@ -118,7 +118,7 @@ def compare(
         "digest": finished.record["digest"],
         "speaks": [[str(text_runs[target])] if target in text_runs else [] for target in data],
         **prediction.circumstances(device),
-        "seconds": round(time.monotonic() - began, 3),
+        **clock.read(),
     }
     write_text(out, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
 

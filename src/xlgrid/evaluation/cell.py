@@ -5,13 +5,13 @@ A small cell takes little longer than the start of its process, so nothing here 
 
 import base64
 import json
-import time
 import zlib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.base.clock import Clock
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import write_text
 from xlgrid.data import batches
@@ -52,7 +52,7 @@ def evaluate(
         FileNotFoundError: a file is missing.
         ValueError: a file is damaged, or the run does not fit the encoder or the tokens.
     """
-    began = time.monotonic()
+    clock = Clock()
     import torch
 
     finished, parsed = trained.read(run), Target(target)
@@ -86,7 +86,7 @@ def evaluate(
         "stack": stack,
         "speaks": weights,
         **({"packages": {name: version(name) for name in used}} if (used := finished.record.get("packages")) else {}),
-        "seconds": round(time.monotonic() - began, 3),
+        **clock.read(),
         **results,
     }
     _write(out, cell)
@@ -105,13 +105,12 @@ def evaluate_bare(identity: Mapping[str, Any], encoder: str | Path, tokens: str 
         FileNotFoundError: a file is missing.
         ValueError: a file is damaged, or the encoder has no such head.
     """
-    began = time.monotonic()
+    clock = Clock()
     data = _read(tokens, Target(identity["target"]))
     model, method = trained.bare_model(encoder, data), Method()
     stack = trained.stack(model, method, data, identity["task"])
     results = _results(model, method, data, Training.model_validate({}))
-    seconds = round(time.monotonic() - began, 3)
-    cell = {**identity, "run": None, "weights": str(encoder), "stack": stack, "seconds": seconds}
+    cell = {**identity, "run": None, "weights": str(encoder), "stack": stack, **clock.read()}
     _write(out, cell | results)
 
 

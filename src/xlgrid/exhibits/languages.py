@@ -19,7 +19,7 @@ class Languages(Exhibit):
 
     A column may have several groups, each with a mark of its own: `columns: {"60": {pre-train: langs60, add: added}}`. The rows
     are the languages of the groups, or those of `only`, in the order of the study. Families and scripts are those of the table
-    of languages, or as the study declares them.
+    of languages, or as the study declares them; those that are not known are blank.
     """
 
     kind: Literal["languages"] = "languages"
@@ -73,6 +73,8 @@ class Languages(Exhibit):
         notes = (
             f"Names, families and scripts (ISO 15924) are those of xlgrid's table of languages. Languages: {counts}."
         )
+        if not table[["family", "script"]].all(axis=None):
+            notes += " Families and scripts that are not known are blank."
         sheet = Sheet(self.title, self.caption, notes, ("language",), [(name,) for name in columns], entries)
         return Rendering(sheet, table)
 
@@ -92,4 +94,4 @@ class Languages(Exhibit):
     def _facts_of_rows(self, study: StudyView) -> list[dict[str, str]]:
         shown = {code for group in self.only or self._groups for code in study.groups[group]}
         languages = [language for code, language in study.languages_used.items() if code in shown]
-        return [{fact: getattr(language, fact) for fact in FACTS} for language in languages]
+        return [{fact: getattr(language, fact) or "" for fact in FACTS} for language in languages]

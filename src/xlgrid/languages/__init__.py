@@ -1,7 +1,8 @@
 """The facts about a language that need no sentence in it: its name, family, script and direction.
 
-A code is an ISO 639 code with a row in `table.csv`, the code of a lexicon in `lexicons/`, or the code of an artificial
-language such as `qa1` (`artificial.py`). A study can declare further languages (`xlgrid.study.languages`).
+A code is one with a row in `table.csv`, the code of a lexicon in `lexicons/`, the code of an artificial language such as
+`qa1` (`artificial.py`), or any code of ISO 639-1 and ISO 639-3 (`iso.py`), whose family need not be known. A study can declare
+further languages, and facts that are not known (`xlgrid.study.languages`).
 """
 
 import csv
@@ -11,16 +12,22 @@ from importlib import resources
 from typing import NamedTuple
 
 from xlgrid.base.names import unknown
+from xlgrid.languages.iso import direction_of, standard
 
 
 class Language(NamedTuple):
-    """`script` is an ISO 15924 code, `direction` is "ltr" or "rtl"."""
+    """A fact that is not known is None.
+
+    Attributes:
+        script: an ISO 15924 code.
+        direction: of writing, "ltr" or "rtl".
+    """
 
     code: str
     name: str
-    family: str
-    script: str
-    direction: str
+    family: str | None
+    script: str | None
+    direction: str | None
 
 
 @cache
@@ -30,8 +37,11 @@ def _table() -> dict[str, Language]:
 
 
 @cache
-def known_language(code: str) -> Language | None:
-    """The language that xlgrid knows by this code; None if there is none."""
+def stated_language(code: str) -> Language | None:
+    """The language that xlgrid itself describes by this code; None if there is none. No study can describe it otherwise.
+
+    A code of three letters takes the row of the table that has the same language's code of two: `ewe` that of `ee`.
+    """
     from xlgrid.synthetic.artificial import artificial, is_artificial
     from xlgrid.synthetic.natural import lexicon, natural_codes
 
@@ -43,7 +53,25 @@ def known_language(code: str) -> Language | None:
     if code in natural_codes():
         natural = lexicon(code)
         return Language(code, natural.english, natural.family, natural.script, natural.direction)
+    if known := standard(code):
+        for same in known.codes:
+            if same in _table():
+                return _table()[same]._replace(code=code)
     return None
+
+
+@cache
+def known_language(code: str) -> Language | None:
+    """The language that xlgrid describes by this code, or that ISO 639 has; None if there is none.
+
+    The family of a language that the table lacks is that of its macrolanguage: `quy` is Quechuan as `qu` is.
+    """
+    if stated := stated_language(code):
+        return stated
+    if (known := standard(code)) is None:
+        return None
+    family = next((_table()[above].family for above in known.macrolanguage if above in _table()), None)
+    return Language(code, known.name, family, known.script, direction_of(known.script))
 
 
 def language(code: str, declared: Mapping[str, Language] | None = None) -> Language:
@@ -61,7 +89,7 @@ def language(code: str, declared: Mapping[str, Language] | None = None) -> Langu
     if (known := declared.get(code) or known_language(code)) is None:
         codes = dict.fromkeys([*declared, *natural_codes(), *_table()])
         raise ValueError(
-            f"{unknown('language', code, codes)}; `new_languages` of a study declares others, by name, family and script; "
-            "artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
+            f"{unknown('language', code, codes)}; xlgrid also knows all other codes of ISO 639-1 and ISO 639-3; `new_languages` of "
+            "a study declares others, by name, family and script; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
         )
     return known

@@ -1,6 +1,6 @@
 """The cost of a study before any of it has run: runs, cells, optimiser steps, GPU-hours and disk, for each exhibit.
 
-The steps follow from the study. The hours are an estimate: the floating-point operations of `xlgrid.models.parameters.Count`
+The steps follow from the study and from the rows of local files. The hours are an estimate: the floating-point operations of `xlgrid.models.parameters.Count`
 for every token that is trained on or evaluated, the dev sets during training included, over a speed, and for each step
 some time that does not depend on its size: a GPU waits for its next kernel where a batch is small. Both are assumed, or
 measured as one. Not in it: attention itself, except in pre-training, whose inputs are long; reading files, starting
@@ -9,7 +9,7 @@ processes, data, tokens.
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from xlgrid.languages.sources import Target
 from xlgrid.methods.veco.names import STREAM
 from xlgrid.models.parameters import Count, count
 from xlgrid.plan.grid import teacher
+from xlgrid.plan.lengths import Measured
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.pretraining import Pretraining, attention_work
@@ -30,7 +31,7 @@ from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 from xlgrid.study.schema import Study
 from xlgrid.tasks import Task
 from xlgrid.training.encoders import EncoderEntry, configuration, encoders_before, vocabulary_size
-from xlgrid.training.recipe import Training
+from xlgrid.training.schedule import training_length
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
@@ -83,7 +84,7 @@ class Assumed:
 
     Attributes:
         examples: sizes of data, which count instead of the study's: see `DataSizes.stated`.
-        tokens: task, or kind of task -> tokens per example, which count instead of the study's and of `Task.tokens`.
+        tokens: task, or kind of task -> tokens per example, which count instead of the study's, of measured ones and of `Task.tokens`.
         training, evaluation: the TFLOP/s that a GPU sustains.
         step_ms: milliseconds of a step of training whatever its size.
     """
@@ -160,9 +161,10 @@ class Estimate:
         runs = self._left(trained)
         costs = [self.run(run) for run in runs]
         costs += self._labellings(runs)
-        costs += [self.evaluation(cell.run, self._tests(cell)) for cell in self._left(evaluated)]
-        contrasts = self._left(compared)
-        costs += [self.evaluation(each.run, 2 * min(SAMPLES, self._tests(each.cells[0]))) for each in contrasts]
+        costs += [self.evaluation(cell.run, self._tests(cell), [cell.target.data]) for cell in self._left(evaluated)]
+        for each in self._left(compared):
+            samples = 2 * min(SAMPLES, self._tests(each.cells[0]))
+            costs.append(self.evaluation(each.run, samples, [cell.target.data for cell in each.cells]))
         return total(costs)
 
     def _labellings(self, runs: Iterable[Run]) -> list[Cost]:
@@ -173,7 +175,7 @@ class Estimate:
                 source = self.study.tasks[name].data
                 if source and (labelled := source.labelled_in("train", part.data)):
                     rows[name, part.data] = teacher(self.study, labelled.by), self.sizes.of(name, part.data).train or 0
-        return [self.evaluation(by, number)._replace(cells=0) for by, number in rows.values()]
+        return [self.evaluation(by, number, [part])._replace(cells=0) for (_, part), (by, number) in rows.items()]
 
     def _left(self, results: Iterable[R]) -> list[R]:
         """The results that this study makes: those of a study that it extends cost it nothing."""
@@ -209,14 +211,18 @@ class Estimate:
         settings = self.study.recipe(*run[1:]).training
         stored *= 1 + len(settings.snapshots)
         sizes = [self.sizes.of(*each) for each in data]
-        name = data[0][0]
-        train = sum(self._inputs(name, each.train or 0) for each in sizes)
-        dev = sum(self._inputs(name, self.sizes.of(*each).dev or 0) for each in self._dev_data(run))
-        steps, examples = training_length(settings, train, self.tokens(name), self._options(name))
+        name, parts, dev_data = data[0][0], [part for _, part in data], self._dev_data(run)
+        vocabulary = vocabulary_of(self.plan, run)
+        tokens = self.tokens(name, parts, vocabulary)
+        train = sum(
+            self._inputs(name, each.train or 0, [part], vocabulary) for part, each in zip(parts, sizes, strict=True)
+        )
+        dev = sum(self._inputs(name, self.sizes.of(*each).dev or 0, [each[1]], vocabulary) for each in dev_data)
+        steps, examples = training_length(settings, train, tokens, self._options(name))
         scored = min(settings.evaluations, steps) * dev
-        work = counted.training * examples * self.tokens(name)
+        work = counted.training * examples * tokens
         hours = _hours(work, self.assumed.training, steps, self.assumed.step_ms)
-        hours += self.evaluation(run._replace(task=name), scored).evaluation_hours
+        hours += self.evaluation(run._replace(task=name), scored, [part for _, part in dev_data]).evaluation_hours
         return Cost(1, on_text, 0, steps, scored, hours, 0.0, stored)
 
     @cached_property
@@ -289,14 +295,18 @@ class Estimate:
             snapshots=len(settings.snapshots),
         )
 
-    def evaluation(self, run: Run, examples: int) -> Cost:
-        """The cost of one evaluation of a run."""
-        settings, tokens = self.study.recipe(*run[1:]).training, examples * self.tokens(run.task)
+    def evaluation(self, run: Run, examples: int, parts: Sequence[Target] = ()) -> Cost:
+        """The cost of one evaluation of a run on examples in some languages or pairs; by default, in any."""
+        settings, length = (
+            self.study.recipe(*run[1:]).training,
+            self.tokens(run.task, parts, vocabulary_of(self.plan, run)),
+        )
+        tokens = examples * length
         batches = tokens / (settings.micro_batch_tokens or settings.batch_tokens)
         work = self.count(run).evaluation * tokens
         # A decoder computes the tokens of its hypotheses, about half of an example's, one after the other.
         has_decoder = self.study.tasks[run.task].task.head.has_decoder
-        passes = batches * (1 + self.tokens(run.task) / 2 if has_decoder else 1)
+        passes = batches * (1 + length / 2 if has_decoder else 1)
         hours = _hours(work, self.assumed.evaluation, passes, self.assumed.step_ms / 3)
         return Cost(cells=1, evaluated=examples, evaluation_hours=hours)
 
@@ -328,24 +338,43 @@ class Estimate:
         speed = alone.hours * 3600 / seconds
         return replace(self.assumed, training=speed, evaluation=speed, step_ms=0.0)
 
-    def tokens(self, name: str) -> int:
-        """Tokens per input of a task, those of all its choices together."""
+    def tokens(self, name: str, parts: Sequence[Target] = (), vocabulary: str | None = None) -> int:
+        """Tokens per input of a task, those of all its choices together.
+
+        Args:
+            parts, vocabulary: the languages or pairs, and the vocabulary, for tasks whose examples are measured; by default a mean over
+                all of the study.
+        """
         entry = self.study.tasks[name]
         if self._packs(name):
             return entry.max_length
-        return min(self._row_tokens(name), entry.max_length * max(1, len(entry.task.choices)))
+        row_tokens = self._row_tokens(name, parts, vocabulary)
+        return min(row_tokens, entry.max_length * max(1, len(entry.task.choices)))
 
-    def _row_tokens(self, name: str) -> int:
+    def _row_tokens(self, name: str, parts: Sequence[Target], vocabulary: str | None) -> int:
         entry = self.study.tasks[name]
-        assumed = self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind)
-        return assumed or entry.tokens or entry.task.tokens
+        if stated := self.stated_tokens(name):
+            return stated
+        return self.measured_lengths.tokens(name, parts, vocabulary) or entry.task.tokens
+
+    def stated_tokens(self, name: str) -> int | None:
+        """Tokens per example that an option of the command or the study states."""
+        entry = self.study.tasks[name]
+        return self.assumed.tokens.get(name) or self.assumed.tokens.get(entry.kind) or entry.tokens
+
+    @cached_property
+    def measured_lengths(self) -> Measured:
+        """The lengths of examples in local files."""
+        return Measured(self.plan)
 
     def _packs(self, name: str) -> bool:
         return self.study.tasks[name].options.get("documents") == "pack"
 
-    def _inputs(self, name: str, rows: int) -> int:
+    def _inputs(self, name: str, rows: int, parts: Sequence[Target] = (), vocabulary: str | None = None) -> int:
         """The inputs of so many rows of a task's data, which are fewer where texts are packed."""
-        return math.ceil(rows * self._row_tokens(name) / self.tokens(name)) if self._packs(name) else rows
+        if not self._packs(name):
+            return rows
+        return math.ceil(rows * self._row_tokens(name, parts, vocabulary) / self.tokens(name))
 
     def count(self, run: Run) -> Count:
         """The parameters of a run's model."""
@@ -397,30 +426,6 @@ class Estimate:
         """The options of a generated task."""
         entry = self.study.tasks[name]
         return {} if entry.data else entry.task.Options(**entry.options).model_dump()
-
-
-def training_length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
-    """Steps of a training, as `schedule.plan` has them, and examples that it sees, those of each pass counted again.
-
-    A phase counts the generator's equal share of every depth.
-
-    Args:
-        train: training examples.
-        tokens: of an example.
-        options: of a generated task.
-    """
-    batch = settings.batch_size or max(1, settings.batch_tokens // tokens)
-    if settings.steps:
-        return settings.steps, settings.steps * batch
-    deepest = options.get("max_depth")
-    passes = [(settings.epochs, train)]
-    for phase in settings.curriculum:
-        if phase.epochs:
-            depths = deepest + 1 if isinstance(deepest, int) else 1
-            share = min(1.0, (phase.max_depth + 1) / depths)
-            passes.append((phase.epochs, round(train * share)))
-    steps = sum(max(1, round(epochs * math.ceil(pool / batch))) for epochs, pool in passes)
-    return steps, round(sum(epochs * pool for epochs, pool in passes))
 
 
 def _hours(work: float, tflops: float, batches: float, milliseconds: float) -> float:

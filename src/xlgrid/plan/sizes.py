@@ -3,8 +3,11 @@
 Fetched text is not counted where the study says its size: to read it may take hours.
 """
 
+import math
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,10 +15,13 @@ from xlgrid.base.names import unknown
 from xlgrid.data import generated, pools
 from xlgrid.data.formats import BY_NAME, Reading, count_rows
 from xlgrid.data.sources import SPLITS, local_files
+from xlgrid.data.text import fetched_text
 from xlgrid.languages.sources import Target
+from xlgrid.plan.lengths import local_rows
 from xlgrid.tasks import mlm
 
 if TYPE_CHECKING:
+    from xlgrid.data.text import TextSettings
     from xlgrid.study.schema import Study
     from xlgrid.study.tasks import Sizes
 
@@ -79,10 +85,7 @@ class DataSizes:
     def _of_text(self, name: str, code: str) -> Splits | None:
         """The rows of a text that is generated or in files; of a pair, the rows of its smaller text."""
         text = self.study.text
-        rows = [
-            _count(text.local_files(each)[:1], text.documents) if text.fetches(each) else text.sentences
-            for each in Target(code).languages
-        ]
+        rows = [_count_text(text, each) if text.fetches(each) else text.sentences for each in Target(code).languages]
         if None in rows:
             return None
         smallest = min(number for number in rows if number is not None)
@@ -94,6 +97,9 @@ class DataSizes:
         data, head = self.study.tasks[name].data, self.study.tasks[name].task.head
         assert data
         origin = data.of(split, code)
+        if origin.local and (origin.where or origin.begins):
+            table = local_rows(self.study.tasks[name], code, split)
+            return None if table is None else table.num_rows
         files = local_files(origin, code, split, head.has_pairs_only)
         reading = origin.reading(self.study.tasks[name].task)
         number = pools.count(files) if origin.has_parts else _count(files[:1], reading=reading)
@@ -103,6 +109,21 @@ class DataSizes:
 def _count(files: Iterable[str], documents: bool = False, reading: Reading = BY_NAME) -> int | None:
     """The rows of a file; None if there is none."""
     return next((count_rows(file, documents, reading) for file in files if Path(file).is_file()), None)
+
+
+def _count_text(text: "TextSettings", language: str) -> int | None:
+    """The rows of a local text that `xlgrid text` keeps; None if it is not there."""
+    files = text.local_files(language)
+    if not files or not all(Path(file).is_file() for file in files):
+        return None
+    selects = text.data and language not in text.files and (text.data.where or text.data.limit or text.once)
+    if not selects and text.most_characters is None:
+        return _count(files[:1], text.documents)
+    texts, _ = fetched_text(language, text, None)
+    with closing(texts):
+        ends = accumulate(len(row) for _, row in texts)
+        most = text.most_characters or math.inf
+        return sum(1 for _ in takewhile(lambda end: end <= most, ends))
 
 
 def check_names(study: "Study", option: str, keys: Iterable[str]) -> None:

@@ -2,13 +2,16 @@
 
 import csv
 import io
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
+from xlgrid.data.sources import SPLITS
 from xlgrid.models.parameters import Count
 from xlgrid.plan.estimate import STEP_MS, TFLOPS, Assumed, Cost, Estimate
+from xlgrid.plan.lengths import ROWS
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.pretraining import BYTES
 from xlgrid.report.status import console
@@ -58,7 +61,7 @@ def show(
     path: str | Path | None = None,
     gpus: int = 1,
 ) -> None:
-    """Print the tables of exhibits, pre-trainings and methods, and what they assume.
+    """Print the tables of exhibits, pre-trainings, methods and local data, and what they assume.
 
     Args:
         measured: a run.json whose speed counts instead of the assumed speed.
@@ -77,6 +80,8 @@ def show(
     if estimate.pretrainings:
         terminal.print(pretraining_table(estimate, gpus))
     terminal.print(method_table(estimate))
+    if any(itertools.starmap(estimate.measured_lengths.is_local, estimate.measured_lengths.places)):
+        terminal.print(data_table(estimate))
     for line in notes(estimate, "measured" if measured else "assumed"):
         terminal.print(line, soft_wrap=True, markup=False)
     if path:
@@ -141,6 +146,33 @@ def method_table(estimate: Estimate) -> "Table":
     return table
 
 
+def data_table(estimate: Estimate) -> "Table":
+    """A row for each task and language, or pair, with data in local files, and for each vocabulary: the rows of the splits, tokens
+    per example, pieces per word and the share of unknown pieces.
+
+    Without the vocabulary on this machine, and of words without spaces between them, the numbers are question marks.
+    """
+    table = _table(["data", "language", "vocabulary", *SPLITS, "tokens/example", "pieces/word", "% unknown"], 3)
+    measured = estimate.measured_lengths
+    for name, part in measured.places:
+        if not measured.is_local(name, part):
+            continue
+        counts = ["?" if count is None else f"{count:,}" for count in estimate.sizes.of(name, part)]
+        for vocabulary in measured.vocabularies.get(name, ()):
+            lengths = measured.all.get((name, part, vocabulary))
+            numbers = (
+                [
+                    f"{lengths.tokens:.1f}",
+                    f"{lengths.fertility:.2f}" if lengths.fertility else "?",
+                    f"{100 * lengths.unknown:.1f}",
+                ]
+                if lengths
+                else ["?"] * 3
+            )
+            table.add_row(name, part, vocabulary, *counts, *numbers)
+    return table
+
+
 def _kind(study: Study, name: str) -> str:
     """The name under which tasks of one kind are shown together; a task that the study describes stands for itself."""
     entry = study.tasks[name]
@@ -177,9 +209,20 @@ def notes(estimate: Estimate, speed: str) -> Iterator[str]:
         )
     if estimate.plan.shared:
         yield f"Not counted, because another study makes them: {estimate.plan.shared}."
-    kinds = {name: _kind(estimate.study, name) for name in dict.fromkeys(run.task for run in estimate.plan.runs)}
+    measured = {name for name, *_ in estimate.measured_lengths.all}
+    if measured:
+        yield (
+            f"Local data: tokens and pieces of the first {ROWS} rows of a file. Most vocabularies cut words of a language that they know "
+            "well to fewer than two pieces. Words are what spaces separate, or those of the data; ? is not known."
+        )
+    kinds = {
+        name: _kind(estimate.study, name)
+        for name in dict.fromkeys(run.task for run in estimate.plan.runs)
+        if name not in measured or estimate.stated_tokens(name)
+    }
     tokens: dict[tuple[str, int], None] = {(kind, estimate.tokens(name)): None for name, kind in kinds.items()}
-    yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."
+    if tokens:
+        yield f"Tokens per example, assumed: {', '.join(f'{kind} {number}' for kind, number in tokens)}."
     for name, sizes in assumed.examples.items():
         yield f"Examples of {name}, as given: {', '.join(f'{n:,}' for n in sizes)}."
 

@@ -1,7 +1,7 @@
 """The parts of a study's report: the functions that `notebooks/report.ipynb` calls. Each returns HTML that needs no network.
 
 Data frames are those of the exhibits. Cells have one row per *planned* cell: `study` (which makes it), `task`, `encoder`, `method`,
-`source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` (of evaluation), and in some studies
+`source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` and `cpu_seconds` (of evaluation), and in some studies
 `snapshot` (the step of the run on text as of which the target is spoken, NaN for the end) and `run` (the run's folder). Curves have
 `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` where runs are for one target each. Run records are the
 contents of `run.json` with the entries of its recipe.
@@ -10,6 +10,7 @@ contents of `run.json` with the entries of its recipe.
 import base64
 import io
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -260,7 +261,8 @@ def preparation(jobs: pd.DataFrame) -> Html:
 def cost(report: Report) -> Html:
     """Time of training and of evaluation by task, encoder and method, over whatever of the study itself has a result.
 
-    The runs and cells of a study that this one extends count there. A run's record without `seconds` counts as 0.
+    The runs and cells of a study that this one extends count there. A run's record without `seconds` counts as 0. The CPU time of
+    training and evaluation together is a dash where some record has none: xlgrid did not always write it.
     """
     keys = ["task", "encoder", "method"]
     cells = report.cells[report.cells["study"] == report.name]
@@ -268,26 +270,38 @@ def cost(report: Report) -> Html:
     # Several metrics of one cell share one evaluation.
     done = cells.dropna(subset="score")
     done = done.drop_duplicates(having(done, [*RUN, "target"], "snapshot"))
-    evaluated = done.groupby(keys, sort=False)["seconds"].agg(["size", "sum"])
-    seconds = [float(record.get("seconds") or 0) for record in runs]
+    times = {
+        "seconds": [float(record.get("seconds") or 0) for record in runs],
+        "cpu_seconds": [float(record.get("cpu_seconds", "nan")) for record in runs],
+    }
     trained = pd.DataFrame([{key: str(record.get(key, "?")) for key in keys} for record in runs], columns=keys)
-    trained = trained.assign(seconds=seconds).groupby(keys, sort=False)["seconds"].agg(["size", "sum"])
+    parts = [
+        part.groupby(keys, sort=False).agg(
+            size=("seconds", "size"),
+            sum=("seconds", "sum"),
+            cpu=("cpu_seconds", lambda seconds: seconds.sum(skipna=False)),
+        )
+        for part in (trained.assign(**times), done)
+    ]
     # In the order of the study.
-    order = list(dict.fromkeys([*cells[keys].itertuples(index=False, name=None), *trained.index]))
-    both = trained.add_suffix(" of runs").join(evaluated, how="outer").fillna(0.0)
-    both = both.reindex([key for key in order if key in both.index])
+    planned = dict.fromkeys([*cells[keys].itertuples(index=False, name=None), *parts[0].index])
+    order = pd.MultiIndex.from_tuples([key for key in planned if any(key in part.index for part in parts)], names=keys)
+    both = pd.concat([part.reindex(order, fill_value=0.0) for part in parts], axis=1)
     if both.empty:
         return Html(_PARTS.missing("Nothing has run yet."))
     rows = [[*(Entry(part, is_key=True) for part in key), *_costs(*row)] for key, *row in both.itertuples()]
-    rows.append([Entry("All", is_key=True, span=3), *_costs(*both.sum())])
-    head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total"]
+    rows.append([Entry("All", is_key=True, span=3), *_costs(*both.sum(skipna=False))])
+    head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total", "CPU"]
     return Html(_PARTS.table(head, rows, "cost"))
 
 
-def _costs(runs: float, training: float, cells: float, evaluation: float) -> list[Entry]:
+def _costs(
+    runs: float, training: float, training_cpu: float, cells: float, evaluation: float, evaluation_cpu: float
+) -> list[Entry]:
     per_run = duration(training / runs) if runs else "–"
+    cpu = training_cpu + evaluation_cpu
     texts = [f"{runs:.0f}", duration(training), per_run, f"{cells:.0f}", duration(evaluation)]
-    return list(map(Entry, [*texts, duration(training + evaluation)]))
+    return list(map(Entry, [*texts, duration(training + evaluation), "–" if math.isnan(cpu) else duration(cpu)]))
 
 
 def environment(runs: Sequence[Mapping[str, Any]]) -> Html:

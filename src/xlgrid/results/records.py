@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from xlgrid.base.clock import ENTRIES
 from xlgrid.base.errors import Damaged
 from xlgrid.languages.sources import Source, Target
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
-MEASURED = ("score", "n", "seconds")
+MEASURED = ("score", "n", "seconds", "cpu_seconds")
 # The columns of cells, of learning curves, and of the entries of an exhibit, none of which a fact of an encoder may be.
 COLUMNS = (
     *IDENTITY,
@@ -99,7 +100,7 @@ def read_cells(
     expected: Iterable[tuple[str | Path, Mapping[str, Any]]], metrics: Mapping[str, Sequence[str]] | None = None
 ) -> "pd.DataFrame":
     """One row per metric of every expected cell: task, encoder, method, source, target, seed, any further columns, metric,
-    score, n, seconds.
+    score, n, seconds, cpu_seconds.
 
     Args:
         expected: path and identity of each cell: the six identity columns, numbers to plot against, if any, and
@@ -109,7 +110,7 @@ def read_cells(
 
     Returns:
         `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step of the
-        target's run on text whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` of evaluation. All three are
+        target's run on text whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of evaluation. All four are
         NaN where the file is missing, and `metric` is then as given or as in the task's other cells ("" if it has none).
 
     Raises:
@@ -128,7 +129,7 @@ def read_cells(
             continue
         cell = read_expected(path, identity)
         main.setdefault(row["task"], cell["metric"]["name"])
-        row |= {"n": float(cell["n"]), "seconds": float(cell.get("seconds", "nan"))}
+        row |= {"n": float(cell["n"]), **{name: float(cell.get(name, "nan")) for name in ENTRIES}}
         for metric in asked or [cell["metric"]["name"]]:
             rows.append({**row, "metric": metric, "score": score(path, cell, metric)})
     for row in rows:

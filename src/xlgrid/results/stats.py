@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from xlgrid.base.names import unknown
+from xlgrid.results.records import MEASURED
 
 # An entry may average over languages, never over these: such a number would mean nothing.
 FIXED = ("task", "encoder", "method", "metric")
@@ -247,7 +248,7 @@ def in_groups(cells: pd.DataFrame, groups: Sequence[str], belongs: Callable[[str
 
 def mean_over_metrics(cells: pd.DataFrame) -> pd.DataFrame:
     """One row per cell, without `metric`: its score is the mean over its metrics, NaN if one is missing."""
-    identity = [name for name in cells if name not in ("metric", "score", "n", "seconds")]
+    identity = [name for name in cells if name not in ("metric", *MEASURED)]
     scores = cells.assign(score=cells["score"].astype(float)).groupby(identity, sort=False, dropna=False)["score"]
     return scores.agg(lambda score: score.mean(skipna=False)).reset_index()
 
@@ -274,7 +275,7 @@ def with_x(cells: pd.DataFrame, x: str) -> pd.DataFrame:
     Raises:
         ValueError: there is no such column, or none of the cells has a value in it.
     """
-    numeric = [str(name) for name in cells.select_dtypes("number") if name not in ("score", "seed", "n", "seconds")]
+    numeric = [str(name) for name in cells.select_dtypes("number") if name not in ("seed", *MEASURED)]
     if x not in numeric:
         raise ValueError(f"x: {unknown('numeric column', x, [*numeric, 'step'])}")
     kept = cells[cells[x].notna()]

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.seq2seq.mbart import FINE_TUNED
-from xlgrid.languages import known_language
+from xlgrid.languages import known_language, stated_language
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE, among
+from xlgrid.study.languages import GROUPS
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
 from xlgrid.training.encoders import draws, encoders_before
@@ -61,16 +62,19 @@ def problems(study: "Study") -> list[str]:
 
 def _declared(study: "Study") -> Iterator[str]:
     for code, declared in study.declared_languages.items():
-        if (language := known_language(code)) and language != declared:
-            yield (
-                f"new_languages.{code}: xlgrid knows {code} as {', '.join(language[1:])}: leave it out, or choose another code"
-            )
+        if (language := stated_language(code)) and language != declared:
+            facts = ", ".join(map(str, language[1:]))
+            yield f"new_languages.{code}: xlgrid knows {code} as {facts}: leave it out, or choose another code"
+        if study.new_languages[code].name is None and known_language(code) is None:
+            yield f"new_languages.{code}: `name` is missing, because ISO 639 has no language of this code: add it"
 
 
 def _codes(study: "Study") -> Iterator[str]:
     for i, code in enumerate(study.languages):
         if code in study.languages[:i]:
             yield f"languages.{i}: {code} stands in the list twice: leave it out here"
+        if code in GROUPS:
+            yield f"languages.{i}: {code} is the name of a group: declare the language by another code in `new_languages`"
         try:
             study.language(code)
         except ValueError as error:

@@ -20,7 +20,8 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
         groups: the groups that the study names.
 
     Raises:
-        ValueError: there is no such language or group.
+        ValueError: there is no such language or group, or the family or script of a language is not known and the group asks for
+            it.
     """
     codes = [*languages]
     if value in groups:
@@ -37,7 +38,7 @@ def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, S
         return ("+".join(parts),)
     if value.startswith(("family:", "script:")):
         attribute, _, name = value.partition(":")
-        names = {code: getattr(language, attribute) for code, language in languages.items()}
+        names = _facts(value, attribute, languages)
         if name not in names.values():
             raise ValueError(unknown(attribute, name, names.values()))
         return tuple(code for code in codes if names[code] == name)
@@ -86,42 +87,62 @@ def belongs(
         groups: the groups that the study names.
 
     Raises:
-        ValueError: there is no such group.
+        ValueError: there is no such group, or the family or script of a language is not known and the group asks for it.
     """
     codes, known = [*languages], set(source.languages)
-    families = {languages[code].family for code in known}
-    scripts = {languages[code].script for code in known}
     ends = target.languages
-    relation = {
-        "all": True,
-        "in-language": target in source.parts,
-        "zero-shot": target not in source.parts,
-        "new-language": any(code not in known for code in ends),
-        "same-family": target not in source.parts and all(languages[code].family in families for code in ends),
-        "other-family": any(languages[code].family not in families for code in ends),
-        "same-script": target not in source.parts and all(languages[code].script in scripts for code in ends),
-        "other-script": any(languages[code].script not in scripts for code in ends),
-        "mono": len(ends) == 1,
+
+    def all_share(attribute: str) -> bool:
+        """Whether each language of the target has the family or script of a language of the source."""
+        facts = _facts(group, attribute, languages)
+        return {facts[code] for code in ends} <= {facts[code] for code in known}
+
+    relation: dict[str, Callable[[], bool]] = {
+        "all": lambda: True,
+        "in-language": lambda: target in source.parts,
+        "zero-shot": lambda: target not in source.parts,
+        "new-language": lambda: any(code not in known for code in ends),
+        "same-family": lambda: all_share("family") and target not in source.parts,
+        "other-family": lambda: not all_share("family"),
+        "same-script": lambda: all_share("script") and target not in source.parts,
+        "other-script": lambda: not all_share("script"),
+        "mono": lambda: len(ends) == 1,
     }
-    if source == NONE:
-        # No target is related to a source on which nothing was trained.
-        relation = {name: holds and name in ("all", "mono") for name, holds in relation.items()}
     if group in relation:
-        return relation[group]
+        # No target is related to a source on which nothing was trained.
+        return relation[group]() and (source != NONE or group in ("all", "mono"))
     if group in groups:
         return target in groups[group]
     narrower, _, wider = group.partition(":")
     if wider and narrower in relation:
-        return belongs(wider, source, target, languages, groups) and relation[narrower]
+        # Both are asked in any case, so that a mistake in either shows.
+        return all([belongs(name, source, target, languages, groups) for name in (wider, narrower)])
     if group.startswith(("family:", "script:")):
         attribute, _, name = group.partition(":")
-        names = {getattr(language, attribute) for language in languages.values()}
-        if name not in names:
-            raise ValueError(unknown(attribute, name, sorted(names)))
-        return all(getattr(languages[code], attribute) == name for code in ends)
+        names = _facts(group, attribute, languages)
+        if name not in names.values():
+            raise ValueError(unknown(attribute, name, sorted(names.values())))
+        return all(names[code] == name for code in ends)
     if group.endswith("-X") and group[:-2] in codes:
         return len(ends) == 2 and ends[0] == group[:-2]
     if group.startswith("X-") and group[2:] in codes:
         return len(ends) == 2 and ends[1] == group[2:]
     pairs = [f"{code}-X" for code in codes] + [f"X-{code}" for code in codes]
     raise ValueError(unknown("group", group, [*relation, *groups, *pairs, "family:NAME", "script:NAME"]))
+
+
+def _facts(group: str, attribute: str, languages: Mapping[str, Language]) -> dict[str, str]:
+    """Code -> the family or script of each language, over which a group ranges.
+
+    Raises:
+        ValueError: it is not known of some.
+    """
+    facts = {code: getattr(language, attribute) for code, language in languages.items()}
+    if unknown_codes := [code for code, fact in facts.items() if fact is None]:
+        named = ", ".join(f"{code} ({languages[code].name})" for code in unknown_codes)
+        example = "Latn" if attribute == "script" else "..."
+        raise ValueError(
+            f"group {group!r} asks for the {attribute} of each language, and that of {named} is not known: declare it, as in "
+            f"`new_languages: {{{unknown_codes[0]}: {{{attribute}: {example}}}}}`"
+        )
+    return facts

@@ -1,4 +1,4 @@
-"""Languages that a study declares, because xlgrid does not know them."""
+"""Languages that a study declares, because xlgrid does not know them, or does not know all facts about them."""
 
 import re
 from typing import Annotated, Literal
@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from xlgrid.base.settings import Strict
+from xlgrid.languages import Language, known_language
+from xlgrid.languages.iso import direction_of
 
 CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 # Groups of a grid have these names, and en-X is a group of pairs.
@@ -25,9 +27,18 @@ LanguageCode = Annotated[str, AfterValidator(_code)]
 
 
 class NewLanguage(Strict):
-    """A language, in the columns of the table of languages."""
+    """Facts about a language, in the columns of the table of languages. Absent facts are those of ISO 639-3 and CLDR."""
 
-    name: str = Field(min_length=1)
-    family: str = Field(min_length=1)
-    script: str = Field(pattern="^[A-Z][a-z]{3}$", description="ISO 15924 code, such as Latn or Arab")
-    direction: Literal["ltr", "rtl"] = Field("ltr", description="direction of writing")
+    name: str | None = Field(None, min_length=1, description="needed if ISO 639 has no language of this code")
+    family: str | None = Field(None, min_length=1)
+    script: str | None = Field(None, pattern="^[A-Z][a-z]{3}$", description="ISO 15924 code, such as Latn or Arab")
+    direction: Literal["ltr", "rtl"] | None = Field(
+        None, description="direction of writing; absent: that of the script"
+    )
+
+    def language(self, code: str) -> Language:
+        """The language of a code, with these facts."""
+        known = known_language(code) or Language(code, code, None, None, None)
+        stated = self.model_dump(exclude_none=True)
+        of_script = {"direction": direction_of(self.script)} if self.script else {}
+        return known._replace(**of_script | stated)

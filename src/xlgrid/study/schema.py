@@ -132,7 +132,8 @@ class Study(Strict):
     description: str = ""
     languages: list[str]
     new_languages: dict[LanguageCode, NewLanguage] = Field(
-        {}, description="code: what `languages` may name besides the languages that xlgrid knows"
+        {},
+        description="code: what `languages` may name besides the languages that xlgrid knows, and facts that it lacks",
     )
     groups: dict[Name, list[str]] = Field(
         {}, description="named lists of languages or pairs, beside the built-in groups"
@@ -263,7 +264,7 @@ class Study(Strict):
     @cached_property
     def declared_languages(self) -> dict[str, Language]:
         """Code -> language for every language that the study declares."""
-        return {code: Language(code, **entry.model_dump()) for code, entry in self.new_languages.items()}
+        return {code: entry.language(code) for code, entry in self.new_languages.items()}
 
     def language(self, code: str) -> Language:
         """The language of a code that the study declares or that xlgrid knows.

@@ -2,11 +2,11 @@
 
 import json
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from xlgrid.base.clock import Clock
 from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
 from xlgrid.methods import ALL_METHODS, METHODS, make
@@ -41,7 +41,7 @@ def import_adapter(
         ValueError: the encoder lacks its configuration, the method has no adapters, the Hub cannot be reached or does not know the repository, or the weights are
             damaged or do not fit.
     """
-    began = time.monotonic()
+    clock = Clock()
     import torch
     from transformers import AutoConfig
 
@@ -75,7 +75,7 @@ def import_adapter(
         },
         **prediction.circumstances(torch.device("cpu")),
         **packages(recipe, task.head.name),
-        "seconds": round(time.monotonic() - began, 3),
+        **clock.read(),
     }
     write_record(Path(folder), recipe, details, [])
     write_tensors(Path(folder) / deltas.DELTA, recipe, tensors)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.clock import Clock
 from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 # The attributes of a `Loop` that a step changes, besides the weights and the optimiser.
-PROGRESS = ("step", "limit", "seconds", "losses", "curve", "best", "best_step", "best_score")
+PROGRESS = ("step", "limit", "losses", "curve", "best", "best_step", "best_score")
 
 
 def train(
@@ -116,7 +117,7 @@ class Loop:
 
         from xlgrid.methods.xmod import modules
 
-        self.began = time.monotonic()
+        self.clock = Clock()
         self.recipe, self.settings, self.encoder, self.folder = recipe, recipe.training, encoder, folder
         recipe.check_runs(start, first)
         self.begun_with = {
@@ -179,7 +180,6 @@ class Loop:
             )
         self.step = 0
         self.limit = self.settings.micro_batch_tokens
-        self.seconds = 0.0
         # The sum of each loss over the steps since the last evaluation.
         self.losses: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
@@ -216,7 +216,10 @@ class Loop:
 
         def check() -> None:
             # All processes stop before the same step, whichever got the signal.
-            if self.processes.sums({"stop": bool(stop)})["stop"]:
+            own = self.clock.of_process
+            shared = self.processes.sums({"stop": bool(stop), "cpu_seconds": own})
+            self.clock.others = shared["cpu_seconds"] - own
+            if shared["stop"]:
                 raise Stopped
 
         while True:
@@ -352,7 +355,7 @@ class Loop:
             "loss": sum(self.losses.values()) / max(1, steps),
             "score": self.score(check),
             "lr": learning_rate(self.settings, self.step - 1, self.steps),
-            "seconds": round(self.elapsed(), 3),
+            "seconds": self.clock.read()["seconds"],
         }
         self.curve.append(line)
         losses, self.losses = means(self.losses, steps), {}
@@ -396,17 +399,13 @@ class Loop:
         """A copy of what the run's results hold, as it is now."""
         return {name: p.detach().cpu().clone() for name, p in self.kept().items()}
 
-    def elapsed(self) -> float:
-        """Seconds of training, those before interruptions included."""
-        return self.seconds + time.monotonic() - self.began
-
     def save(self) -> None:
         """Write the state, atomically."""
         if not self.processes.writes:
             return
         values = {name: getattr(self, name) for name in PROGRESS}
         changing = {
-            "seconds": self.elapsed(),
+            **self.clock.read(),
             "weights": {name: parameter.detach() for name, parameter in self.weights.items()},
             "optimiser": self.optimiser.state_dict(),
         }
@@ -428,6 +427,7 @@ class Loop:
         self.optimiser.load_state_dict(saved["optimiser"])
         for name in PROGRESS:
             setattr(self, name, saved[name])
+        self.clock.add(saved)
         # A smaller `micro_batch_tokens` than at the last time is what an error about memory asks for.
         self.limit = min(filter(None, (self.limit, self.settings.micro_batch_tokens)), default=None)
         self.best = {name: tensor.cpu() for name, tensor in self.best.items()}

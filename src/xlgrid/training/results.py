@@ -51,7 +51,7 @@ def details_of(run: Any) -> dict[str, Any]:
         "processes": run.processes.count,
         **prediction.circumstances(run.device),
         **packages(run.recipe, run.head.name),
-        "seconds": round(run.elapsed(), 3),
+        **run.clock.read(),
     }
 
 

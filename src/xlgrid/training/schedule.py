@@ -1,7 +1,8 @@
 """Which examples each optimiser step takes: curricula, epochs, sampling and batches, all decided by seeds alone."""
 
+import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count, islice
 from typing import NamedTuple
 
@@ -216,3 +217,27 @@ def learning_rate(settings: Training, step: int, steps: int) -> float:
     """The learning rate of `step` (from 0): linear up over the warm-up, linear down to 0 after the last."""
     warm = round(settings.warmup * steps)
     return settings.lr * ((step + 1) / (warm + 1) if step < warm else (steps - step) / (steps - warm))
+
+
+def training_length(settings: Training, train: int, tokens: int, options: Mapping[str, object]) -> tuple[int, int]:
+    """Steps of a training, as `plan` has them, and examples that it sees, those of each pass counted again.
+
+    A phase counts the generator's equal share of every depth.
+
+    Args:
+        train: training examples.
+        tokens: of an example.
+        options: of a generated task.
+    """
+    batch = settings.batch_size or max(1, settings.batch_tokens // tokens)
+    if settings.steps:
+        return settings.steps, settings.steps * batch
+    deepest = options.get("max_depth")
+    passes = [(settings.epochs, train)]
+    for phase in settings.curriculum:
+        if phase.epochs:
+            depths = deepest + 1 if isinstance(deepest, int) else 1
+            share = min(1.0, (phase.max_depth + 1) / depths)
+            passes.append((phase.epochs, round(train * share)))
+    steps = sum(max(1, round(epochs * math.ceil(pool / batch))) for epochs, pool in passes)
+    return steps, round(sum(epochs * pool for epochs, pool in passes))

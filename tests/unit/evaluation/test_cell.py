@@ -53,6 +53,7 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], 
     record = json.loads((made["run"] / "run.json").read_text())
     assert cell["scores"] == {"accuracy": record["dev_score"]}
     assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
+    assert cell["cpu_seconds"] > 0 and cell["seconds"] > 0
 
 
 def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(

@@ -51,6 +51,18 @@ def test_the_rows_may_be_those_of_other_groups(tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "part.csv")["code"].to_list() == ["en", "yi"]
 
 
+def test_families_and_scripts_that_are_not_known_are_blank(tmp_path: Path) -> None:
+    exhibits = "exhibits:\n  sets: {kind: languages, title: Sets, columns: {all: {x: added}}}\n"
+    listed = text("groups:\n  added: [en, std]\n", exhibits).replace("[en, fr, yi]", "[en, fr, std]", 1)
+    listed = listed.replace("options: {n: 100}", "data: {local: x}")
+    shown = load_study(write(tmp_path, listed))
+    shown.exhibit("sets").render("sets", Plan(shown), tmp_path)
+    table = pd.read_csv(tmp_path / "sets.csv", keep_default_na=False).set_index("code")
+    assert table.loc["std"].to_list() == ["Sentinel", "", "", "x"]
+    markdown = (tmp_path / "sets.md").read_text()
+    assert "that are not known are blank" in markdown and "None" not in markdown
+
+
 def test_its_settings_change_with_a_member_of_a_group(tmp_path: Path) -> None:
     """Snakemake then draws it again."""
     first, second = study(tmp_path), study(tmp_path, GROUPS.replace("small: [fr]", "small: []"))

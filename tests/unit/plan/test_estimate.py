@@ -13,7 +13,7 @@ from plan_fixture import COSTED as STUDY
 
 from xlgrid.heads.tokens import Tokens, Vocabulary
 from xlgrid.languages.sources import Source
-from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate, training_length
+from xlgrid.plan.estimate import WHOLE, Assumed, Cost, Estimate
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.results.identity import Run
@@ -21,6 +21,7 @@ from xlgrid.study.schema import ImportedAdapters, TrainingEntry
 from xlgrid.training import schedule
 from xlgrid.training.encoders import configuration
 from xlgrid.training.recipe import Phase, Training
+from xlgrid.training.schedule import training_length
 
 # Of 1,000 examples in groups of two; of 1,000 texts every 50th is for the dev set.
 TRAIN, DEV, TEST, TEXT_DEV = 700, 100, 200, 20

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from plan_fixture import COSTED
 
@@ -103,3 +104,26 @@ def test_a_language_may_have_a_size_of_its_own() -> None:
     assert one.run(english) == all_alike.run(english)
     cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
     assert cells[0] < cells[1]
+
+
+def test_rows_that_the_source_leaves_out_do_not_count() -> None:
+    text = STUDY.replace('"{language}.{split}.jsonl"', '"{language}.{split}.jsonl", where: {kind: x}')
+    Path("studies/tiny.yaml").write_text(text)
+    rows = [json.loads(NLI) | {"kind": kind} for kind in "xyxxy"]
+    Path("de.test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert sizes().of("nli", "de") == Splits(3, 2, 3)
+    limited = text.replace("where: {kind: x}", "where: {kind: x}, limit: 2")
+    Path("studies/tiny.yaml").write_text(limited)
+    assert sizes().of("nli", "de") == Splits(3, 2, 2)
+
+
+def test_a_text_has_the_rows_that_its_characters_allow(tmp_path: Path) -> None:
+    from xlgrid.data.text import make_text
+
+    Path("fr.txt").write_text("".join(f"line {number} has {'more ' * (number % 5)}\n" for number in range(300)))
+    Path("studies/tiny.yaml").write_text(STUDY.replace("sentences: 1000,", "sentences: 1000, most_characters: 2000,"))
+    study = load_plan("tiny").study
+    make_text("fr", tmp_path / "fr.parquet", study.text)
+    number = pq.read_metadata(tmp_path / "fr.parquet").num_rows
+    assert 50 < number < 300
+    assert sum(filter(None, DataSizes(study).of("mlm", "fr"))) == number

@@ -10,6 +10,7 @@ import pytest
 
 from xlgrid.report import notebook
 from xlgrid.report import page as report
+from xlgrid.results.records import MEASURED
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 NAN = float("nan")
@@ -26,6 +27,7 @@ RUNS = [
         "encoder": "mini",
         "method": "full",
         "seconds": 50,
+        "cpu_seconds": 90,
         "device": "cpu",
         "versions": {"torch": "2.13"},
     },
@@ -35,6 +37,7 @@ RUNS = [
         "encoder": "mini",
         "method": "full",
         "seconds": 70,
+        "cpu_seconds": 110,
         "device": "cuda",
         "versions": {"torch": "2.13"},
     },
@@ -47,8 +50,8 @@ def frame(**scores: list[float]) -> pd.DataFrame:
     for name, values in scores.items():
         method, target = name.split("__")
         for seed, score in enumerate(values):
-            rows.append(("demo", "logic", "mini", method, "en", target, seed, "accuracy", score, 100, 2.0))
-    names = ["study", "task", "encoder", "method", "source", "target", "seed", "metric", "score", "n", "seconds"]
+            rows.append(("demo", "logic", "mini", method, "en", target, seed, "accuracy", score, 100, 2.0, 3.0))
+    names = ["study", "task", "encoder", "method", "source", "target", "seed", "metric", *MEASURED]
     return pd.DataFrame(rows, columns=names)
 
 

@@ -1,17 +1,21 @@
 """`xlgrid cost` prints what a study takes, without options for every study of this project."""
 
 import csv
+import json
 import re
 from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from plan_fixture import COSTED as STUDY
 from typer.testing import CliRunner
 
 from xlgrid.cli import app
+from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
 from xlgrid.plan.estimate import TFLOPS, WHOLE, Assumed
 from xlgrid.report import cost
 
@@ -169,3 +173,29 @@ def test_sizes_that_the_study_says_need_no_option() -> None:
 def test_every_study_has_its_cost_without_options(study: str) -> None:
     result = CliRunner().invoke(app, ["cost", str(ROOT / "studies" / f"{study}.yaml")])
     assert result.exit_code == 0, result.output
+
+
+def test_local_data_have_a_row_for_each_language_and_vocabulary() -> None:
+    """Words of letters that the vocabulary has one by one are cut to letters."""
+    texts = [*["anne is big"] * 5, "a b c d e g i n s"]
+    pq.write_table(pa.table({"id": range(len(texts)), "text": texts}), "text.parquet")
+    entry = VocabularyEntry(kind="bert", languages=("en",), size=40)
+    make_vocabulary(entry, ["text.parquet"], "results/tiny/vocabularies/tiny")
+    grid = "{task: [nli], encoder: [tiny], method: [full-ft], source: [en], target: [en, de], seed: [1]}"
+    text = STUDY
+    for old, new in (("tasks:\n", FROM_FILES), ("grids:\n", f"grids:\n  nli: {grid}\n")):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    Path("studies/tiny.yaml").write_text(text)
+    for code, words in (("en", "anne is big"), ("de", "begann dies")):
+        Path(f"nli/{code}").mkdir(parents=True)
+        for split, rows in (("train", 5), ("dev", 2), ("test", 3)):
+            line = json.dumps({"premise": words, "hypothesis": words, "label": "neutral"}) + "\n"
+            Path(f"nli/{code}/{split}.jsonl").write_text(line * rows)
+    result = run()
+    assert result.exit_code == 0, result.output
+    lines = [line.split() for line in result.output.splitlines() if line.startswith("nli ")]
+    english, german = lines
+    assert english[:6] == ["nli", "en", "tiny", "5", "2", "3"] and german[:6] == ["nli", "de", "tiny", "5", "2", "3"]
+    assert english[6:] == ["9.0", "1.00", "0.0"] and float(german[7]) > 2
+    assert "tokens and pieces of the first 300 rows" in result.output

@@ -102,9 +102,18 @@ def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(
 
 def test_cost_adds_up_training_and_evaluation(cells: pd.DataFrame) -> None:
     html = report.cost(study_of(cells, runs=RUNS))
-    said = "<td>2</td><td>2 min 0 s</td><td>1 min 0 s</td><td>3</td><td>6.0 s</td><td>2 min 6 s</td>"
+    said = "<td>2</td><td>2 min 0 s</td><td>1 min 0 s</td><td>3</td><td>6.0 s</td><td>2 min 6 s</td><td>3 min 29 s</td>"
     assert f'<th scope="row">full</th>{said}' in html
     assert f'<th scope="row" colspan="3">All</th>{said}' in html
+
+
+def test_cost_has_no_cpu_time_where_a_record_lacks_it(cells: pd.DataFrame) -> None:
+    """A sum over some of the records would look like that of all."""
+    before = {name: value for name, value in RUNS[0].items() if name != "cpu_seconds"}
+    html = report.cost(study_of(cells, runs=[before, RUNS[1]]))
+    assert html.count("<td>2 min 6 s</td><td>–</td>") == 2
+    older = cells.assign(cpu_seconds=cells["cpu_seconds"].where(cells["seed"] > 0))
+    assert report.cost(study_of(older, runs=RUNS)).count("<td>2 min 6 s</td><td>–</td>") == 2
 
 
 def test_cost_leaves_out_what_another_study_made(cells: pd.DataFrame) -> None:

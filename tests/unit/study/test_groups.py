@@ -84,6 +84,20 @@ def test_no_target_is_related_to_the_source_of_cells_without_training(group: str
     assert [target for target in every if belongs(group, Source("none"), target, LANGUAGES, GROUPS)] == targets.split()
 
 
+@pytest.mark.parametrize(("group", "fact"), [("same-family", "family"), ("script:Latn", "script")])
+def test_a_fact_that_is_not_known_is_no_fact_in_common(group: str, fact: str) -> None:
+    """Two unknown families are not one family."""
+    bare = {code: known._replace(family=None, script=None) for code, known in LANGUAGES.items() if code != "en"}
+    languages = {"en": LANGUAGES["en"]} | bare
+    message = rf"group '{group}' asks for the {fact} of each language, and that of fr \(French\), de \(German\), ru"
+    with pytest.raises(ValueError, match=message):
+        belongs(group, Source("fr"), Target("de"), languages, GROUPS)
+    assert belongs("zero-shot", Source("fr"), Target("de"), languages, GROUPS)
+    with pytest.raises(ValueError, match=r"'family:Romance' asks for the family of each language"):
+        expand("family:Romance", languages, GROUPS)
+    assert expand("mono", languages, GROUPS) == ("en", "fr", "de", "ru")
+
+
 def test_an_unknown_group_names_those_that_exist() -> None:
     with pytest.raises(ValueError, match="unknown group 'zero-shto', did you mean 'zero-shot'"):
         belongs("zero-shto", Source("en"), Target("fr"), LANGUAGES, GROUPS)

@@ -76,7 +76,11 @@ def test_a_language_of_the_table_may_be_declared_as_it_is(tmp_path: Path) -> Non
         ("mono: {name: A, family: B, script: Latn}", r"'mono' cannot be the code of a language"),
         ("sus: {name: Susu, family: Mande, script: latin}", r"new_languages.sus.script: .*pattern"),
         ("sus: {name: Susu, family: Mande, script: Latn, direction: up}", r"sus.direction: .*'ltr' or 'rtl'"),
-        ("sus: {name: Susu, script: Latn}", r"new_languages.sus: `family` is missing"),
+        (
+            "xy: {family: Mande, script: Latn}",
+            r"new_languages.xy: `name` is missing, because ISO 639 has no language of",
+        ),
+        ("ewe: {family: Kwa}", r"ewe: xlgrid knows ewe as Ewe, Gbe, Latn, ltr: leave it out"),
         ("sus: {name: Susu, familly: Mande, script: Latn}", r"unknown key 'familly', did you mean 'family'"),
     ],
 )
@@ -84,6 +88,65 @@ def test_a_declaration_with_a_mistake_is_refused_with_its_line(tmp_path: Path, e
     text = TEXT.replace("languages: [en, fr]\n", f"languages: [en, fr]\nnew_languages:\n  {entry}\n")
     with pytest.raises(ValueError, match=rf"s\.yaml:4: .*{message}"):
         load_study(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("code", "entry", "language"),
+    [
+        ("kab", "", Language("kab", "Kabyle", None, "Latn", "ltr")),
+        ("kab", "{family: Berber}", Language("kab", "Kabyle", "Berber", "Latn", "ltr")),
+        ("kab", "{name: Taqbaylit, script: Tfng}", Language("kab", "Taqbaylit", None, "Tfng", "ltr")),
+        ("ha", "{}", Language("ha", "Hausa", "Chadic", "Latn", "ltr")),
+        ("quy", "{family: Quechua II}", Language("quy", "Ayacucho Quechua", "Quechua II", "Latn", "ltr")),
+        ("rif", "{script: Arab}", Language("rif", "Tarifit", None, "Arab", "rtl")),
+        ("rif", "{script: Arab, direction: ltr}", Language("rif", "Tarifit", None, "Arab", "ltr")),
+        ("xy", "{name: Somewhere}", Language("xy", "Somewhere", None, None, None)),
+    ],
+)
+def test_a_study_adds_facts_to_those_of_the_standard(tmp_path: Path, code: str, entry: str, language: Language) -> None:
+    declared = f"new_languages: {{{code}: {entry}}}\n" if entry else ""
+    text = TEXT.replace("languages: [en, fr]\n", f"languages: [en, fr, {code}]\n{declared}", 1)
+    # A grid or exhibit that asks for no family runs without one.
+    study = load_study(write(tmp_path, text.replace("options: {n: 100}", 'data: {local: "{language}"}')))
+    assert study.languages_used[code] == language
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("target: [mono, en-X]", "target: ['family:Romance']", r"s\.yaml:14: grids.main.target: "),
+        ("groups: [mono, romance, en-X]", "groups: [mono, same-family]", r"s\.yaml:\d+: exhibits.table.groups: "),
+        ("groups: [mono, romance, en-X]", "groups: ['zero-shot:family:Romance']", r"exhibits.table.groups: "),
+        (
+            "groups:\n  romance",
+            "claims:\n  c: {says: s, select: {group: other-family}, against: 50, expect: greater}\ngroups:\n  romance",
+            r"claims.c.select.group: ",
+        ),
+    ],
+)
+def test_what_asks_for_a_family_that_is_not_known_is_refused_with_the_way_out(
+    tmp_path: Path, old: str, new: str, where: str
+) -> None:
+    assert TEXT.count(old) == 1
+    text = TEXT.replace("languages: [en, fr]\n", "languages: [en, fr, kab, quy]\n", 1).replace(old, new)
+    text = text.replace("options: {n: 100}", 'data: {local: "{language}"}')
+    message = r"asks for the family of each language, and that of kab \(Kabyle\) is not known.*`new_languages: {kab: {family: ...}}`"
+    with pytest.raises(ValueError, match=where + "group .*" + message):
+        load_study(write(tmp_path, text))
+    load_study(write(tmp_path, text + "new_languages: {kab: {family: Berber}}\n"))
+
+
+def test_a_language_whose_code_is_the_name_of_a_group_takes_another(tmp_path: Path) -> None:
+    """ISO 639-3 has `all`, Allar."""
+    with pytest.raises(
+        ValueError, match=r"s\.yaml:2: languages.2: all is the name of a group: declare the language by"
+    ):
+        load_study(write(tmp_path, TEXT.replace("[en, fr]", "[en, fr, all]", 1)))
+
+
+def test_generated_data_still_need_a_lexicon(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="task rt cannot be generated in kab"):
+        load_study(write(tmp_path, TEXT.replace("languages: [en, fr]\n", "languages: [en, fr, kab]\n", 1)))
 
 
 def test_a_misspelt_code_names_the_declared_language(tmp_path: Path) -> None:

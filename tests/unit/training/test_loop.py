@@ -159,8 +159,14 @@ def test_a_run_told_to_stop_saves_says_so_and_resumes(
     died = killed(17, number, patient, encoder, tokens, tmp_path)
     assert died.returncode == 75, died.stderr
     assert f"stopped by {number.name} before step 19 of 30" in died.stderr
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert state["cpu_seconds"] > 0 and state["seconds"] > 0
+    torch.save(state | {"seconds": 1000.0, "cpu_seconds": 3000.0}, tmp_path / "state.pt")
     train(patient, encoder, [tokens], [tokens], tmp_path)
     assert "resumes after step 18 of 30" in capfd.readouterr().err
+    record, whole = (json.loads((folder / "run.json").read_text()) for folder in (tmp_path, plain))
+    assert 1000 < record["seconds"] < 1300 and 3000 < record["cpu_seconds"] < 3300
+    assert 0 < whole["cpu_seconds"] < 300
     weights = [load_file(folder / "delta.safetensors") for folder in (tmp_path, plain)]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
 

@@ -94,7 +94,7 @@ def end(wanted: Recipe, files: Path, folder: Path, at: int | None = None) -> int
 
 def left(folder: Path) -> dict[str, bytes]:
     """The bytes of a run's results, but for seconds."""
-    return {name: re.sub(rb'"seconds": [\d.]+', b"", (folder / name).read_bytes()) for name in RESULTS}
+    return {name: re.sub(rb'seconds": [\d.]+', b"", (folder / name).read_bytes()) for name in RESULTS}
 
 
 @pytest.mark.parametrize("case", CASES)

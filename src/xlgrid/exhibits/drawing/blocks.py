@@ -8,6 +8,8 @@ from typing import Any
 
 from xlgrid.languages.sources import Source
 
+UNKNOWN = "family not known"
+
 
 @dataclass(frozen=True)
 class Block:
@@ -25,7 +27,8 @@ def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequenc
 
     Args:
         codes: languages (`en`), pairs (`en-fr`, context - question) and mixes (`en+en-fr`), without repetition.
-        languages: code -> object with `family` and `script`; a language that is not there goes to a family `other`.
+        languages: code -> object with `family` and `script`, which are None where they are not known; languages of unknown
+            family are one family, and a language that is not there goes to a family `other`.
         among: all labels of the figure, so that both axes get one order and one pivot language; default `codes`.
     """
     among = list(dict.fromkeys(codes if among is None else among))
@@ -42,7 +45,7 @@ def by_family(codes: Sequence[str], languages: Mapping[str, Any], among: Sequenc
             context, question = part.languages
             return directions[0 if context == pivot else 1 if question == pivot else 2], ""
         language = languages.get(code)
-        return (language.family, language.script) if language else ("other", "")
+        return (language.family or UNKNOWN, language.script or "") if language else ("other", "")
 
     places = list(dict.fromkeys(map(place, among)))
     families = list(dict.fromkeys(family for family, _ in places))

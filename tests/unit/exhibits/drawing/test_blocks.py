@@ -7,8 +7,8 @@ from xlgrid.exhibits.drawing.blocks import Block, by_family, by_group
 
 @dataclass(frozen=True)
 class Language:
-    family: str
-    script: str
+    family: str | None
+    script: str | None
 
 
 LANGUAGES = {
@@ -36,6 +36,15 @@ def test_pairs_follow_the_languages_by_direction_and_mixes_come_last() -> None:
 
 def test_a_language_without_a_description_still_gets_a_place() -> None:
     assert by_family(["en", "tlh"], LANGUAGES)[-1] == Block("other", "", ("tlh",))
+
+
+def test_languages_of_unknown_family_stand_together_and_say_so() -> None:
+    languages = LANGUAGES | {"kab": Language(None, "Latin"), "std": Language(None, None)}
+    assert by_family(["en", "std", "kab", "de"], languages) == [
+        Block("Germanic", "Latin", ("en", "de")),
+        Block("family not known", "", ("std",)),
+        Block("family not known", "Latin", ("kab",)),
+    ]
 
 
 GROUPS = {"far": ("ru", "fr"), "all": ("en", "fr", "ru")}

@@ -1,0 +1,62 @@
+"""The languages that a code names, and the facts that are known of them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from xlgrid.languages import Language, known_language, language, stated_language
+
+MASAKHANER = "bbj bm ewe fon ha ig lg luo mos ny pcm rw sn sw tn tw wo xh yo zu"
+AMERICASNLI = "aym bzd cni gn hch nah oto quy shp tar"
+
+
+@pytest.mark.parametrize("code", f"{MASAKHANER} {AMERICASNLI}".split())
+def test_the_languages_of_benchmarks_are_known_with_their_families(code: str) -> None:
+    assert None not in language(code)
+    assert language(code).code == code
+
+
+@pytest.mark.parametrize(
+    ("code", "known"),
+    [
+        # The table has it by its code of two letters.
+        ("ewe", Language("ewe", "Ewe", "Gbe", "Latn", "ltr")),
+        ("zho", Language("zho", "Chinese", "Sino-Tibetan", "Hans", "ltr")),
+        # The table has its macrolanguage, whose script may be another one.
+        ("quy", Language("quy", "Ayacucho Quechua", "Quechuan", "Latn", "ltr")),
+        ("azb", Language("azb", "South Azerbaijani", "Turkic", "Arab", "rtl")),
+        # The table has nothing of it.
+        ("kab", Language("kab", "Kabyle", None, "Latn", "ltr")),
+        ("rhg", Language("rhg", "Rohingya", None, "Rohg", "rtl")),
+        ("std", Language("std", "Sentinel", None, None, None)),
+        ("und", None),
+        ("nope", None),
+    ],
+)
+def test_a_code_of_the_standard_has_what_is_known(code: str, known: Language | None) -> None:
+    assert known_language(code) == known
+
+
+@pytest.mark.parametrize(
+    ("code", "states"), [("en", True), ("eng", True), ("qa1", True), ("quy", False), ("kab", False)]
+)
+def test_what_xlgrid_states_itself(code: str, states: bool) -> None:
+    assert (stated_language(code) is not None) == states
+
+
+def test_a_misspelt_code_names_the_nearest_and_the_ways_out() -> None:
+    with pytest.raises(
+        ValueError, match=r"unknown language 'pcmm', did you mean 'pcm'.* ISO 639-3; `new_languages` of a study"
+    ):
+        language("pcmm")
+
+
+def test_the_tables_of_the_standard_are_read_only_where_they_are_needed() -> None:
+    """A grid is thousands of short processes."""
+    code = (
+        "import sys; from xlgrid.languages import language; [language(code) for code in ('en', 'qa1', 'nah', 'fon')]; "
+        "print({'iso639', 'babel'} & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
