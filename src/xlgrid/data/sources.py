@@ -109,8 +109,11 @@ class Origin(Strict):
             ("columns", _NAMELESS, "names the columns of files without a header"),
             ("quotes", _QUOTED, "is about values"),
         ):
-            path = str(self.local or self.files)
-            if getattr(self, key) is not None and formats.type_of(path) not in types:
+            if getattr(self, key) is None:
+                continue
+            if (path := self.local or self.files) is None:
+                raise ValueError(f"`{key}` {what} in `local` or `files`, of which there is none: leave it out")
+            if formats.type_of(path) not in types:
                 raise ValueError(f"`{key}` {what} in {', '.join(types)}, and {path} is of another type: leave it out")
         read = [name for name in self.columns or () if name != formats.UNREAD]
         if self.columns is not None and len({*read}) < max(1, len(read)):

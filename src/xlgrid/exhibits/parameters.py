@@ -24,6 +24,8 @@ COUNTED = {
     "with biases (M)": ("parameters", MILLION),
     "with biases, %": ("parameters_percent", 1.0),
 }
+# Entries of an encoder that came after the first studies.
+LATER = ("layers", "lm_head")
 PAPER = {"paper (M)": ("published_millions", 1.0), "paper, %": ("published_percent", 1.0)}
 
 
@@ -49,8 +51,12 @@ class Parameters(Exhibit):
         return [Encoder(study.name, name) for name in self.encoders if study.encoders[name].hub not in HUB]
 
     def settings(self, study: StudyView) -> list[str]:
-        entries = [*(study.methods[name] for name in self.methods), *(study.encoders[name] for name in self.encoders)]
-        return [*super().settings(study), *(entry.model_dump_json() for entry in entries)]
+        methods = [study.methods[name].model_dump_json() for name in self.methods]
+        entries = [study.encoders[name] for name in self.encoders]
+        # Fields that came later are left out where they are absent, so that the exhibits of older studies are not made again.
+        absent = [{name for name in LATER if getattr(entry, name) is None} for entry in entries]
+        encoders = [entry.model_dump_json(exclude=fields) for entry, fields in zip(entries, absent, strict=True)]
+        return [*super().settings(study), *methods, *encoders]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from not_among("encoders", "encoder", self.encoders, study.encoders)

@@ -38,10 +38,7 @@ def _table() -> dict[str, Language]:
 
 @cache
 def stated_language(code: str) -> Language | None:
-    """The language that xlgrid itself describes by this code; None if there is none. No study can describe it otherwise.
-
-    A code of three letters takes the row of the table that has the same language's code of two: `ewe` that of `ee`.
-    """
+    """The language that xlgrid itself describes by this code; None if there is none. No study can describe it otherwise."""
     from xlgrid.synthetic.artificial import artificial, is_artificial
     from xlgrid.synthetic.natural import lexicon, natural_codes
 
@@ -53,10 +50,6 @@ def stated_language(code: str) -> Language | None:
     if code in natural_codes():
         natural = lexicon(code)
         return Language(code, natural.english, natural.family, natural.script, natural.direction)
-    if known := standard(code):
-        for same in known.codes:
-            if same in _table():
-                return _table()[same]._replace(code=code)
     return None
 
 
@@ -64,12 +57,15 @@ def stated_language(code: str) -> Language | None:
 def known_language(code: str) -> Language | None:
     """The language that xlgrid describes by this code, or that ISO 639 has; None if there is none.
 
-    The family of a language that the table lacks is that of its macrolanguage: `quy` is Quechuan as `qu` is.
+    A code of three letters takes the row of the table that has the same language's code of two: `ewe` that of `ee`. The family of a language that the table lacks is that of its macrolanguage: `quy` is Quechuan as `qu` is.
     """
     if stated := stated_language(code):
         return stated
     if (known := standard(code)) is None:
         return None
+    for same in known.codes:
+        if same in _table():
+            return _table()[same]._replace(code=code)
     family = next((_table()[above].family for above in known.macrolanguage if above in _table()), None)
     return Language(code, known.name, family, known.script, direction_of(known.script))
 

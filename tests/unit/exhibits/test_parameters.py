@@ -1,5 +1,6 @@
 """Parameters that methods add: as worked out by hand, and beside a paper's."""
 
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -110,3 +111,22 @@ def test_xlm_r_large_has_its_real_size() -> None:
 
     config = AutoConfig.for_model(**parameters.HUB["FacebookAI/xlm-roberta-large"])
     assert parameters.added(config, "bitfit", {}) == (0, 0, 559_890_432 - 1024 * 1025)
+
+
+def test_settings_of_an_encoder_leave_out_entries_that_came_later_and_are_absent() -> None:
+    """With them, the exhibits of studies that are done would be made again."""
+    *_, encoder = study().exhibit("added").settings(study())
+    entries = {
+        "hub",
+        "revision",
+        "path",
+        "sizes_of",
+        "scratch",
+        "training",
+        "of",
+        "step",
+        "vocabulary",
+        "modules",
+        "facts",
+    }
+    assert set(json.loads(encoder)) == entries

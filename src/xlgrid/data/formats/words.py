@@ -51,6 +51,9 @@ def read_words(path: Path, reading: Reading) -> "pa.Table":
     sentences = [*(_conllu(path) if is_conllu else _conll(path))]
     if not sentences:
         raise damaged(path, "has no sentence")
+    line, values = sentences[0][0]
+    if values in (list(reading.columns or ()), list(reading.words)):
+        raise Damaged(f"{path}, line {line} has the names of columns, and would be read as a word: delete this line")
     places = _places(path, reading, sentences, is_conllu)
     columns: dict[str, list[list[str]]] = {name: [] for name in places}
     for sentence in sentences:

@@ -151,3 +151,10 @@ def test_a_task_without_words_does_not_read_such_files(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("a O\n")
     with pytest.raises(ValueError, match=r"x\.txt is of an unknown type: .*; tasks of words read \.txt, too"):
         read_table(tmp_path / "x.txt")
+
+
+def test_a_line_with_the_names_of_the_columns_is_no_word(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text("tokens\tner_tags\nAda\tB-PER\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"train\.tsv, line 1 has the names of columns, .*: delete this line"):
+        read_table(path, NER)
