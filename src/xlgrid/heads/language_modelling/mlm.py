@@ -190,8 +190,9 @@ def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
     """The part of a language model that computes logits over the vocabulary; None for other models."""
     from torch import nn
 
-    modules = [getattr(model, name, None) for name in family_of(model).lm_head]
-    if not all(isinstance(module, nn.Module) for module in modules):
+    names = family_of(model).lm_head
+    modules = [module for name in names if isinstance(module := getattr(model, name, None), nn.Module)]
+    if len(modules) < len(names):
         return None
     return modules[0] if len(modules) == 1 else nn.Sequential(*modules)
 
