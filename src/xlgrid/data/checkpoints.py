@@ -2,7 +2,6 @@
 layers as the study asks for."""
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
+from xlgrid.heads.families import layer_of
 from xlgrid.methods.xmod.names import MODULES, XMOD
 
 WEIGHTS = "model.safetensors"
@@ -17,8 +17,6 @@ WEIGHTS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
 # The entries of config.json that have the number of layers, of whatever family; DistilBERT has a name of its own.
 LAYER_COUNTS = ("num_hidden_layers", "n_layers")
-# The number of a layer in the name of a weight, of whatever family: encoder.layer.3.output, layers.3.attn.
-_LAYER = re.compile(r"(?:^|\.)layers?\.(\d+)\.")
 
 
 def is_pickled(folder: Path) -> bool:
@@ -120,18 +118,23 @@ def keep_layers(folder: Path, layers: int) -> None:
     """Leave an encoder's folder the first layers alone, in place. Embeddings, pooler and heads stay.
 
     Raises:
-        ValueError: as `first_layers`.
+        ValueError: as `first_layers`; or no weight has a name of a layer that is to go.
     """
     from safetensors.torch import load_file, save_file
 
     config = _config(folder)
-    config |= first_layers(config, layers)
+    shorter = first_layers(config, layers)
     stored = load_file(folder / WEIGHTS)
-    tensors = {name: t for name, t in stored.items() if not ((at := _LAYER.search(name)) and int(at[1]) >= layers)}
+    tensors = {name: tensor for name, tensor in stored.items() if (layer_of(name) or 0) < layers}
+    if len(tensors) == len(stored) and layers != layer_count(config):
+        raise ValueError(
+            f"`layers` asks for the first {layers} of {layer_count(config)} layers, but no name of a weight of this encoder, of type "
+            f"{config.get('model_type')}, says that the weight is of a later layer: leave `layers` out, or take another encoder"
+        )
     # The tensors are mapped from the file, which must not be written while they are read.
     with whole(folder / WEIGHTS) as aside:
         save_file(tensors, aside, {"format": "pt"})
-    _write_config(folder, config)
+    _write_config(folder, config | shorter)
 
 
 def check_modules(folder: Path) -> None:

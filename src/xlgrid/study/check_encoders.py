@@ -52,8 +52,8 @@ def _methods(study: "Study", grid: "Grid") -> list[str]:
 
 
 def _config(study: "Study", encoder: str) -> dict[str, Any]:
-    """What is known of the config.json of an encoder from the Hub or from a folder; nothing of others."""
-    entry = study.encoders[encoder]
+    """What is known of the config.json of an encoder from the Hub or from a folder, or of the one that it is `of`; nothing of others."""
+    entry = study.encoders[study.encoders[encoder].of or encoder]
     if entry.path and (path := Path(entry.path, "config.json")).is_file():
         try:
             config = json.loads(path.read_text(encoding="utf-8"))

@@ -239,7 +239,8 @@ def configuration(origin: EncoderEntry, folder: str | Path, size: int | None = N
 
     Raises:
         ValueError: an encoder of the Hub has not been fetched, and is not in `xlgrid.models.parameters.HUB`; or an encoder from
-            scratch has not been made, and its vocabulary is not trained here; or it has fewer layers than it should keep.
+            scratch has not been made, and its vocabulary is not trained here; or it, or its copy in the folder, has fewer layers than it
+            should keep.
     """
     config = _whole_configuration(origin, folder, size)
     for entry, value in (first_layers(config.to_dict(), origin.layers) if origin.layers else {}).items():
@@ -254,9 +255,16 @@ def _whole_configuration(origin: EncoderEntry, folder: str | Path, size: int | N
     if origin.hub in HUB:
         return AutoConfig.for_model(**HUB[origin.hub])
     places = [Path(folder), *([Path(origin.path)] if origin.path else [])]
+    about = Path(folder, "encoder.json")
+    kept = json.loads(about.read_text(encoding="utf-8")).get("layers") if about.is_file() else None
     # The copy may have been cut to fewer layers than the study asks for now.
-    for place in reversed(places) if origin.layers else places:
+    for place in reversed(places) if origin.layers or kept else places:
         if (place / "config.json").is_file():
+            if place == Path(folder) and kept and not (origin.layers and origin.layers <= kept):
+                raise ValueError(
+                    f"{folder} has the first {kept} layers alone, and the study asks for {origin.layers or 'all'}: delete {folder}, and "
+                    "the encoder is fetched again"
+                )
             return AutoConfig.from_pretrained(place, local_files_only=True)
     if origin.sizes_of:
         return AutoConfig.for_model(**HUB[origin.sizes_of])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from scratch_fixture import TINY, encoder_of
 from tokenizers import Tokenizer
 from transformers import (
@@ -226,6 +226,14 @@ def test_more_layers_than_there_are_are_refused(vocabulary: Path, tmp_path: Path
     assert not (tmp_path / "copy").exists(), "nothing is left behind"
     with pytest.raises(ValueError, match=r"`layers` is for encoders, .* not for one of type mbart"):
         checkpoints.first_layers(MBartConfig().to_dict(), 1)
+
+
+def test_weights_without_the_names_of_layers_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "num_hidden_layers": 2}')
+    save_file({"h.0.weight": torch.ones(1), "h.1.weight": torch.ones(1)}, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match=r"first 1 of 2 layers, but no name of a weight .* of type gpt2, says"):
+        checkpoints.keep_layers(tmp_path, 1)
+    checkpoints.keep_layers(tmp_path, 2)
 
 
 def test_a_copy_with_fewer_layers_says_so(tmp_path: Path) -> None:

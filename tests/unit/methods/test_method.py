@@ -62,8 +62,6 @@ def made(base: str, **more: Any) -> Method:
 
 def fits(base: str, kind: str) -> bool:
     """Whether a method is for a model."""
-    if base == "madx after the next norm":
-        return kind.startswith(("modernbert", "eurobert"))
     return made(base).misfit(config_of(kind).to_dict()) is None
 
 

@@ -10,6 +10,7 @@ import yaml
 from xlgrid.study import check_encoders
 from xlgrid.study.checks import problems
 from xlgrid.study.schema import Study
+from xlgrid.training.encoders import EncoderEntry
 
 
 def study(method: dict[str, Any] | None = None, encoder: dict[str, Any] | None = None, **grid: Any) -> Study:
@@ -153,3 +154,20 @@ def test_the_family_of_an_encoder_in_a_folder_is_that_of_its_configuration(tmp_p
     assert len([*check_encoders.families(study({"base": "bitfit"}, {"path": str(tmp_path)}))]) == 1
     (tmp_path / "config.json").write_text("{")
     assert [*check_encoders.families(study({"base": "bitfit"}, {"path": str(tmp_path)}))] == []
+
+
+def test_an_encoder_with_another_head_is_of_the_family_of_the_encoder_that_it_is_of() -> None:
+    described = study({"base": "bitfit"}, {"hub": "jhu-clsp/mmBERT-base"})
+    described.grids["g"] = described.grids["g"].model_copy(update={"encoder": ["headed"]})
+    described.encoders["headed"] = EncoderEntry.model_validate({"of": "e", "lm_head": {"languages": ["en"]}})
+    [problem] = check_encoders.families(described)
+    assert "encoder headed: method bitfit trains biases, and the encoder, of type modernbert" in problem
+
+
+def test_adapters_behind_a_norm_that_the_layers_of_an_encoder_lack_are_refused() -> None:
+    method = {"base": "madx", "options": {"pre_norm": "norm", "language": False, "invertible": False}}
+    [problem] = check_encoders.families(study(method, {"hub": "FacebookAI/xlm-roberta-base"}))
+    assert (
+        "option pre_norm is for encoders whose layers have LayerNorms before their blocks, got xlm-roberta" in problem
+    )
+    assert [*check_encoders.families(study(method, {"hub": "jhu-clsp/mmBERT-base"}))] == []

@@ -1,10 +1,11 @@
 """The method MAD-X (Pfeiffer et al. 2020, section 4): its options, and the parameters that they train."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from xlgrid.heads.families import is_embedding, is_language_head, layer_of
-from xlgrid.methods.method import Method, check_choice, is_head
+from xlgrid.heads.families import BERT, FAMILIES, is_embedding, is_language_head, layer_of
+from xlgrid.methods.method import Method, check_choice, check_fits, is_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -77,7 +78,23 @@ class MadX(Method):
                 "set one of the last two to true"
             )
 
+    def misfit(self, config: Mapping[str, Any]) -> str | None:
+        """Layers with a LayerNorm after their feed-forward block have no other one for `pre_norm: norm`."""
+        # Other types are taken for BERT, as in `family_of`.
+        if self.pre_norm == "sum" or not FAMILIES.get(config["model_type"], BERT).norm:
+            return None
+        return (
+            f"option pre_norm is for encoders whose layers have LayerNorms before their blocks, got {config['model_type']}, where "
+            "adapters read what the last LayerNorm of the layer returns: leave it out"
+        )
+
     def install(self, model: "PreTrainedModel") -> None:
+        """Give the layers and the embeddings new adapters.
+
+        Raises:
+            ValueError: `pre_norm` is of no use, or as `xlgrid.methods.madx.modules.install`.
+        """
+        check_fits(self, model)
         from xlgrid.methods.madx.modules import install
 
         install(

@@ -185,14 +185,9 @@ def install(
             that the outputs of the model stay as they were.
 
     Raises:
-        ValueError: the layers are of no family, the hidden size is odd, or `pre_norm` is of no use.
+        ValueError: the layers are of no family, or the hidden size is odd.
     """
     family, layers, size = family_of(model), adaptable(model), model.config.hidden_size
-    if family.norm and pre_norm != "sum":
-        raise ValueError(
-            f"option pre_norm is for encoders whose layers have LayerNorms before their blocks, got {model.config.model_type}, where "
-            "adapters read what the last LayerNorm of the layer returns: leave it out"
-        )
 
     def new(kind: Callable[..., Any], reduction: int, near: nn.Module) -> Any:
         return kind(size, reduction, activation, init, next(near.parameters()).device)
