@@ -34,7 +34,7 @@ from xlgrid.results.identity import Cell, Run
 
 RUN = ["task", "encoder", "method", "source", "seed"]
 # Folders of Snakemake's measurements, in the order of the work.
-STAGES = ("data", "text", "vocabularies", "encoders", "tokens")
+STAGES = ("unlabelled", "data", "text", "vocabularies", "encoders", "tokens")
 AXES = ("task", "encoder", "method", "source", "target", "seed", "metric")
 
 _TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("xlgrid", "report"), autoescape=True)
