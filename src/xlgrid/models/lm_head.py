@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def lacking(folder: str | Path) -> str | None:
-    """The names of the weights of a language-modelling head that an encoder's folder lacks, as `cls.*`.
+    """The names of the weights of a language-modelling head that an encoder's folder lacks, as `cls.predictions.*`.
 
     Returns:
         None if the folder has a head, is not there or damaged, or its names do not tell: the family is not in `FAMILIES`, or its
@@ -31,10 +31,12 @@ def lacking(folder: str | Path) -> str | None:
             names = [*stored.keys()]
     except (OSError, ValueError, AttributeError, SafetensorError):
         return None
-    if family is None or family.lm_head == (family.decoder,):
+    # Output embeddings that are those of the input, without a bias, are not stored.
+    if family is None or family.lm_head == (family.decoder,) or config.get("decoder_bias") is False:
         return None
-    # A classifier of ModernBERT has the module `head`, too, with which the language-modelling head begins.
-    beginning = f"{family.lm_head[-1]}."
+    # A classifier of ModernBERT has the module `head`, too, with which the language-modelling head begins; BERT's `cls` may have
+    # the head of next sentences alone.
+    beginning = f"{family.decoder.rpartition('.')[0] or family.decoder}."
     has_head = any(name.startswith((beginning, *family.renamed)) for name in names)
     return None if has_head else f"{beginning}*"
 

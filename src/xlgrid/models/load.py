@@ -202,11 +202,16 @@ def change_vocabulary(
         copies_overlap: false: no token keeps its embedding.
 
     Raises:
-        ValueError: the two vocabularies have other ids of padding.
+        ValueError: the output embeddings are not those of the input with a bias, or the two vocabularies have other ids of padding.
     """
     import torch
 
     table, output = model.get_input_embeddings().weight, model.get_output_embeddings().bias
+    if output is None or model.get_output_embeddings().weight is not table:
+        raise ValueError(
+            f"a {type(model).__name__} has output embeddings of its own, or ones without biases, and takes no other vocabulary: leave out the "
+            "`vocabulary` of the task, or name an encoder of the family of BERT or XLM-R"
+        )
     old, old_bias = table.detach().clone(), output.detach().clone()
     padding = model.config.pad_token_id
     token = next((token for token, number in before.items() if number == padding), None)

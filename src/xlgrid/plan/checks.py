@@ -93,11 +93,6 @@ def _lm_heads(plan: "Plan") -> Iterator[str]:
     for name, grid in study.grids.items():
         if predicting.intersection(grid.task):
             users |= {encoder: f"grid {name}" for encoder in grid.encoder}
-    users |= {
-        entry.scratch.begin: f"encoder {name}"
-        for name, entry in study.encoders.items()
-        if entry.scratch and entry.scratch.begin
-    }
     for name, (place, weights) in missing.items():
         if name in users:
             yield f"encoders.{name}: {users[name]} predicts tokens, and {lm_head_refusal(name, place, weights)}"

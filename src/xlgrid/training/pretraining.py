@@ -210,7 +210,9 @@ def take_weights(model: "PreTrainedModel", encoder: Path) -> None:
 
     from xlgrid.methods.veco import modules
 
-    other = load.load_model(encoder, HEADS["mlm"], 0, log=say)
+    # All weights train, so that a head that the encoder lacks is drawn here, once.
+    is_headless = lm_head.lacking(encoder) is not None
+    other = load.load_model(encoder, HEADS["mlm"], 0, log=say, new_lm_head=is_headless)
     if other.config.model_type != model.config.model_type:
         raise ValueError(
             f"`begin`: the encoder {encoder} is of type {other.config.model_type}, and this one of type {model.config.model_type}: "

@@ -39,6 +39,17 @@ def test_transformers_reads_all_weights_of_it(kind: str, tmp_path: Path) -> None
     assert tokenizer.model_max_length == 512
 
 
+def test_it_may_begin_with_an_encoder_without_a_head(tmp_path: Path) -> None:
+    """All weights train, so that a head that the encoder lacks is drawn once."""
+    from transformers import BertConfig, BertForMaskedLM, BertModel
+
+    config = BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    encoder, model = BertModel(config, add_pooling_layer=False), BertForMaskedLM(config)
+    encoder.save_pretrained(tmp_path)
+    pretraining.take_weights(model, tmp_path)
+    assert all(torch.equal(p, model.bert.get_parameter(name)) for name, p in encoder.named_parameters())
+
+
 def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
     described = scratch("bert", nsp=True)
     files = inputs(described, texts_of(tmp_path, options={"statements": 2}), tmp_path / "e")

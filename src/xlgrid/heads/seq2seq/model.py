@@ -96,7 +96,8 @@ def encoder_decoder(family: str) -> Any:
 
         @classmethod
         def from_pretrained(cls, folder: Path, **settings: Any) -> tuple[Any, dict[str, Any]]:  # type: ignore[override]
-            """The encoder-decoder of an encoder's folder, and the parameters that the folder lacks (`missing_keys`).
+            """The encoder-decoder of an encoder's folder, and the parameters that the folder lacks (`missing_keys`) and
+            has for neither part (`unexpected_keys`).
 
             Torch's generator draws the weights of a cross-attention that is not stored with the encoder.
             """
@@ -110,7 +111,8 @@ def encoder_decoder(family: str) -> Any:
             model.stores_cross = not any(f".{CROSS}." in name for name in missing)
             model.drawn = frozenset(f"{cls.base_model_prefix}.decoder.{name}" for name in missing)
             model.tokenizer_file = folder / "tokenizer.json"
-            return model, {"missing_keys": {*about["missing_keys"], *missing}}
+            unused = {*about["unexpected_keys"]} & {*of_decoder["unexpected_keys"]}
+            return model, {"missing_keys": {*about["missing_keys"], *missing}, "unexpected_keys": unused}
 
         @property
         def position_table(self) -> Any:
