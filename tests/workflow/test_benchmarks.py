@@ -54,7 +54,7 @@ def within(shown: Any, whole: Any) -> bool:
 def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Path) -> None:
     study = yaml.safe_load((ROOT / "studies" / "benchmarks.yaml").read_text())
     examples = [yaml.safe_load(block) for block in blocks("docs/tasks.md", "yaml")]
-    others = {"perplexity", "tatoeba", "wmt14", "panx"}
+    others = {"perplexity", "tatoeba", "wmt14", "panx", "ner"}
     of_benchmarks = [example for example in examples if others.isdisjoint(example["tasks"])]
     assert len(of_benchmarks) == 2 and all(within(example, study) for example in of_benchmarks)
     [of_retrieval] = [example for example in examples if "tatoeba" in example["tasks"]]
