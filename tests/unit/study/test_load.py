@@ -25,7 +25,7 @@ from xlgrid.plan.load import load_study
         ("{method: bitfit}", "{base: bitfut}", 12, "unknown base 'bitfut', did you mean 'bitfit'"),
         ("seed: [1]", "sead: [1]", 14, "seed"),
         ("kind: ruletaker, options", "kind: ruletaker, optoins", 6, "options"),
-        ("languages: [en, fr]", "languages: [en, frr]", 2, "fr"),
+        ("languages: [en, fr]", "languages: [en, frx]", 2, "fr"),
         ("method: [full-ft, bitfit]", "method: [full-ft, bitfut]", 14, "bitfit"),
         ("{lr: 2.0e-3}", "{learning: 2.0e-3}", 12, "lr"),
         ("source: [en]", "source: [de]", 14, "en"),

@@ -81,8 +81,8 @@ def test_the_settings_of_pre_training_are_those_of_the_study_over_the_usual_ones
     ("entry", "message"),
     [
         ({"scratch": {"languages": ["en"]}, "training": {"step": 7}}, "did you mean 'steps'"),
-        ({"hub": "a/b", "training": {"steps": 7}}, "only an encoder from `scratch` is trained"),
-        ({"of": "a"}, "a snapshot of another encoder has `of` and `step`"),
+        ({"hub": "a/b", "training": {"steps": 7}}, "only an encoder from `scratch`, or an `lm_head`, is trained"),
+        ({"of": "a"}, "an encoder `of` another has `step`, of which it is a snapshot, or `lm_head`"),
         ({"of": "a", "step": 1, "vocabulary": "b"}, "and the vocabulary of that encoder"),
         ({"hub": "a/b", "of": "a", "step": 1}, "exactly one of hub, path, scratch and of, got hub and of"),
         ({"scratch": {}}, "languages"),
