@@ -122,13 +122,12 @@ def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
         FileNotFoundError: a file is missing.
         ValueError: a file is damaged, the encoder has no such head, or an input is too long for it.
     """
-    model = _take(encoder, tokens)
-    if not load.stores_head(model, encoder):
+    if not ALL_HEADS.find(tokens.head).is_pretrained:
         raise ValueError(
-            f"{encoder} has no weights of the head {tokens.head}, which would be random: use an encoder that was stored with its "
-            "language-modelling head, or train one with a method"
+            f"no encoder is stored with the head {tokens.head}, whose weights would be random: evaluate a run, or tokens of a "
+            "task that needs no training"
         )
-    return model
+    return _take(encoder, tokens)
 
 
 def text_source(text_run: Path) -> Source:

@@ -367,8 +367,8 @@ class Head(ABC):
         """The outcome of each example, in their order, from the predictions of `predict` for all rows."""
         return list(predictions)
 
-    def counts(self, tokens: Tokens) -> dict[str, int]:
-        """Further numbers that a cell records beside the number of its examples."""
+    def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
+        """Further numbers that a cell records beside the number of its examples, from the data and the outcomes of all rows."""
         return {}
 
     # Labels for data that have none

@@ -204,7 +204,7 @@ class TokenHead(Head):
         labels = [sentence.predicted for sentence in sentences]
         return table.append_column(task.target, pa.array(labels, pa.list_(pa.int64())))
 
-    def counts(self, tokens: Tokens) -> dict[str, int]:
+    def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
         return {"words": int((tokens.token_columns["labels"] != IGNORED).sum())}
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:

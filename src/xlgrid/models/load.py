@@ -172,19 +172,6 @@ def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
                 parameter.copy_(stored.get_tensor(name))
 
 
-def stores_head(model: "PreTrainedModel", encoder: str | Path) -> bool:
-    """Whether the folder of an encoder has weights of the model's head; true for a model without a head."""
-    from safetensors import safe_open
-
-    if model.base_model is model:
-        return True
-    modules = {name.partition(".")[0] for name, _ in model.named_parameters()} - {model.base_model_prefix}
-    family = FAMILIES.get(model.config.model_type)
-    modules |= {old.partition(".")[0] for old in (family.renamed if family else ())}
-    with safe_open(Path(encoder) / "model.safetensors", framework="pt") as stored:
-        return not modules.isdisjoint(name.partition(".")[0] for name in stored.keys())  # noqa: SIM118
-
-
 def resize_embeddings(model: "PreTrainedModel", rows: int) -> None:
     """Give the embeddings, and the head of a language model, another number of rows."""
     model.resize_token_embeddings(rows, mean_resizing=False)

@@ -38,6 +38,11 @@ def statistics(hypothesis: str, reference: str) -> list[int]:
     return [sentence.sys_len, sentence.ref_len, *sentence.counts, *sentence.totals]
 
 
+def is_empty(outcome: Any) -> bool:
+    """Whether the hypothesis of a sentence has no word. Such a sentence has no n-gram, and lengthens the reference alone."""
+    return outcome[0] == 0
+
+
 def corpus_bleu(sums: Sequence[float]) -> float:
     """BLEU, from 0 to 100, of the sums of sentences' statistics; 0 where no word is right."""
     from sacrebleu.metrics import BLEU

@@ -125,8 +125,11 @@ class Seq2SeqHead(Head):
         references = tokens.columns["reference"].to_pylist()
         return [bleu.statistics(*pair) for pair in zip(predictions, references, strict=True)]
 
-    def counts(self, tokens: Tokens) -> dict[str, int]:
-        return {"target_tokens": int(tokens.columns["target_size"].sum())}
+    def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
+        return {
+            "target_tokens": int(tokens.columns["target_size"].sum()),
+            "empty_hypotheses": sum(bleu.is_empty(outcome) for outcome in outcomes),
+        }
 
 
 def generate(model: Any, sources: Mapping[str, "torch.Tensor"], tokens: Tokens, **settings: Any) -> list[list[int]]:

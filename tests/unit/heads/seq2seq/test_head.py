@@ -202,4 +202,6 @@ def test_a_new_model_has_beam_search_by_default(model: Any) -> None:
 
 
 def test_a_cell_counts_the_tokens_of_targets() -> None:
-    assert HEAD.counts(translations([[5], [6, 7]], [[8, 9, 10], [11]])) == {"target_tokens": 5 + 3}
+    tokens = translations([[5], [6, 7]], [[8, 9, 10], [11]])
+    outcomes = HEAD.outcomes(tokens, ["a b", " "])
+    assert HEAD.counts(tokens, outcomes) == {"target_tokens": 5 + 3, "empty_hypotheses": 1}

@@ -151,7 +151,7 @@ def test_without_bitext_there_is_no_tlm(tokens: Tokens) -> None:
     torch.manual_seed(1)
     batch = PairHead().collate(tokens, np.array([0, 1]), token_types=False)
     assert float(PairHead().losses(model, batch)["TLM"]) == 0.0 and PairHead().terms_of_losses(batch)["TLM"] == 0
-    head = PairHead(tlm=False)
+    head = PairHead(Masked(mono=0.5, bitext=0.5), tlm=False)
     batch = head.collate(tokens, np.array([4]), token_types=False)
     assert set(batch) == {"input_ids", "attention_mask", "labels"}
     assert tuple(head.losses(model, batch)) == ("MLM", "CA-MLM")
@@ -194,3 +194,35 @@ def test_a_model_without_a_language_modelling_head_is_refused(tokens: Tokens) ->
     head = PairHead(cross=False)
     with pytest.raises(ValueError, match="pairs are for the families of BERT"):
         head.losses(model, head.collate(tokens, np.array([0]), token_types=False))
+
+
+@pytest.mark.parametrize("s_stream", ["self+cross", "cross"])
+def test_no_layer_of_h_but_the_last_has_an_influence_on_ca_mlm(tokens: Tokens, s_stream: str) -> None:
+    """While the objective computes H, all layers but the last return noise, and the last what it returned without the noise."""
+    model, head = model_of(s_stream=s_stream, layers=3), PairHead(Masked(mono=0.5, bitext=0.5), tlm=False)
+    torch.manual_seed(1)
+    batch = head.collate(tokens, np.arange(len(tokens)), token_types=False)
+    streams: list[str] = []
+    model.base_model.register_forward_pre_hook(
+        lambda _, args, named: streams.append("S" if "encoder_hidden_states" in named else "H"), with_kwargs=True
+    )
+    *before, last = model.base_model.encoder.layer
+    of_last: list[torch.Tensor] = []
+    with torch.no_grad():
+        saving = last.register_forward_hook(lambda *call: of_last.append(call[-1]))
+        expected = head.losses(model, batch)["CA-MLM"]
+        saving.remove()
+        for layer in before:
+            layer.register_forward_hook(
+                lambda *call: torch.randn_like(call[-1]) if streams[-1] == "H" else call[-1],
+            )
+        computed = {}
+        for name, states in (("as before", of_last[0]), ("other", of_last[0] + 0.5 * torch.randn_like(of_last[0]))):
+            replacing = last.register_forward_hook(
+                lambda *call, states=states: states if streams[-1] == "H" else call[-1]
+            )
+            computed[name] = head.losses(model, batch)["CA-MLM"]
+            replacing.remove()
+    assert streams == ["H", "S"] * 3
+    assert torch.equal(computed["as before"], expected)
+    assert abs(float(computed["other"] - expected)) > 1e-3, "the last layer has an influence"
