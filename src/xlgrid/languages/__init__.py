@@ -57,7 +57,8 @@ def stated_language(code: str) -> Language | None:
 def known_language(code: str) -> Language | None:
     """The language that xlgrid describes by this code, or that ISO 639 has; None if there is none.
 
-    A code of three letters takes the row of the table that has the same language's code of two: `ewe` that of `ee`. The family of a language that the table lacks is that of its macrolanguage: `quy` is Quechuan as `qu` is.
+    A code of three letters takes the row of the table that has the same language's code of two: `ewe` that of `ee`. The family
+    of a language that the table lacks is that of its macrolanguage: `quy` is Quechuan as `qu` is.
     """
     if stated := stated_language(code):
         return stated

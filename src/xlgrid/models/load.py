@@ -193,8 +193,9 @@ def change_vocabulary(
     """
     import torch
 
-    table, output = model.get_input_embeddings().weight, model.get_output_embeddings().bias
-    if output is None or model.get_output_embeddings().weight is not table:
+    table, decoder = model.get_input_embeddings().weight, model.get_output_embeddings()
+    output = decoder.bias
+    if output is None or decoder.weight is not table:
         raise ValueError(
             f"a {type(model).__name__} has output embeddings of its own, or ones without biases, and takes no other vocabulary: leave out the "
             "`vocabulary` of the task, or name an encoder of the family of BERT or XLM-R"
