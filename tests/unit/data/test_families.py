@@ -111,7 +111,7 @@ def test_a_checkpoint_of_the_hub_s_layout_is_tagged_and_masked_with(kind: str, t
     starts, ends = tagged.values[tagged.offsets[:-1]], tagged.values[tagged.offsets[1:] - 1]
     assert {*starts.tolist()} == {vocabulary[specials[0]]} and {*ends.tolist()} == {vocabulary[specials[1]]}
     assert tagged.pad_id == vocabulary[specials[2]] and masked.vocabulary.mask_id == vocabulary[specials[3]]
-    assert HEADS["token"].counts(tagged) == {"words": sum(map(len, WORDS))}
+    assert HEADS["token"].counts(tagged, []) == {"words": sum(map(len, WORDS))}
     for tokens in (tagged, masked):
         model = load_model(tmp_path / "encoder", HEADS[tokens.head], len(tokens.label_names)).eval()
         assert not has_segments(model)
