@@ -25,10 +25,10 @@ text { font: 13px sans-serif; fill: #24292f }
 
 
 def packages() -> list[str]:
-    """The names of the packages, from the lowest layer to the highest."""
+    """The names of the packages, from the lowest layer to the highest, without `__main__`, which only calls `cli`."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     [layers] = [contract["layers"] for contract in settings["contracts"] if contract["type"] == "layers"]
-    return layers[::-1]
+    return [name for name in layers[::-1] if name != "__main__"]
 
 
 def imports(names: list[str]) -> set[tuple[str, str]]:

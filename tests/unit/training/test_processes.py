@@ -123,7 +123,7 @@ def shared(files: Inputs, folder: Path, before: str = "", at: int = 7) -> tuple[
 def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(files: Inputs, tmp_path: Path) -> None:
     pretraining.pretrain(ASKED, *files, tmp_path / "one")
     # As the rule calls it.
-    ended = subprocess.run([sys.executable, "-m", "xlgrid.cli", *arguments(files, tmp_path / "two"), "--processes=2"])
+    ended = subprocess.run([sys.executable, "-m", "xlgrid", *arguments(files, tmp_path / "two"), "--processes=2"])
     assert ended.returncode == 0
     one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     assert one.keys() == two.keys()
@@ -158,7 +158,7 @@ def test_a_process_that_fails_ends_the_others_and_says_why(
 
 @pytest.mark.slow
 def test_torchrun_may_start_the_processes(files: Inputs, tmp_path: Path) -> None:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "xlgrid.cli"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "xlgrid"]
     assert subprocess.run([*torchrun, *arguments(files, tmp_path / "e")], timeout=120).returncode == 0
     assert '"processes": 2' in (tmp_path / "e" / "run.json").read_text()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from xlgrid.base.commandline import by_target, folder_of
+from xlgrid.cli.options import by_target, folder_of
 
 
 @pytest.mark.parametrize("name", ["run/delta.safetensors", "run/run.json", "run"])

@@ -1,0 +1,79 @@
+"""The commands `xlgrid ...`, which the rules call and people can paste.
+
+Each command imports only the modules that it needs, when it runs.
+"""
+
+import gc
+import os
+import sys
+
+import typer
+
+from xlgrid.cli import data, encoders, results, runs, studies
+from xlgrid.cli.options import Commands
+from xlgrid.warm import warm_up as warm_up
+
+# The sections of `xlgrid --help`, and their commands in the order in which a person or a study needs them.
+COMMANDS = {
+    "For people": (
+        studies.status,
+        studies.cost,
+        runs.export_adapter,
+        runs.import_adapter,
+    ),
+    "Called by the rules: data": (
+        data.meanings,
+        data.data,
+        data.fetch_data,
+        data.label_data,
+        data.text,
+        data.tokenize,
+    ),
+    "Called by the rules: vocabularies and encoders": (
+        encoders.vocabulary,
+        encoders.fetch_vocabulary,
+        encoders.copy_vocabulary,
+        encoders.pretrain,
+        encoders.snapshot_encoder,
+        encoders.fetch_encoder,
+        encoders.copy_encoder,
+    ),
+    "Called by the rules: runs, cells and results": (
+        runs.train,
+        runs.evaluate,
+        runs.attention,
+        results.exhibit,
+        results.claims,
+        results.report,
+        results.report_html,
+        results.partial,
+    ),
+}
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Grids of cross-lingual transfer.",
+)
+for section, commands in COMMANDS.items():
+    for command in commands:
+        app.command(rich_help_panel=section)(command)
+
+
+def main() -> None:
+    """Run a command and end the process.
+
+    A grid is thousands of short processes, so these count: collecting garbage among the thousands of modules that
+    torch and transformers import takes half a second, and so does taking them down one by one at the end.
+    """
+    gc.set_threshold(200_000)
+    code: str | int | None = 0
+    try:
+        app()
+    except SystemExit as end:
+        code = end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1 if code else 0)

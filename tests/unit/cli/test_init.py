@@ -1,0 +1,27 @@
+"""Commands are listed for people first, and import only what they need."""
+
+import subprocess
+import sys
+
+from typer.testing import CliRunner
+
+from xlgrid.cli import COMMANDS, app
+
+
+def test_the_help_begins_with_the_commands_for_people() -> None:
+    output = CliRunner().invoke(app, ["--help"]).output
+    places = [output.index(section) for section in COMMANDS]
+    assert places == sorted(places) and next(iter(COMMANDS)) == "For people"
+
+
+def test_the_commands_load_no_heavy_library_before_one_is_chosen() -> None:
+    """A grid is thousands of short processes."""
+    heavy = "torch", "transformers", "pandas", "matplotlib", "pyarrow", "pydantic"
+    code = f"import sys, xlgrid.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_package_is_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "xlgrid", "--help"], capture_output=True, text=True, check=True)
+    assert "Grids of cross-lingual transfer" in done.stdout
