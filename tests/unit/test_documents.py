@@ -16,7 +16,7 @@ from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Run
 
 ROOT = Path(__file__).parents[2]
-PATTERNS = ("*.md", "docs/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
+PATTERNS = ("*.md", "docs/**/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
 PAGES = sorted(str(path.relative_to(ROOT)) for pattern in PATTERNS for path in ROOT.glob(pattern))
 # Folders and files of this project that a page names in backticks.
 NAMED = re.compile(r"`((?:src|rules|studies|tests|docs|benchmarks|envs|notebooks|packages|slurm|laptop)/[\w./-]+)`")
@@ -33,7 +33,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_the_pages_are_found() -> None:
-    assert {"README.md", "CONTRIBUTING.md", "docs/use.md", "results/README.md"} <= {*PAGES}
+    assert {"README.md", "CONTRIBUTING.md", "docs/how-to/study.md", "results/README.md"} <= {*PAGES}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -75,9 +75,12 @@ def test_the_walk_through_the_code_names_each_file_once() -> None:
 
 def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: Path) -> None:
     def example(page: str, heading: str) -> str:
-        return text(page).partition(f"## {heading}\n")[2].partition("```yaml\n")[2].partition("```")[0]
+        return text(page).partition(f"# {heading}\n")[2].partition("```yaml\n")[2].partition("```")[0]
 
-    parts = example("docs/tasks.md", "Encoders without training"), example("docs/use.md", "Facts of encoders")
+    parts = (
+        example("docs/how-to/retrieval.md", "Encoders without training"),
+        example("docs/how-to/study.md", "Facts of encoders"),
+    )
     (tmp_path / "s.yaml").write_text("title: X-MOD\nlanguages: [en, fr]\n" + "".join(parts))
     plan = load_plan(tmp_path / "s.yaml")
     assert len(plan.cells) == 4 and not plan.runs
@@ -86,7 +89,7 @@ def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: 
 
 
 def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist() -> None:
-    block = text("docs/pfeiffer2022.md").partition("## On a cluster\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    block = text("docs/papers/pfeiffer2022.md").partition("## On a cluster\n")[2].partition("```yaml\n")[2].partition("```")[0]
     lines = yaml.safe_load(block)
     profile = yaml.safe_load(text("slurm/profile.v9+.yaml"))
     assert profile["set-resources"].keys() - {"attention", "label_data"} <= lines["set-resources"].keys() <= rules()
@@ -117,7 +120,7 @@ def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
 
 def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:
     example = (
-        text("docs/tasks.md").partition("### Labels from a run\n")[2].partition("```yaml\n")[2].partition("```")[0]
+        text("docs/how-to/translate-train.md").partition("# Labels from a run\n")[2].partition("```yaml\n")[2].partition("```")[0]
     )
     keys = "title: NER\nlanguages: [en, de, fr]\nencoders: {xlmr-large: {hub: FacebookAI/xlm-roberta-large}}\nmethods: {full-ft: {}}\n"
     (tmp_path / "s.yaml").write_text(keys + example)
@@ -131,7 +134,7 @@ def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:
 def test_the_example_of_types_of_files_is_a_study_that_reads_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    example = text("docs/data.md").partition("### Types of files\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    example = text("docs/how-to/data.md").partition("### Types of files\n")[2].partition("```yaml\n")[2].partition("```")[0]
     encoder = "{xlmr: {hub: FacebookAI/xlm-roberta-base}}"
     grids = "{pos: {task: [pos], encoder: [xlmr], method: [full-ft], source: [en], target: [yo], seed: [1]}}"
     rest = f"title: Files\nencoders: {encoder}\nmethods: {{full-ft: {{}}}}\ngrids: {grids}\n"
@@ -158,7 +161,7 @@ def test_the_example_of_types_of_files_is_a_study_that_reads_them(
 
 
 def test_the_example_of_a_translation_is_a_study(tmp_path: Path) -> None:
-    example = text("docs/tasks.md").partition("## Generation\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    example = text("docs/how-to/generation.md").partition("# Generation\n")[2].partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "s.yaml").write_text("title: WMT14\nlanguages: [de, en]\n" + example)
     plan = load_plan(tmp_path / "s.yaml")
     assert {(run.method, run.source) for run in plan.runs} == {("full-ft", "en-de"), ("last-6", "en-de")}

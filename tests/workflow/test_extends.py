@@ -118,7 +118,7 @@ def test_a_copy_with_its_times_has_nothing_to_do(finished: Path, tmp_path: Path)
 
 
 def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(finished: Path, tmp_path: Path) -> None:
-    """The command of docs/use.md, of which no file changes but its time."""
+    """The command of docs/how-to/copying.md, of which no file changes but its time."""
     copy = tmp_path / "copy"
     assert shell(finished, f"cp -a . {copy}").returncode == 0
     # The own study uses the demo's encoder and tokens, but not all of the demo's runs.
@@ -134,7 +134,7 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     files = contents(copy / "results")
     before = planned(copy, LARGE)
     assert before["train"] == 4 and before["evaluate"] == 14
-    [command] = [line for block in blocks("docs/use.md", "") for line in block.splitlines() if "--touch" in line]
+    [command] = [line for block in blocks("docs/how-to/copying.md", "") for line in block.splitlines() if "--touch" in line]
     done = shell(copy, command)
     assert done.returncode == 0, done.stderr[-4000:]
     assert contents(copy / "results") == files

@@ -1,4 +1,4 @@
-"""A paper's study on checkpoints and data of one's own, shaped like the Hub's, by what docs/data.md states and nothing else."""
+"""A paper's study on checkpoints and data of one's own, shaped like the Hub's, by what docs/how-to/data.md states and nothing else."""
 
 import json
 import shutil
@@ -42,8 +42,8 @@ FILES = {
 
 
 def study() -> dict[str, Any]:
-    """The study of docs/data.md, with fewer steps and seeds, and fewer cells in an exhibit."""
-    made = yaml.safe_load(blocks("docs/data.md", "yaml")[0])
+    """The study of docs/how-to/data.md, with fewer steps and seeds, and fewer cells in an exhibit."""
+    made = yaml.safe_load(blocks("docs/how-to/data.md", "yaml")[0])
     made["training"] = [*BASE["training"], {"set": {"steps": 4, "evaluations": 2}}]
     made["grids"] = {name: {"seed": [1]} for name in BASE["grids"]}
     select = {"task": "ruletaker-d0", "method": "pair-qcross", "source": "en+en-fr", "target": ["en", "en-fr"]}

@@ -1,4 +1,4 @@
-"""The package of docs/extending.md, installed as the page says: its study runs, and its method passes the tests of methods."""
+"""The package of docs/how-to/method.md, installed as the page says: its study runs, and its method passes the tests of methods."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from xlgrid.evaluation import trained
 from xlgrid.heads import HEADS
 from xlgrid.methods import ALL_METHODS
 
-PAGE = "docs/extending.md"
+PAGE = "docs/how-to/method.md"
 RUN = "results/lora/runs/ner/mini-xlmr/lora/qa1/seed1"
 CELL = "results/lora/cells/ner/mini-xlmr/lora/qa1/qb1/seed1.json"
 

@@ -1,4 +1,4 @@
-"""Studies at full size, and that of docs/adapters.md as it stands there: Snakemake plans what the documentation states."""
+"""Studies at full size, and that of docs/how-to/language-adapter.md as it stands there: Snakemake plans what the documentation states."""
 
 import re
 import shutil
@@ -33,7 +33,7 @@ def bring(folder: Path, files: set[str]) -> None:
 
 
 def row(study: str, exhibit: str) -> tuple[int, int]:
-    """Read an exhibit's numbers of runs and of cells, attention included, from docs/cost-{study}.md."""
+    """Read an exhibit's numbers of runs and of cells, attention included, from docs/papers/cost-{study}.md."""
     page = (ROOT / "docs" / f"cost-{study}.md").read_text().replace(",", "")
     [numbers] = re.findall(rf"^{exhibit} +(\d+) +\d+ +(\d+) ", page, re.MULTILINE)
     runs, cells = map(int, numbers)
@@ -83,13 +83,13 @@ def test_every_exhibit_of_x_mod_is_planned(folder: Path) -> None:
 
 def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) -> None:
     """Each of nine languages has a language adapter and three task adapters, and there are cells from and to each."""
-    (folder / "studies" / "mine.yaml").write_text(shown("docs/adapters.md"))
+    (folder / "studies" / "mine.yaml").write_text(shown("docs/how-to/language-adapter.md"))
     (folder / "my.txt").write_text("a line\n")
     jobs = planned(folder, "results/mine/exhibits/figure10.csv")
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 3, 9 * 9 * 3)
 
 
-PAPERS = ("docs/foroutan2023.md", "docs/pfeiffer2020.md", "docs/pfeiffer2022.md", "docs/luo2021.md")
+PAPERS = ("docs/papers/foroutan2023.md", "docs/papers/pfeiffer2020.md", "docs/papers/pfeiffer2022.md", "docs/papers/luo2021.md")
 
 
 @pytest.mark.parametrize(

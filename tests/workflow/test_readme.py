@@ -11,6 +11,7 @@ from project import ROOT, blocks, shell
 
 # `make demo` built the project in which the other commands run; `make test` runs this test.
 SETUP = {"make demo", "make test"}
+PAGES = ("README.md", "docs/reference/commands.md", "docs/how-to/failed-night.md")
 CELL = "results/{study}/cells/wikiann/mini-xlmr/madx/qa1/qa9/seed1.json"
 
 
@@ -30,7 +31,7 @@ def test_the_readme_has_the_two_commands_of_the_set_up() -> None:
     assert set(commands("README.md")) >= SETUP
 
 
-@pytest.mark.parametrize("command", sorted({*commands("README.md"), *commands("docs/use.md")} - SETUP))
+@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)} - SETUP))
 def test_a_command_runs(finished: Path, command: str, request: pytest.FixtureRequest) -> None:
     if "--profile slurm" in command:
         request.getfixturevalue("slurm")
@@ -66,8 +67,8 @@ def cell(folder: Path, study: str) -> dict[str, Any]:
 
 
 def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
-    """The commands of docs/adapters.md in their order, each of which needs what the one before it has made."""
-    for command in commands("docs/adapters.md"):
+    """The commands of docs/how-to/language-adapter.md in their order, each of which needs what the one before it has made."""
+    for command in commands("docs/how-to/language-adapter.md"):
         succeeds(mine, command)
     with (mine / "results/mine/exhibits/figure10.csv").open() as file:
         assert {row["column"] for row in csv.DictReader(file)} == {"qa1", "qa9"}
@@ -75,7 +76,7 @@ def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
     assert "language:qa9" in trained["stack"]
 
     # The exported adapters, imported in the place of training, give the same cell.
-    [export] = [command for command in commands("docs/adapters.md") if "export-adapter" in command]
+    [export] = [command for command in commands("docs/how-to/language-adapter.md") if "export-adapter" in command]
     succeeds(mine, export.replace("qa9", "qa1").replace("results/mine/runs", "results/pfeiffer2020-mini/runs"))
     again = {"extends": "mine", "title": "Again", "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}}}
     again |= {"grids": {"ner-snapshots": None}, "exhibits": {"figure04": None}}

@@ -58,7 +58,7 @@ class Origin(Strict):
     )
     local: str | None = Field(
         None,
-        description="path of the files, in which {language}, {split} and {name}, the language's entry in `names`, stand; docs/data.md "
+        description="path of the files, in which {language}, {split} and {name}, the language's entry in `names`, stand; docs/how-to/data.md "
         "lists the types of files. For a task of kind `bucc`, {part} may stand in it: for the languages of a pair, whose files have the "
         "ids and sentences of a pool, and for `gold`, the file of ids of translations",
     )

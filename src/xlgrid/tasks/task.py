@@ -18,7 +18,7 @@ def _written_list(value: Any) -> Any:
 
 
 class Columns(Strict):
-    """The columns of a task's data and its labels, which a study writes for a task of its own: see docs/tasks.md."""
+    """The columns of a task's data and its labels, which a study writes for a task of its own: see docs/how-to/task.md."""
 
     inputs: list[str] = Field(
         [],

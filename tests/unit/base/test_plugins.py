@@ -88,7 +88,7 @@ def test_an_entry_point_that_cannot_be_used_names_its_package(name: str, message
 
 def test_the_module_of_the_documentation_s_example_imports_nothing_slow() -> None:
     """Every command that reads a study with such a method imports the module."""
-    page = (Path(__file__).parents[3] / "docs" / "extending.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "method.md").read_text(encoding="utf-8")
     [module] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     imported = [node.module for node in ast.parse(module).body if isinstance(node, ast.ImportFrom)]
     assert imported == ["dataclasses", "xlgrid.methods"]

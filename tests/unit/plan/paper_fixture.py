@@ -47,12 +47,12 @@ def effect(terms: Sequence[Term], metric: str | None, study: Study, score: Calla
 
 def listed_exhibits(page: str) -> dict[str, int]:
     """Name -> number of cells, of the exhibits in the section "Exhibits" of a page."""
-    section = (ROOT / "docs" / page).read_text().partition("## Exhibits")[2].partition("\n## ")[0]
+    section = (ROOT / "docs" / "papers" / page).read_text().partition("## Exhibits")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w[\w-]*)` +\| (.*) \|$", section, re.MULTILINE)
     return {name: int(row.rpartition("|")[2].replace(",", "")) for name, row in rows}
 
 
 def switches(page: str) -> list[tuple[str, str]]:
     """The switches of the open choices of a page, each as the place of a key and the key."""
-    named = re.findall(r"[|,] `(\w+): ([\w., ]+)(?:: [^`]*)?`", (ROOT / "docs" / page).read_text())
+    named = re.findall(r"[|,] `(\w+): ([\w., ]+)(?:: [^`]*)?`", (ROOT / "docs" / "papers" / page).read_text())
     return [(place, key) for place, keys in named for key in keys.split(", ")]

@@ -27,7 +27,7 @@ from xlgrid.training.schedule import training_length
 TRAIN, DEV, TEST, TEXT_DEV = 700, 100, 200, 20
 HIDDEN, INTERMEDIATE, LAYERS, VOCABULARY, POSITIONS = 8, 16, 2, 100, 512
 ROOT = Path(__file__).parents[3]
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "papers"
 RUN = Run("tiny", "rt", "tiny", "full-ft", "en", 1)
 
 

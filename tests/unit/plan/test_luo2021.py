@@ -391,7 +391,7 @@ def test_every_table_and_figure_is_an_exhibit_or_said_to_be_none(study: Study, p
     others = {"table01", "table07", "table08", "figure02", "figure03"}
     assert not stems & others
     assert stems | others == {*(f"table{n:02}" for n in range(1, 18)), *(f"figure{n:02}" for n in range(1, 4))}
-    page = " ".join((ROOT / "docs" / "luo2021.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "papers" / "luo2021.md").read_text().split())
     assert "Tables 1, 7 and 8" in page and "Figures 2 and 3" in page
     counts = {name: len(study.exhibit(name).cells(planned, study.facts)) for name in study.exhibits}
     assert listed_exhibits("luo2021.md") == counts
@@ -425,7 +425,7 @@ def test_every_switch_of_the_open_choices_exists() -> None:
 
 
 def test_the_page_has_the_numbers_of_the_study(study: Study, plan: Plan, released: Plan) -> None:
-    page = " ".join((ROOT / "docs" / "luo2021.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "papers" / "luo2021.md").read_text().split())
     assert f"verdicts on {len(study.claims)} claims" in page
     own = {
         name: sum(cell.study == name for cell in each.cells)

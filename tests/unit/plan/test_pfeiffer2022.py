@@ -323,7 +323,7 @@ def test_the_studies_of_the_page_complete_tables_and_leave_other_exhibits_as_the
 
     for name in ("pfeiffer2022", "pfeiffer2022-released"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", tmp_path)
-    page = (ROOT / "docs" / "pfeiffer2022.md").read_text()
+    page = (ROOT / "docs" / "papers" / "pfeiffer2022.md").read_text()
     shown = re.findall(r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     for name, content in shown:
         (tmp_path / f"{name}.yaml").write_text(content)
@@ -341,7 +341,7 @@ def test_the_miniature_has_every_exhibit_and_claim_of_the_paper(study: Study, mi
 
 
 def test_the_miniature_has_as_many_runs_and_cells_as_its_documentation_says(miniature: Study) -> None:
-    page = " ".join((ROOT / "docs" / "pfeiffer2022.md").read_text().split())
+    page = " ".join((ROOT / "docs" / "papers" / "pfeiffer2022.md").read_text().split())
     scratch = sum(entry.scratch is not None for entry in miniature.encoders.values())
     assert f"{scratch} pre-trainings, {len(runs(miniature))} other runs and {len(cells(miniature))} cells" in page
 

@@ -232,7 +232,7 @@ def test_one_more_target_language_of_a_paper_is_all_that_is_new() -> None:
 
 
 def test_the_example_of_the_documentation_takes_what_it_says() -> None:
-    page = (ROOT / "docs" / "use.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "study.md").read_text()
     [example] = [block for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "extends: demo" in block]
     Path("studies/demo.yaml").symlink_to(ROOT / "studies" / "demo.yaml")
     Path("studies/own.yaml").write_text(example)

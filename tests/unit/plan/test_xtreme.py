@@ -1,4 +1,4 @@
-"""The study of XTREME: nine tasks with their languages, every exhibit with cells, and numbers as docs/xtreme.md has them."""
+"""The study of XTREME: nine tasks with their languages, every exhibit with cells, and numbers as docs/papers/xtreme.md has them."""
 
 import re
 from collections import Counter
@@ -60,7 +60,7 @@ def test_every_exhibit_shows_cells(plan: Plan) -> None:
 
 
 def test_the_page_has_the_numbers_of_the_study(plan: Plan) -> None:
-    page = (ROOT / "docs" / "xtreme.md").read_text().replace(",", "")
+    page = (ROOT / "docs" / "papers" / "xtreme.md").read_text().replace(",", "")
     costs = dict(Estimate(plan, Assumed()).exhibits())
     assert costs.keys() == {*plan.study.exhibits, WHOLE}
     for name, cost in costs.items():
@@ -69,7 +69,7 @@ def test_the_page_has_the_numbers_of_the_study(plan: Plan) -> None:
 
 
 def test_a_study_of_three_lines_evaluates_another_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [study] = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "xtreme.md").read_text(), re.MULTILINE | re.DOTALL)
+    [study] = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "papers" / "xtreme.md").read_text(), re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
     Path("studies/xtreme.yaml").write_text((ROOT / "studies" / "xtreme.yaml").read_text())

@@ -21,7 +21,7 @@ from xlgrid.report import cost
 
 FROM_FILES = "tasks:\n  nli: {kind: xnli, data: {local: 'nli/{language}/{split}.jsonl'}}\n"
 ROOT = Path(__file__).parents[3]
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "papers"
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +126,7 @@ def test_what_cannot_be_read_is_told(options: list[str], message: str) -> None:
 
 @cache
 def printed(study: str) -> str:
-    """The output of the first command of docs/cost-STUDY.md."""
+    """The output of the first command of docs/papers/cost-STUDY.md."""
     block = re.search(r"^```sh\n(.*?)^```", (DOCS / f"cost-{study}.md").read_text(), re.MULTILINE | re.DOTALL)
     assert block
     with chdir(ROOT):

@@ -103,10 +103,10 @@ def test_what_does_not_go_together_is_an_error_of_the_schema(encoder: dict[str, 
         study(encoder=encoder)
 
 
-def test_the_study_of_the_page_about_pretraining_is_valid() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "pretraining.md").read_text()
-    _, _, section = page.partition("## Modules for languages")
-    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", section, re.DOTALL)]
+def test_the_studies_of_the_pages_about_architectures_are_valid() -> None:
+    pages = Path(__file__).parents[3] / "docs" / "how-to"
+    text = "".join((pages / f"{name}.md").read_text() for name in ("language-modules", "cross-attention", "encoder-decoder"))
+    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     keys: dict[str, Any] = {"name": "s", "title": "s"}
     keys["tasks"] = {"xnli": {"kind": "xnli", "data": {"local": "x"}}, "pretraining": {"kind": "mlm"}}
     for block in blocks:

@@ -73,7 +73,7 @@ def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: 
 
 
 def test_the_vocabularies_that_the_documentation_shows_are_those_of_a_study(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "data.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "text.md").read_text()
     [example] = re.findall(r"^```yaml\n(vocabularies:.*?)^```$", page, re.MULTILINE | re.DOTALL)
     parts = yaml.safe_load(example)
     keys = yaml.safe_load(TEXT) | {"languages": ["en", "fr", "de"]}
@@ -102,8 +102,8 @@ def test_rows_that_a_task_is_tested_on_are_held_out_by_all_tasks_on_text(tmp_pat
 
 
 def pretrained() -> dict[str, Any]:
-    """The encoders and the task of docs/pretraining.md in a study."""
-    page = (Path(__file__).parents[3] / "docs" / "pretraining.md").read_text()
+    """The encoders and the task of docs/how-to/pretraining.md in a study."""
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "pretraining.md").read_text()
     [example] = re.findall(r"^```yaml\n(encoders:.*?)^```$", page, re.MULTILINE | re.DOTALL)
     parts = yaml.safe_load(example)
     keys = yaml.safe_load(TEXT) | {"languages": ["en", "fr", "ru"]}

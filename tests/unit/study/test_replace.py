@@ -92,7 +92,7 @@ def test_a_mistake_is_named_with_its_line(changes: dict[str, Any], message: str,
 
 def test_the_example_of_the_documentation_is_a_study(tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
-    blocks = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "use.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "how-to" / "study.md").read_text(), re.DOTALL)
     [example] = [block for block in blocks if "replace:" in block]
     shutil.copy(root / "studies" / "pfeiffer2020.yaml", tmp_path)
     mini = {"scratch": {"kind": "xlmr", "languages": ["qa1", "qb1"]}}

@@ -247,7 +247,7 @@ def test_the_codes_choices_and_the_papers_stand_beside_one_published_number(
         assert published[method].tolist() == published[f"{method}-paper"].tolist()
 
 
-DOCS = STUDIES[0].parents[1] / "docs"
+DOCS = STUDIES[0].parents[1] / "docs" / "papers"
 # With a method that each example of the page is about.
 PAPERS = {"foroutan2023": ["shared-qcross", "pair-qcross-bias"], "pfeiffer2020": ["madx", "madx", "madx-equations"]}
 
@@ -273,7 +273,7 @@ def test_every_switch_of_the_open_choices_exists(paper: str) -> None:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_examples_of_the_open_choices_are_studies(paper: str, tmp_path: Path) -> None:
-    for path in (DOCS.parent / "studies").glob(f"{paper}*.yaml"):
+    for path in (DOCS.parents[1] / "studies").glob(f"{paper}*.yaml"):
         shutil.copy(path, tmp_path)
     examples = re.findall(r"^```yaml\n(.*?)^```", (DOCS / f"{paper}.md").read_text(), re.MULTILINE | re.DOTALL)
     for example, method in zip(examples, PAPERS[paper], strict=True):
