@@ -91,9 +91,10 @@ class Origin(Strict):
         "and `answer.text` the field of mappings in the column answer. `{first}` and `{second}` stand for the languages of a pair: "
         "`translation.{second}`",
     )
-    labels: Annotated[dict[str, str], BeforeValidator(_written_labels)] = Field(
-        {}, description="label of the source (text, a number, true or false): label of the task"
-    )
+    labels: Annotated[
+        dict[str, str],
+        BeforeValidator(_written_labels, json_schema_input_type=dict[str | int | bool, str | int | float | bool]),
+    ] = Field({}, description="label of the source (text, a number, true or false): label of the task")
     limit: int | None = Field(None, gt=0, description="keep at most this many rows of a split, the first ones")
     languages: list[str] | None = Field(None, description="the languages that the source has; absent: all")
 
@@ -214,11 +215,11 @@ class Origin(Strict):
 class Teacher(Strict):
     """The run of the study whose model gives labels to rows that have none."""
 
-    task: str
-    encoder: str
-    method: str
-    source: Source
-    seed: Seed = 1
+    task: str = Field(description="a task of words, with the same labels")
+    encoder: str = Field(description="encoder of the study")
+    method: str = Field(description="method of the study, without `start` and `companion`")
+    source: Source = Field(description="what the run trains on: none of the languages that it labels")
+    seed: Seed = Field(1, description="of the run")
 
 
 class Labelled(Origin):
@@ -228,7 +229,7 @@ class Labelled(Origin):
     Columns with labels in the source are not read.
     """
 
-    by: Teacher
+    by: Teacher = Field(description="the run that labels, which a grid of the study has")
 
     @model_validator(mode="after")
     def _unlabelled(self) -> Self:

@@ -27,10 +27,10 @@ LAST_ID = "xlgrid last id"
 class TextOptions(Strict):
     """Content of generated texts in natural languages. Numbers of words are those of the first ones of `natural.concepts`."""
 
-    persons: int = Field(default=8, ge=0, le=8)
-    animals: int = Field(default=10, ge=0, le=10)
-    attributes: int = Field(default=16, ge=3, le=16)
-    relations: int = Field(default=8, ge=0, le=8)
+    persons: int = Field(default=8, ge=0, le=8, description="names of persons")
+    animals: int = Field(default=10, ge=0, le=10, description="nouns for animals")
+    attributes: int = Field(default=16, ge=3, le=16, description="adjectives")
+    relations: int = Field(default=8, ge=0, le=8, description="verbs between two animals")
     relational: float = Field(default=0.5, ge=0, le=1, description="share of texts about animals and relations")
     facts: tuple[int, int] = Field(default=(2, 4), description="least and most facts of a text")
     statements: int = Field(default=1, ge=0, description="statements at the end of a text that follow from its facts")
@@ -64,7 +64,7 @@ class TextSettings(Strict):
     """
 
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
-    seed: Seed = 0
+    seed: Seed = Field(default=0, description="of generated text")
     dials: Dials = Field(default=Dials(), description="of artificial languages")
     customs: Customs = Field(
         default=Customs(), description="of artificial languages; texts that have some are not parallel"

@@ -45,9 +45,11 @@ class Attention(Exhibit):
     """
 
     kind: Literal["attention"] = "attention"
-    select: dict[Literal["task", "encoder", "method", "source", "seed"], Values] = {}
-    targets: tuple[str, str]
-    digits: int = Field(default=3, ge=0, le=6)
+    select: dict[Literal["task", "encoder", "method", "source", "seed"], Values] = Field(
+        {}, description="axis -> the values that are shown"
+    )
+    targets: tuple[str, str] = Field(description="the two targets whose attention is compared")
+    digits: int = Field(default=3, ge=0, le=6, description="digits after the decimal point")
     is_table: ClassVar[bool] = False
 
     @model_validator(mode="after")

@@ -32,7 +32,7 @@ class Benchmark(Compared):
 
     kind: Literal["benchmark"] = "benchmark"
     rows: tuple[str, ...] = Field(("encoder",), min_length=1, description="axes, or facts of encoders")
-    statistic: Literal["mean-sd", "mean", "min-max"] = "mean-sd"
+    statistic: Literal["mean-sd", "mean", "min-max"] = Field("mean-sd", description="as of a table")
     untrained: Literal["shared", "all", "own"] = Field(
         "shared",
         description="the scores of an encoder without training stand in each row of the encoder whose method reads a sentence alone; "

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import Field
+
 from xlgrid.exhibits.exhibit import OfCells, Rendering, StudyView
 from xlgrid.languages.sources import Source
 
@@ -17,7 +19,9 @@ class Best(OfCells):
     """For each target the source that transfers best to it, among those not trained on it, by the mean over seeds."""
 
     kind: Literal["best"] = "best"
-    columns: Literal["task", "encoder", "method"] = "method"
+    columns: Literal["task", "encoder", "method"] = Field(
+        "method", description="the axis whose values name the columns"
+    )
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         return Rendering(self.sheet(cells))

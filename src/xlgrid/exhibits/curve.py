@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from xlgrid.exhibits.exhibit import AXES, Facts, OfCells, Rendering, StudyView, wrong_groups
 
@@ -35,10 +35,10 @@ class Curve(OfCells):
     """
 
     kind: Literal["curve"] = "curve"
-    x: str
-    lines: str
-    panels: str | None = None
-    groups: tuple[str, ...] = ()
+    x: str = Field(description="step, snapshot, or a fact of the encoders that is a number")
+    lines: str = Field(description="the axis or fact whose values have a line each")
+    panels: str | None = Field(None, description="the axis or fact whose values have a panel each, or `group`")
+    groups: tuple[str, ...] = Field((), description="the groups that have a panel each, with `panels: group`")
     is_table: ClassVar[bool] = False
 
     @model_validator(mode="after")

@@ -101,8 +101,8 @@ class Rendering(NamedTuple):
 class Exhibit(Strict):
     """A table or a figure of a study. A kind of exhibit is a subclass, with a literal field `kind`."""
 
-    title: str
-    caption: str = ""
+    title: str = Field(description="the heading above the exhibit")
+    caption: str = Field("", description="a text below the exhibit, such as what its groups mean")
     # A table has HTML; a figure has pictures.
     is_table: ClassVar[bool] = True
 
@@ -232,7 +232,7 @@ class OfCells(Exhibit):
     """
 
     select: dict[str, Values] = Field({}, description="axis, or fact of the encoders -> the values that are shown")
-    digits: int = Field(default=1, ge=0, le=6)
+    digits: int = Field(default=1, ge=0, le=6, description="digits after the decimal point")
 
     @property
     def names_metric(self) -> bool:

@@ -28,8 +28,10 @@ class Heatmap(Compared):
     """
 
     kind: Literal["heatmap"] = "heatmap"
-    method: str | None = None
-    difference: tuple[str, str] | None = None
+    method: str | None = Field(None, description="the method whose scores are shown")
+    difference: tuple[str, str] | None = Field(
+        None, description="in place of `method`: two methods, of which the first minus the second is shown"
+    )
     blocks: tuple[str, ...] = Field(
         (),
         description="groups of the study, [seen, unseen]: the languages of both axes stand in the order of these groups, and "

@@ -25,10 +25,10 @@ class Masks(Exhibit):
     """M1 and M2 of methods with structured attention, as a step of training draws them; needs no results."""
 
     kind: Literal["masks"] = "masks"
-    methods: tuple[str, ...] = Field(min_length=1)
+    methods: tuple[str, ...] = Field(min_length=1, description="methods of the study with structured attention")
     context: PositiveInt = Field(default=7, description="tokens of the context, the first one, [CLS], included")
     question: PositiveInt = Field(default=5, description="tokens of the question")
-    seed: NonNegativeInt = 1
+    seed: NonNegativeInt = Field(1, description="decides which cells are masked")
     is_table: ClassVar[bool] = False
 
     def settings(self, study: StudyView) -> list[str]:

@@ -57,12 +57,12 @@ class PairAttention(Exhibit):
     """
 
     kind: Literal["pair-attention"] = "pair-attention"
-    encoders: tuple[str, ...] = Field(min_length=1)
-    texts: tuple[str, str]
+    encoders: tuple[str, ...] = Field(min_length=1, description="encoders of the study, each with a row and a picture")
+    texts: tuple[str, str] = Field(description="the two texts, which are one input")
     layer: PositiveInt | Literal["middle"] = Field(
         "middle", description="a layer, counted from 1; middle: the layer at half of their number"
     )
-    digits: int = Field(default=1, ge=0, le=6)
+    digits: int = Field(default=1, ge=0, le=6, description="digits after the decimal point")
     is_table: ClassVar[bool] = False
 
     @model_validator(mode="after")

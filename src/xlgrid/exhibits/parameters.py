@@ -33,9 +33,9 @@ class Parameters(Exhibit):
     """How many parameters methods add to encoders, counted on the methods' own modules; needs no runs or cells."""
 
     kind: Literal["parameters"] = "parameters"
-    encoders: tuple[str, ...] = Field(min_length=1)
-    methods: tuple[str, ...] = Field(min_length=1)
-    digits: int = Field(default=2, ge=0, le=6)
+    encoders: tuple[str, ...] = Field(min_length=1, description="encoders of the study")
+    methods: tuple[str, ...] = Field(min_length=1, description="methods of the study that add modules")
+    digits: int = Field(default=2, ge=0, le=6, description="digits after the decimal point")
     published: Published | None = Field(
         None, description="a CSV with the columns model, method, added_params_millions and percent_of_model"
     )

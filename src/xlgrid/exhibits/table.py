@@ -23,13 +23,15 @@ class Table(Compared):
     """
 
     kind: Literal["table"] = "table"
-    rows: tuple[str, ...] = Field(min_length=1)
-    columns: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(
-        min_length=1, max_length=2, description="one axis, or a list of two, the outer first"
+    rows: tuple[str, ...] = Field(min_length=1, description="axes, or facts of encoders, whose values name the rows")
+    columns: Annotated[tuple[str, ...], BeforeValidator(as_tuple, json_schema_input_type=str | tuple[str, ...])] = (
+        Field(min_length=1, max_length=2, description="one axis, or a list of two, the outer first")
     )
-    groups: tuple[str, ...] = ()
-    statistic: Literal["mean-sd", "mean", "min-max"] = "mean-sd"
-    average: bool = False
+    groups: tuple[str, ...] = Field((), description="the groups that are columns, with `columns: group`")
+    statistic: Literal["mean-sd", "mean", "min-max"] = Field(
+        "mean-sd", description="what an entry shows of the seeds: mean ± standard deviation, mean, or least to greatest"
+    )
+    average: bool = Field(False, description="one more column has the mean over the others")
     difference: tuple[str, str] | None = Field(
         None,
         description="two of the columns; one more column is the first minus the second: within each seed, or of their means "

@@ -25,11 +25,11 @@ Belongs = Callable[[str, str, str], bool]
 class Selection(Strict):
     """The cells whose axes have one of the values named here, and that belong to one of the groups."""
 
-    task: Values | None = None
-    encoder: Values | None = None
-    method: Values | None = None
-    source: Values | None = None
-    target: Values | None = None
+    task: Values | None = Field(None, description="tasks of the study")
+    encoder: Values | None = Field(None, description="encoders of the study")
+    method: Values | None = Field(None, description="methods of the study")
+    source: Values | None = Field(None, description="sources of the grids, groups expanded")
+    target: Values | None = Field(None, description="targets of the grids, groups expanded")
     group: Values | None = Field(default=None, description="as the groups of a table: mono, en-X, zero-shot:X-en, ...")
     seed: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="in `select` only, where not all methods have all seeds"
@@ -66,9 +66,13 @@ class Claim(Strict):
 
     says: str = Field(min_length=1, description="the paper's claim, with its section or table")
     select: Selection = Field(Selection(), description="holds for every side")
-    compare: tuple[Selection, Selection] | None = None
-    within: tuple[Selection, Selection] | None = None
-    trend: Annotated[tuple[Selection, ...], Field(min_length=3)] | None = None
+    compare: tuple[Selection, Selection] | None = Field(None, description="two selections: the first minus the second")
+    within: tuple[Selection, Selection] | None = Field(
+        None, description="with `compare`: two selections; the comparison within the first minus that within the second"
+    )
+    trend: Annotated[tuple[Selection, ...], Field(min_length=3)] | None = Field(
+        None, description="three selections or more, in their order: the slope over their means, per step"
+    )
     against: float | None = Field(None, description="in the unit of the metric")
     expect: Literal["greater", "less", "none"] = Field(
         description="the effect is above `margin`, below -`margin`, or between the two"

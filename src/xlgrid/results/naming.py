@@ -27,7 +27,11 @@ def as_tuple(value: Any) -> Any:
 
 # A fact of an encoder may have a fraction.
 Value = Annotated[str | int | float, BeforeValidator(not_a_truth_value)]
-Values = Annotated[tuple[Value, ...], BeforeValidator(as_tuple), Field(min_length=1)]
+Values = Annotated[
+    tuple[Value, ...],
+    BeforeValidator(as_tuple, json_schema_input_type=Value | tuple[Value, ...]),
+    Field(min_length=1),
+]
 
 
 class Naming(Strict):

@@ -30,7 +30,7 @@ class NewLanguage(Strict):
     """Facts about a language, in the columns of the table of languages. Absent facts are those of ISO 639-3 and CLDR."""
 
     name: str | None = Field(None, min_length=1, description="needed if ISO 639 has no language of this code")
-    family: str | None = Field(None, min_length=1)
+    family: str | None = Field(None, min_length=1, description="any name; groups such as family:Berber name it")
     script: str | None = Field(None, pattern="^[A-Z][a-z]{3}$", description="ISO 15924 code, such as Latn or Arab")
     direction: Literal["ltr", "rtl"] | None = Field(
         None, description="direction of writing; absent: that of the script"

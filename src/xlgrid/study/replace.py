@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 
@@ -22,8 +24,8 @@ class Replace(Strict):
     mix as a whole.
     """
 
-    encoders: dict[str, str | None] = {}
-    languages: dict[str, str | None] = {}
+    encoders: dict[str, str | None] = Field({}, description="encoder there: encoder here, or null")
+    languages: dict[str, str | None] = Field({}, description="language, pair or mix there: that here, or null")
 
 
 def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) -> dict[str, Any]:

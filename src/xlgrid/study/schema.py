@@ -77,8 +77,10 @@ class MethodEntry(Strict):
     """A method: its base in xlgrid.methods.ALL_METHODS and what differs from the defaults."""
 
     base: str = Field(description="name in xlgrid.methods.ALL_METHODS; absent: the name of the entry")
-    options: dict[str, float | int | str | bool] = {}
-    start: Start | None = None
+    options: dict[str, float | int | str | bool] = Field(
+        {}, description="options of the base that differ from its defaults"
+    )
+    start: Start | None = Field(None, description="the runs on text with whose weights runs of the method begin")
     imported: ImportedAdapters | None = Field(
         None, description="adapters that are read instead of training runs on text"
     )
@@ -97,7 +99,7 @@ class TrainingEntry(Strict):
         description="the runs that are meant: `base` means every method of that base; a source may be a group, as in grids, "
         "which means each of its members",
     )
-    set: dict[str, Any]
+    set: dict[str, Any] = Field(description="settings of the training loop, for these runs")
 
 
 class Grid(Strict):
@@ -109,12 +111,12 @@ class Grid(Strict):
     language), `family:Romance`, `script:Cyrl`.
     """
 
-    task: list[Name] = Field(min_length=1)
-    encoder: list[Name] = Field(min_length=1)
-    method: list[Name] = Field(min_length=1)
-    source: list[str] = Field(min_length=1)
-    target: list[str] = Field(min_length=1)
-    seed: list[Seed] = Field(min_length=1)
+    task: list[Name] = Field(min_length=1, description="tasks of the study")
+    encoder: list[Name] = Field(min_length=1, description="encoders of the study")
+    method: list[Name] = Field(min_length=1, description="methods of the study")
+    source: list[str] = Field(min_length=1, description="what runs train on: languages, pairs, mixes or groups")
+    target: list[str] = Field(min_length=1, description="what runs are evaluated on: languages, pairs or groups")
+    seed: list[Seed] = Field(min_length=1, description="one run for each seed; a verdict on a claim needs three")
     languages: list[str] = Field([], description="what the groups range over; absent: the study's languages")
     snapshots: list[PositiveInt] = Field(
         [],
@@ -128,9 +130,11 @@ class Study(Strict):
 
     extends: str | None = Field(None, description="the study whose keys this one has where it says nothing else")
     replace: Replace = Field(Replace(), description="names in what is inherited that others stand for here")
-    title: str
-    description: str = ""
-    languages: list[str]
+    title: str = Field(description="the heading of the report")
+    description: str = Field("", description="a text below the title of the report")
+    languages: list[str] = Field(
+        description="the languages of the study, by their codes of ISO 639, of artificial languages (qa1), or of `new_languages`"
+    )
     new_languages: dict[LanguageCode, NewLanguage] = Field(
         {},
         description="code: what `languages` may name besides the languages that xlgrid knows, and facts that it lacks",
@@ -144,15 +148,19 @@ class Study(Strict):
     vocabularies: dict[Name, VocabularyEntry] = Field(
         {}, description="vocabularies that encoders name; an encoder that names none has one of its own, of its name"
     )
-    encoders: dict[Name, Annotated[EncoderEntry, BeforeValidator(_facts_without_truth_values)]]
-    tasks: dict[Name, TaskEntry]
-    methods: dict[Name, MethodEntry]
-    training: list[TrainingEntry] = []
-    grids: dict[Name, Grid]
-    exhibits: dict[Name, AnyExhibit] = {}
+    encoders: dict[Name, Annotated[EncoderEntry, BeforeValidator(_facts_without_truth_values)]] = Field(
+        description="name: an encoder, from the Hub, from a folder, or pre-trained here"
+    )
+    tasks: dict[Name, TaskEntry] = Field(description="name: a task and its data")
+    methods: dict[Name, MethodEntry] = Field(description="name: a method of transfer and its options")
+    training: list[TrainingEntry] = Field(
+        [], description="settings of the training loop; later entries win over earlier ones"
+    )
+    grids: dict[Name, Grid] = Field(description="name: a product of axes, which gives runs and cells")
+    exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
     claims: dict[Name, Claim] = Field({}, description="statements of the paper, each of which gets a verdict")
     published: Naming = Field(Naming(), description="defaults for the `published` of every exhibit that has one")
-    name: Name = ""
+    name: Name = Field("", description="the name of the file, without .yaml, whatever stands here")
 
     @field_validator("methods", mode="before")
     @classmethod

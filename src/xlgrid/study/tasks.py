@@ -15,9 +15,9 @@ from xlgrid.tasks import Columns, Task, task
 class Sizes(Strict):
     """Numbers of examples in the splits of a task's data. Without `test`, it has as many as the dev set if the data are text."""
 
-    train: PositiveInt
-    dev: PositiveInt
-    test: PositiveInt | None = None
+    train: PositiveInt = Field(description="examples of the training set")
+    dev: PositiveInt = Field(description="examples of the dev set")
+    test: PositiveInt | None = Field(None, description="examples of the test set")
 
 
 class TaskEntry(Columns):
@@ -31,14 +31,16 @@ class TaskEntry(Columns):
     kind: str = Field(
         description="name in xlgrid.tasks.ALL_TASKS, or of a head in xlgrid.heads.ALL_HEADS: sequence, token, span, ..."
     )
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = Field(
+        {}, description="options of the kind, such as the size and content of generated data"
+    )
     data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
     examples: Sizes | None = Field(
         None, description="sizes of data that are not generated; `xlgrid cost` alone asks for them"
     )
     examples_of: dict[str, Sizes] = Field({}, description="language or pair: its sizes, where they are not `examples`")
     tokens: PositiveInt | None = Field(None, description="tokens of an example on average; `xlgrid cost` alone asks")
-    max_length: PositiveInt = 512
+    max_length: PositiveInt = Field(512, description="most tokens of an input")
     start: Name | None = Field(
         None,
         description="task of the study; runs begin with all weights, head too, of that task's run of the same method",

@@ -434,9 +434,13 @@ _made = cache(ArtificialLanguage)
 class Dials(Strict):
     """How much the artificial languages differ."""
 
-    overlap: float = Field(default=0.8, ge=0, le=1)
-    loans: float = Field(default=0.1, ge=0, le=1)
-    distance: float = Field(default=1.0, ge=0, le=1)
+    overlap: float = Field(default=0.8, ge=0, le=1, description="share of the words of a family that a member keeps")
+    loans: float = Field(
+        default=0.1, ge=0, le=1, description="share of roots that all families have, up to sounds and script"
+    )
+    distance: float = Field(
+        default=1.0, ge=0, le=1, description="share of the features of grammar in which families differ"
+    )
 
     def language(self, code: str) -> ArtificialLanguage:
         """The language of a code, see `artificial`."""

@@ -43,7 +43,7 @@ class Options(Strict):
     """Size and content of generated LeapOfThought data."""
 
     n: PositiveInt = Field(30_000, description="examples in all three splits")
-    seed: Seed = 0
+    seed: Seed = Field(0, description="of the generated data")
     classes: int = Field(4, ge=3, le=4, description="use this many classes, the first ones of `natural.taxonomy`")
     members: int = Field(9, ge=3, le=9, description="use at most this many members of each class, the first ones")
     attributes: int = Field(

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, Literal
 
+from pydantic import Field
+
 from xlgrid.languages.sources import Target
 from xlgrid.synthetic import natural, theories
 from xlgrid.synthetic.theories import Example, from_json, to_json
@@ -17,7 +19,7 @@ COLUMNS = ("context", "question", "label", "config")
 class Options(theories.Options):
     """Size and content of generated RuleTaker data."""
 
-    question_form: Literal["statement", "interrogative"] = "statement"
+    question_form: Literal["statement", "interrogative"] = Field("statement", description="how the question is put")
 
 
 def speaks(code: str) -> bool:

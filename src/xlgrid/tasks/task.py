@@ -31,7 +31,9 @@ class Columns(Strict):
         description="column with the label; token: with the list of the words' labels; span: with the answers of SQuAD; seq2seq: "
         "with the text to generate",
     )
-    labels: Annotated[list[str], BeforeValidator(_written_list)] = Field(
+    labels: Annotated[
+        list[str], BeforeValidator(_written_list, json_schema_input_type=list[str | int | float | bool])
+    ] = Field(
         [],
         description="the names of the labels. token: in the order of their numbers in the data, or as the data have them; "
         "choice: one for each of `choices`, in their order",

@@ -23,7 +23,7 @@ class Options(Dials):
     """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="sentences in all three splits")
-    seed: Seed = 0
+    seed: Seed = Field(0, description="of the generated data")
     held_out_entities: bool = Field(
         False, description="dev and test mention only entities that training never mentions"
     )

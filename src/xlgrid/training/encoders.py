@@ -29,7 +29,7 @@ class EncoderEntry(Strict):
 
     hub: str | None = Field(None, description="owner/name")
     revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
-    path: str | None = None
+    path: str | None = Field(None, description="a folder in the Hub's layout")
     sizes_of: str | None = Field(
         None,
         description="of an encoder from `path`: owner/name of an encoder on the Hub that has the same sizes; `xlgrid cost` alone asks, as "
@@ -39,7 +39,7 @@ class EncoderEntry(Strict):
         None,
         description="of an encoder from `hub` or `path`: the number of layers to keep, the first ones; absent: all",
     )
-    scratch: Scratch | None = None
+    scratch: Scratch | None = Field(None, description="pre-trains the encoder here, on texts of the study")
     training: dict[str, Any] = Field(
         {},
         description=f"settings of the pre-training from `scratch`; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent; "

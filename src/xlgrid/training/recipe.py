@@ -54,7 +54,7 @@ class Training(Strict):
     )
     lr: PositiveFloat = Field(2e-5, description="peak learning rate")
     warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps of linear warm-up; decays linearly to 0")
-    weight_decay: float = Field(0.0, ge=0)
+    weight_decay: float = Field(0.0, ge=0, description="of AdamW")
     betas: tuple[Rate, Rate] = Field((0.9, 0.999), description="decay rates of both moments of AdamW")
     epsilon: PositiveFloat = Field(1e-8, description="AdamW adds it to the root of the second moment")
     clip: PositiveFloat = Field(1.0, description="gradient norm")
@@ -82,7 +82,9 @@ class Training(Strict):
     head: Literal["fresh", "lm-head"] = Field(
         "fresh", description="XLM-R's classifier: its dense layer is that of its LM head (Foroutan et al. 2023's code)"
     )
-    precision: Literal["fp32", "bf16"] = "fp32"
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="of the arithmetic on a GPU; weights and the optimiser stay in fp32"
+    )
     snapshots: tuple[PositiveInt, ...] = Field(
         (), description="steps after which the weights are also written, as step{n}.safetensors in the run's folder"
     )
@@ -90,7 +92,9 @@ class Training(Strict):
     mixed_batches: bool = Field(
         True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
     )
-    curriculum: tuple[Phase, ...] = ()
+    curriculum: tuple[Phase, ...] = Field(
+        (), description="phases by proof depth, in their order; absent: one phase over all"
+    )
     alpha: float | None = Field(
         None,
         ge=0,
@@ -149,7 +153,7 @@ class Start(Strict):
         "`Method.is_language_specific` names from the run on text of their target; source: cells keep those of the run; "
         "target: there is a run for each target, source@target, that begins with the run on text of the target",
     )
-    seed: Seed = 1
+    seed: Seed = Field(1, description="of the run on text")
     reverse: Literal["same", "none"] = Field(
         "same", description="a target fr-en takes that of en-fr, or counts as missing"
     )

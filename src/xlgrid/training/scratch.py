@@ -52,7 +52,9 @@ class LmHead(Strict):
     task: str = Field(
         PRETRAINING, description="task of kind `mlm` of the study whose tokens are read, as for encoders from `scratch`"
     )
-    seed: Seed = 0
+    seed: Seed = Field(
+        0, description="decides batches and masks; encoders that differ by it alone are draws of one encoder"
+    )
 
     @model_validator(mode="after")
     def _languages_differ(self) -> Self:
@@ -67,7 +69,7 @@ class Scratch(Strict):
     It learns by masked language modelling on `languages`, and by translation language modelling on `bitext`.
     """
 
-    kind: Kind = "bert"
+    kind: Kind = Field("bert", description="the architecture and the vocabulary: those of BERT, or those of XLM-R")
     architecture: Literal["plain", "xmod", "shared", "veco", "mbart"] = Field(
         "plain",
         description="xmod: XLM-R with a module for each language in every layer; shared: with one module for all languages "
@@ -122,10 +124,10 @@ class Scratch(Strict):
         None,
         description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written",
     )
-    hidden: PositiveInt = 128
+    hidden: PositiveInt = Field(128, description="size of the hidden states")
     layers: PositiveInt = Field(4, description="an mBART has this many in its encoder, and as many in its decoder")
-    heads: PositiveInt = 4
-    intermediate: PositiveInt = 256
+    heads: PositiveInt = Field(4, description="attention heads of a layer, which divide `hidden`")
+    intermediate: PositiveInt = Field(256, description="size of the feed-forward block")
     dropout: float = Field(0.0, ge=0, lt=1, description="of the encoder, in later runs, too")
     max_length: PositiveInt = Field(512, description="most tokens of an input")
     task: str = Field(
@@ -143,7 +145,9 @@ class Scratch(Strict):
         description="also tell, from the first token, whether a text's second line is its own or that of another text of the "
         "language (next sentence prediction, Devlin et al. 2019); a bert keeps the pooler",
     )
-    seed: Seed = 0
+    seed: Seed = Field(
+        0, description="decides weights, batches and masks; encoders that differ by it alone are draws of one encoder"
+    )
 
     @model_validator(mode="before")
     @classmethod

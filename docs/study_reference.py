@@ -1,0 +1,413 @@
+"""Write the reference of the study file, and its JSON Schema, from the code: `python docs/study_reference.py`.
+
+`docs/reference/study.md` has every key of a study, and every option of methods and tasks, with type, default and meaning.
+`studies/study.schema.json` is what an editor needs to complete and check a study. Both follow from the pydantic models of
+`src/xlgrid/study/schema.py`; options of methods follow from the fields and docstrings of the classes in `src/xlgrid/methods/`.
+"""
+
+import inspect
+import json
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import MISSING, fields
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, get_args, get_type_hints
+
+from xlgrid.methods import METHODS, Method
+from xlgrid.study.schema import Study
+from xlgrid.tasks import TASKS
+from xlgrid.training.recipe import Training
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "study.md"
+SCHEMA = ROOT / "studies" / "study.schema.json"
+Json = dict[str, Any]
+
+INTRODUCTION = """# The study file
+
+A study is a YAML file in `studies/`. This page lists every key, with its type, its default and its meaning. A key with the default –
+may be absent. A key that is not listed here is an error that names the nearest key. In a study that
+[extends another](../how-to/study.md#extending-a-study), every key may be absent, and `null` removes an inherited key.
+
+`python docs/study_reference.py` writes this page and `studies/study.schema.json`, a JSON Schema for editors. A first line
+`# yaml-language-server: $schema=study.schema.json`, as the studies of this project have it, lets an editor with a YAML language server
+complete keys, show their meaning and underline mistakes. The schema knows single keys and values. Whether the parts of a study fit together,
+xlgrid checks when it reads the study.
+"""
+# The text above the keys of a place in the study, where the docstring of the model is about the code.
+ABOUT = {
+    "Study": "The keys at the top of the file.",
+    "MethodEntry": "A method: its base, and what differs from the defaults of the base.",
+    "TextOptions": "Content of generated texts in natural languages.",
+}
+
+
+# The page
+
+
+def escaped(text: str) -> str:
+    """Text for a cell of a Markdown table."""
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
+
+
+def code(value: Any) -> str:
+    """A value as YAML has it."""
+    return f"`{value if isinstance(value, str) and value else json.dumps(value)}`"
+
+
+class Page:
+    """The page as it grows: a section for each model, under the place at which a study first has the model."""
+
+    def __init__(self, schema: Json):
+        self.definitions: Json = schema["$defs"]
+        self.places: dict[str, str] = {}
+        self.parts: list[str] = []
+
+    def type_of(self, field: Json) -> str:
+        """The type of a field in words; models are links to their sections."""
+        if "$ref" in field:
+            place = self.places[field["$ref"].rpartition("/")[2]]
+            return f"[`{place}`](#{anchor(place)})"
+        if "const" in field:
+            return code(field["const"])
+        if "enum" in field:
+            return ", ".join(map(code, field["enum"]))
+        if "discriminator" in field:
+            kinds = [f"[`{kind}`](#{anchor(f'exhibits: {kind}')})" for kind in KINDS.values()]
+            return f"an exhibit of the kind {', '.join(kinds)}"
+        if options := field.get("anyOf") or field.get("oneOf"):
+            kinds = [self.type_of(option) for option in options if option.get("type") != "null"]
+            if {"whole number", "number"} <= set(kinds):
+                kinds.remove("whole number")
+            return " or ".join(dict.fromkeys(kinds))
+        kind = field.get("type")
+        if kind == "array" and "prefixItems" in field:
+            return "list of " + ", ".join(self.type_of(item) for item in field["prefixItems"])
+        if kind == "array":
+            return f"list of {self.type_of(field.get('items', {}))}"
+        if kind == "object" and "additionalProperties" in field and field["additionalProperties"] is not True:
+            return f"mapping of names to {self.type_of(field['additionalProperties'])}"
+        names = {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true`, `false`"}
+        return f"{names.get(str(kind), 'mapping' if kind == 'object' else 'any value')}{limits(field)}"
+
+    def references(self, field: Any) -> Iterator[str]:
+        """The names of the models that a field mentions, in their order."""
+        if isinstance(field, dict):
+            if "$ref" in field:
+                yield field["$ref"].rpartition("/")[2]
+            for key, value in field.items():
+                if key != "discriminator":
+                    yield from self.references(value)
+        elif isinstance(field, list):
+            for value in field:
+                yield from self.references(value)
+
+    def place(self, model: Json, at: str) -> list[tuple[str, str]]:
+        """Give a place to each model that the fields of this one mention and that has none; returns them as (name, place)."""
+        new = []
+        for key, field in model.get("properties", {}).items():
+            several = "additionalProperties" in field and isinstance(field["additionalProperties"], dict)
+            for name in self.references(field):
+                if name in self.places:
+                    continue
+                here = f"{at}.{key}" if at else key
+                here = re.sub("^exhibits: [a-z-]+", "exhibits.NAME", here)
+                if name in KINDS:
+                    here = f"{here}: {KINDS[name]}"
+                elif several:
+                    here = f"{here}.NAME"
+                elif field.get("type") == "array":
+                    here = f"{here}[]"
+                self.places[name] = here
+                new.append((name, here))
+        return new
+
+    def section(self, name: str, model: Json, at: str) -> None:
+        """Add the section of a model, then those of the models that it mentions first."""
+        nested = self.place(model, at)
+        level = "##" if not at or not re.search(r"[.\[]", at.replace(".NAME", "").replace("[]", "")) else "###"
+        title = f"`{at}`" if at else "The study"
+        self.parts.append(
+            f"{level} {title}\n\n{prose(ABOUT.get(name) or model.get('description', ''))}\n\n{self.table(model)}"
+        )
+        for other, place in nested:
+            self.section(other, self.definitions[other], place)
+
+    def table(self, model: Json) -> str:
+        """The keys of a model as a table."""
+        required = {*model.get("required", ())} - HIDDEN.get(model.get("title", ""), set())
+        rows = []
+        for key, field in model.get("properties", {}).items():
+            if key == "name" and model.get("title") == "Study":
+                continue
+            default = "required" if key in required else default_of(field)
+            meaning = field.get("description") or ("the kind of exhibit" if key == "kind" else "")
+            rows.append((f"`{key}`", self.type_of(field), default, escaped(meaning)))
+        return table(("Key", "Type", "Default", "Meaning"), rows)
+
+
+# Keys that pydantic requires and that a study need not have.
+HIDDEN = {"MethodEntry": {"base"}}
+KINDS = {
+    name.rpartition("/")[2]: kind
+    for kind, name in Study.model_json_schema()["properties"]["exhibits"]["additionalProperties"]["discriminator"][
+        "mapping"
+    ].items()
+}
+
+
+def anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def prose(docstring: str) -> str:
+    """A docstring as Markdown, with blocks that are indented by four spaces as YAML."""
+    text = re.sub(
+        r"(?:\n\n)((?:    .*\n?|\n)+)", lambda block: f"\n\n```yaml\n{dedent(block[1]).strip()}\n```\n\n", docstring
+    )
+    return text.strip()
+
+
+def limits(field: Json) -> str:
+    """The range of a number."""
+    words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to", "exclusiveMaximum": "below"}
+    said = [f"{word} {field[key]:g}" for key, word in words.items() if key in field]
+    if field.get("exclusiveMaximum") == 2**32:
+        return " from 0"
+    return f" {' '.join(said)}" if said else ""
+
+
+def default_of(field: Json) -> str:
+    default = field.get("default", {})
+    return "–" if default in (None, {}, [], "") or isinstance(default, dict) else code(default)
+
+
+def table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
+
+
+def attributes(method: type[Method]) -> tuple[str, dict[str, str]]:
+    """The docstring of a method before its attributes, and the meaning of each attribute."""
+    text, _, listed = inspect.cleandoc(method.__doc__ or "").partition("\n\nAttributes:\n")
+    meanings = {}
+    for entry in re.split(r"\n(?=    \w+: )", "\n" + listed):
+        name, _, meaning = entry.strip().partition(": ")
+        meanings[name] = escaped(meaning)
+    return text, meanings
+
+
+def option_type(annotation: Any) -> str:
+    if values := get_args(annotation):
+        return ", ".join(code(value) for value in values)
+    return {bool: "`true`, `false`", int: "whole number", float: "number", str: "text"}[annotation]
+
+
+def methods() -> Iterator[str]:
+    """The sections about the options of methods."""
+    yield (
+        "## Options of methods\n\n`methods.NAME.options` has the options of the base. Packages can add [bases of their "
+        "own](../how-to/method.md)."
+    )
+    for base, method in METHODS.items():
+        text, meanings = attributes(method)
+        if method is Method:
+            text = "Trains all weights."
+        hints = get_type_hints(method)
+        rows = [
+            (
+                f"`{field.name}`",
+                option_type(hints[field.name]),
+                "required" if field.default is MISSING else code(field.default),
+                meanings[field.name],
+            )
+            for field in fields(method)
+        ]
+        options = table(("Option", "Type", "Default", "Meaning"), rows) if rows else "It has no options."
+        yield f"### `base: {base}`\n\n{text}\n\n{options}"
+
+
+def tasks() -> Iterator[str]:
+    """The sections about the options of tasks: one for the kinds that share a schema."""
+    yield (
+        "## Options of tasks\n\n`tasks.NAME.options` has the options of the kind. [A task of your own](../how-to/task.md) lists the kinds, and "
+        "what their columns contain."
+    )
+    kinds: dict[str, list[str]] = {}
+    schemas: dict[str, Json] = {}
+    for name, task in TASKS.items():
+        options = task.Options.model_json_schema()
+        key = json.dumps(options)
+        kinds.setdefault(key, []).append(name)
+        schemas[key] = options
+    for key, names in kinds.items():
+        if not schemas[key].get("properties"):
+            continue
+        page = Page(schemas[key] | {"$defs": schemas[key].get("$defs", {})})
+        about = prose(schemas[key].get("description", ""))
+        yield f"### `kind: {', '.join(names)}`\n\n{about}\n\n{page.table(schemas[key])}"
+
+
+def page() -> str:
+    """The whole page."""
+    schema = Study.model_json_schema()
+    reference = Page(schema)
+    reference.section("Study", schema, "")
+    training = Training.model_json_schema()
+    of_training = Page(training)
+    settings = (
+        "## Settings of training\n\n`training[].set` has these, and so has `training` of an encoder that is trained here, with defaults of its own."
+        f"\n\n{phases(of_training, training)}"
+    )
+    return "\n\n".join([INTRODUCTION.strip(), *reference.parts, settings, *methods(), *tasks()]) + "\n"
+
+
+def phases(page: Page, training: Json) -> str:
+    """The settings of training and, after them, those of a phase of a curriculum."""
+    page.places["Phase"] = "curriculum[]"
+    phase = training["$defs"]["Phase"]
+    return f"{page.table(training)}\n\n### `curriculum[]`\n\n{prose(phase['description'])}\n\n{page.table(phase)}"
+
+
+# The JSON Schema
+
+
+def exhibits(schema: Json) -> Json:
+    """A schema of exhibits whose errors are about the kind that an exhibit has."""
+    kinds = schema["discriminator"]["mapping"]
+    chosen = [
+        {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": {"$ref": reference}}
+        for kind, reference in kinds.items()
+    ]
+    return {
+        "type": "object",
+        "properties": {"kind": {"enum": [*kinds], "description": "the kind of exhibit"}},
+        "required": ["kind"],
+        "allOf": chosen,
+    }
+
+
+def options(model: Json, key: str, known: dict[str, Json]) -> None:
+    """Let `options` be those of the base or kind that the entry names, where xlgrid knows it."""
+    model["allOf"] = [
+        {
+            "if": {"properties": {key: {"const": name}}, "required": [key]},
+            "then": {"properties": {"options": {"$ref": f"#/$defs/options of {name}"}}},
+        }
+        for name in known
+    ]
+
+
+def method_options(method: type[Method]) -> Json:
+    hints = get_type_hints(method)
+    meanings = attributes(method)[1]
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    properties = {}
+    for field in fields(method):
+        values = get_args(hints[field.name])
+        said: Json = {"enum": [*values]} if values else {"type": kinds[hints[field.name]]}
+        if said.get("type") == "number":
+            said = {"type": ["number", "boolean"]}  # such as `shuffled: true`
+        properties[field.name] = said | {"description": meanings[field.name], "default": field.default}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def partial(schema: Any) -> Any:
+    """The schema of what a study states that extends another: any key may be absent, and null removes what is inherited."""
+    if isinstance(schema, list):
+        return [partial(value) for value in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "discriminator" in schema:
+        # The kind of an exhibit may be inherited.
+        return {
+            "anyOf": [{"$ref": own(reference)} for reference in schema["discriminator"]["mapping"].values()]
+            + [{"type": "null"}]
+        }
+    changed = {key: partial(value) for key, value in schema.items() if key not in ("required", "minItems", "allOf")}
+    if "properties" in changed:
+        changed["properties"] = {name: or_null(field) for name, field in changed["properties"].items()}
+    if isinstance(changed.get("additionalProperties"), dict):
+        changed["additionalProperties"] = or_null(changed["additionalProperties"])
+    if "$ref" in changed:
+        changed["$ref"] = own(changed["$ref"])
+    return changed
+
+
+def own(reference: str) -> str:
+    return reference.replace("#/$defs/", "#/$defs/own ")
+
+
+def or_null(field: Json) -> Json:
+    described = {key: field[key] for key in ("description", "default", "title") if key in field}
+    rest = {key: value for key, value in field.items() if key not in described}
+    return described | {"anyOf": [rest, {"type": "null"}]}
+
+
+def schema() -> Json:
+    """The JSON Schema of a study file."""
+    whole = Study.model_json_schema()
+    definitions: Json = whole.pop("$defs")
+    del whole["properties"]["name"]
+    training = Training.model_json_schema()
+    definitions |= training.pop("$defs")
+    definitions["Training"] = training
+    for name, keys in (("TrainingEntry", "set"), ("EncoderEntry", "training")):
+        said = definitions[name]["properties"][keys]
+        definitions[name]["properties"][keys] = {"description": said["description"], "$ref": "#/$defs/Training"}
+    of_methods = {base: method_options(method) for base, method in METHODS.items()}
+    of_tasks = {}
+    for kind, task in TASKS.items():
+        of_tasks[kind] = task.Options.model_json_schema()
+        definitions |= of_tasks[kind].pop("$defs", {})
+    definitions["MethodEntry"]["required"] = []
+    options(definitions["MethodEntry"], "base", of_methods)
+    options(definitions["TaskEntry"], "kind", of_tasks)
+    for base, known in {**of_tasks, **of_methods}.items():
+        definitions[f"options of {base}"] = known
+    own_definitions = {
+        f"own {name}": partial(deepcopy(model))
+        for name, model in definitions.items()
+        if not name.startswith("options of ")
+    }
+    own_study = partial(deepcopy(whole))
+    exhibits_of = whole["properties"]["exhibits"]
+    exhibits_of["additionalProperties"] = exhibits(exhibits_of["additionalProperties"])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A study of xlgrid",
+        "description": "Written by docs/study_reference.py.",
+        "type": "object",
+        "if": {"required": ["extends"]},
+        "then": {"$ref": "#/$defs/own study"},
+        "else": {"$ref": "#/$defs/study"},
+        "$defs": {"study": whole, "own study": own_study, **definitions, **own_definitions},
+    }
+
+
+def untitled(value: Any) -> Any:
+    """A schema without the titles that pydantic gives to models and fields, which repeat their names."""
+    if isinstance(value, list):
+        return [untitled(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: untitled(each) for key, each in value.items() if not (key == "title" and isinstance(each, str))}
+
+
+def schema_text() -> str:
+    """The JSON Schema as a file, with a line for each model."""
+    whole = schema()
+    definitions = whole.pop("$defs")
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(untitled(model), ensure_ascii=False)}" for name, model in definitions.items()
+    ]
+    head = json.dumps(whole, indent=1, ensure_ascii=False).removesuffix("\n}")
+    return head + ',\n "$defs": {\n' + ",\n".join(lines) + "\n}}\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    SCHEMA.write_text(schema_text(), encoding="utf-8")
