@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test test-unit test-workflow test-plugin test-fast mutants lint format clean
+.PHONY: demo test test-unit test-workflow test-plugin test-fast mutants docs lint format clean
 # A test file runs in one process, because its tests share what its fixtures make.
 UNIT := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 
@@ -34,6 +34,11 @@ test-fast: .venv/installed
 mutants: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check "cosmic-ray>=8.4,<9" "pytest-cov>=6,<8"
 	$(BIN)/python benchmarks/mutants.py
+
+# The documentation as a site, in site/. A link that leads nowhere is an error. Nothing is read from the network.
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open site/index.html"
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -2,7 +2,10 @@
 
 import importlib.util
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +63,43 @@ def test_a_file_that_a_page_names_exists(page: str) -> None:
     assert missing == []
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as `make docs` builds them: an unknown link or anchor, and a page outside the menu, is an error."""
+    pytest.importorskip("mkdocs", reason="the site needs mkdocs-material, which is in the extra `docs`")
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def test_the_site_has_every_page(site: Path) -> None:
+    pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    assert {str(page) for page in pages if not (site / page).exists()} == set()
+    assert (site / "executor.html").exists() and (site / "contributing.html").exists()
+
+
+def test_a_reader_of_the_site_loads_nothing_from_the_network(site: Path) -> None:
+    loaded = re.compile(r"""(?:<(?:script|img|iframe)[^>]*\bsrc=|<link[^>]*\bhref=)["']?((?:https?:)?//[^"' >]+)""")
+    assert {link for page in site.rglob("*.html") for link in loaded.findall(page.read_text())} == set()
+
+
+def test_no_link_of_the_site_is_left_to_a_file_that_it_lacks(site: Path) -> None:
+    """Links to files outside docs/, such as a study, are text: the site has no such files."""
+    broken = set()
+    for page in site.rglob("*.html"):
+        for link in re.findall(r'<a [^>]*href="([^"#:]+)(?:#[^"]*)?"', page.read_text()):
+            if page.name != "404.html" and not (page.parent / link).exists():
+                broken.add((page.name, link))
+    assert broken == set()
+
+
 def test_the_picture_of_the_packages_is_current() -> None:
     spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs" / "architecture.py")
     assert spec and spec.loader
@@ -89,7 +129,12 @@ def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: 
 
 
 def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist() -> None:
-    block = text("docs/papers/pfeiffer2022.md").partition("## On a cluster\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    block = (
+        text("docs/papers/pfeiffer2022.md")
+        .partition("## On a cluster\n")[2]
+        .partition("```yaml\n")[2]
+        .partition("```")[0]
+    )
     lines = yaml.safe_load(block)
     profile = yaml.safe_load(text("slurm/profile.v9+.yaml"))
     assert profile["set-resources"].keys() - {"attention", "label_data"} <= lines["set-resources"].keys() <= rules()
@@ -120,7 +165,10 @@ def test_a_profile_sets_resources_of_rules_that_exist(profile: str) -> None:
 
 def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:
     example = (
-        text("docs/how-to/translate-train.md").partition("# Labels from a run\n")[2].partition("```yaml\n")[2].partition("```")[0]
+        text("docs/how-to/translate-train.md")
+        .partition("# Labels from a run\n")[2]
+        .partition("```yaml\n")[2]
+        .partition("```")[0]
     )
     keys = "title: NER\nlanguages: [en, de, fr]\nencoders: {xlmr-large: {hub: FacebookAI/xlm-roberta-large}}\nmethods: {full-ft: {}}\n"
     (tmp_path / "s.yaml").write_text(keys + example)
@@ -134,7 +182,9 @@ def test_the_example_of_labels_from_a_run_is_a_study(tmp_path: Path) -> None:
 def test_the_example_of_types_of_files_is_a_study_that_reads_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    example = text("docs/how-to/data.md").partition("### Types of files\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    example = (
+        text("docs/how-to/data.md").partition("### Types of files\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    )
     encoder = "{xlmr: {hub: FacebookAI/xlm-roberta-base}}"
     grids = "{pos: {task: [pos], encoder: [xlmr], method: [full-ft], source: [en], target: [yo], seed: [1]}}"
     rest = f"title: Files\nencoders: {encoder}\nmethods: {{full-ft: {{}}}}\ngrids: {grids}\n"
@@ -161,7 +211,9 @@ def test_the_example_of_types_of_files_is_a_study_that_reads_them(
 
 
 def test_the_example_of_a_translation_is_a_study(tmp_path: Path) -> None:
-    example = text("docs/how-to/generation.md").partition("# Generation\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    example = (
+        text("docs/how-to/generation.md").partition("# Generation\n")[2].partition("```yaml\n")[2].partition("```")[0]
+    )
     (tmp_path / "s.yaml").write_text("title: WMT14\nlanguages: [de, en]\n" + example)
     plan = load_plan(tmp_path / "s.yaml")
     assert {(run.method, run.source) for run in plan.runs} == {("full-ft", "en-de"), ("last-6", "en-de")}

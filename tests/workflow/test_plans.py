@@ -89,7 +89,12 @@ def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) ->
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 3, 9 * 9 * 3)
 
 
-PAPERS = ("docs/papers/foroutan2023.md", "docs/papers/pfeiffer2020.md", "docs/papers/pfeiffer2022.md", "docs/papers/luo2021.md")
+PAPERS = (
+    "docs/papers/foroutan2023.md",
+    "docs/papers/pfeiffer2020.md",
+    "docs/papers/pfeiffer2022.md",
+    "docs/papers/luo2021.md",
+)
 
 
 @pytest.mark.parametrize(

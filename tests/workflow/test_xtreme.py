@@ -13,7 +13,9 @@ def test_every_exhibit_is_planned(tmp_path: Path) -> None:
     folder = project(tmp_path / "project", small())
     shutil.copy(ROOT / "studies" / "xtreme.yaml", folder / "studies")
     jobs = planned(folder, "results/xtreme/report.html")
-    [whole] = re.findall(r"^whole study +(\S+) +\d+ +(\S+) ", (ROOT / "docs" / "papers" / "xtreme.md").read_text(), re.MULTILINE)
+    [whole] = re.findall(
+        r"^whole study +(\S+) +\d+ +(\S+) ", (ROOT / "docs" / "papers" / "xtreme.md").read_text(), re.MULTILINE
+    )
     runs, cells = (int(number.replace(",", "")) for number in whole)
     assert (jobs["train"], jobs["evaluate"]) == (runs, cells)
     assert jobs["table"] == len(load_study(ROOT / "studies" / "xtreme.yaml").exhibits)

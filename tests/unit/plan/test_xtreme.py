@@ -69,7 +69,9 @@ def test_the_page_has_the_numbers_of_the_study(plan: Plan) -> None:
 
 
 def test_a_study_of_three_lines_evaluates_another_encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [study] = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs" / "papers" / "xtreme.md").read_text(), re.MULTILINE | re.DOTALL)
+    [study] = re.findall(
+        r"^```yaml\n(.*?)^```", (ROOT / "docs" / "papers" / "xtreme.md").read_text(), re.MULTILINE | re.DOTALL
+    )
     monkeypatch.chdir(tmp_path)
     Path("studies").mkdir()
     Path("studies/xtreme.yaml").write_text((ROOT / "studies" / "xtreme.yaml").read_text())

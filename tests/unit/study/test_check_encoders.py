@@ -105,7 +105,9 @@ def test_what_does_not_go_together_is_an_error_of_the_schema(encoder: dict[str, 
 
 def test_the_studies_of_the_pages_about_architectures_are_valid() -> None:
     pages = Path(__file__).parents[3] / "docs" / "how-to"
-    text = "".join((pages / f"{name}.md").read_text() for name in ("language-modules", "cross-attention", "encoder-decoder"))
+    text = "".join(
+        (pages / f"{name}.md").read_text() for name in ("language-modules", "cross-attention", "encoder-decoder")
+    )
     blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
     keys: dict[str, Any] = {"name": "s", "title": "s"}
     keys["tasks"] = {"xnli": {"kind": "xnli", "data": {"local": "x"}}, "pretraining": {"kind": "mlm"}}
