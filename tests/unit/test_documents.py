@@ -17,6 +17,7 @@ from xlgrid.plan.load import load_plan
 from xlgrid.plan.products import Data
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Run
+from xlgrid.training.encoders import EncoderEntry
 
 ROOT = Path(__file__).parents[2]
 PATTERNS = ("*.md", "docs/**/*.md", "packages/*/*.md", "benchmarks/*.md", "reference/*/*.md", "results/README.md")
@@ -219,3 +220,14 @@ def test_the_example_of_a_translation_is_a_study(tmp_path: Path) -> None:
     assert {(run.method, run.source) for run in plan.runs} == {("full-ft", "en-de"), ("last-6", "en-de")}
     recipe = plan.study.recipe("wmt14", "xlmr-base", "last-6", "en-de", 1)
     assert (recipe.training.keep, recipe.training.label_smoothing) == ("average", 0.2)
+
+
+def test_the_encoders_that_the_page_shows_are_encoders_of_a_study() -> None:
+    example = yaml.safe_load(text("docs/how-to/encoder.md").partition("```yaml\n")[2].partition("```")[0])
+    entries = {name: EncoderEntry.model_validate(entry) for name, entry in example["encoders"].items()}
+    assert {name: (entry.hub or entry.path, entry.layers) for name, entry in entries.items()} == {
+        "mbert": ("google-bert/bert-base-multilingual-cased", None),
+        "mine": ("checkpoints/mine", None),
+        "small": ("checkpoints/mine", 6),
+        "later": ("checkpoints/later", None),
+    }

@@ -344,7 +344,7 @@ class Compared(OfCells):
         shows_all_published: rows of the paper of which the study has no cells stand in the comparison, too.
     """
 
-    published: Published | None = None
+    published: Published | None = Field(None, description="the published numbers that stand beside the exhibit")
     shows_all_published: ClassVar[bool] = False
 
     @property

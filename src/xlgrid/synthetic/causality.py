@@ -40,7 +40,7 @@ class Options(Dials):
     """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
 
     n: PositiveInt = Field(10_000, description="questions in all three splits")
-    seed: Seed = 0
+    seed: Seed = Field(0, description="of the generated data")
 
 
 class Example(NamedTuple):

@@ -19,16 +19,14 @@ class Sizes(Strict):
 
     LEAST_FACTS: ClassVar[int] = 1
 
-    n: PositiveInt
+    n: PositiveInt = Field(description="examples in all three splits")
     max_depth: int = Field(0, ge=0, le=MAX_DEPTH, description="depths from 0 to this one are equally frequent")
-    seed: Seed = 0
-    persons: int = Field(
-        8, ge=0, le=8, description="use this many persons, the first ones of `natural.concepts`; likewise below"
-    )
-    animals: int = Field(10, ge=0, le=10)
-    attributes: int = Field(16, ge=0, le=16)
-    relations: int = Field(8, ge=0, le=8)
-    facts: tuple[int, int]
+    seed: Seed = Field(0, description="of the generated data")
+    persons: int = Field(8, ge=0, le=8, description="use this many persons, the first ones of `natural.concepts`")
+    animals: int = Field(10, ge=0, le=10, description="use this many animals, the first ones")
+    attributes: int = Field(16, ge=0, le=16, description="use this many attributes, the first ones")
+    relations: int = Field(8, ge=0, le=8, description="use this many relations, the first ones")
+    facts: tuple[int, int] = Field(description="per text")
     rules: tuple[int, int] = Field(description="per text, which never has fewer than max_depth")
     entities: int = Field(4, description="most per text, at least 2, and at least 3 if there are relations")
     relational: float = Field(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from xlgrid.base.arrays import Flags, Ints
 from xlgrid.heads.embed import search
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Mining(Embedding):
     """The options of a task of mining."""
 
-    score: search.Score = "ratio"
+    score: search.Score = Field("ratio", description="the cosine, or its margin over the nearest neighbours")
 
 
 class Pool(NamedTuple):
