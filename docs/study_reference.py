@@ -84,7 +84,8 @@ class Page:
             return " or ".join(dict.fromkeys(kinds))
         kind = field.get("type")
         if kind == "array" and "prefixItems" in field:
-            return "list of " + ", ".join(self.type_of(item) for item in field["prefixItems"])
+            kinds = [self.type_of(item) for item in field["prefixItems"]]
+            return f"list of {len(kinds)}: {' and '.join(dict.fromkeys(kinds))}"
         if kind == "array":
             return f"list of {self.type_of(field.get('items', {}))}"
         if kind == "object" and "additionalProperties" in field and field["additionalProperties"] is not True:

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import get_args
 
 import pytest
 import yaml
@@ -14,7 +16,7 @@ import yaml
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
 from xlgrid.plan.load import load_plan
-from xlgrid.plan.products import Data
+from xlgrid.plan.products import Data, Product
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Run
 from xlgrid.training.encoders import EncoderEntry
@@ -101,12 +103,32 @@ def test_no_link_of_the_site_is_left_to_a_file_that_it_lacks(site: Path) -> None
     assert broken == set()
 
 
-def test_the_picture_of_the_packages_is_current() -> None:
-    spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs" / "architecture.py")
+def script(name: str) -> ModuleType:
+    """A script of docs/ as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec and spec.loader
-    architecture = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(architecture)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_picture_of_the_packages_is_current() -> None:
+    architecture = script("architecture")
     assert architecture.drawing() == architecture.PICTURE.read_text(), "run `python docs/architecture.py`"
+
+
+def test_the_page_of_the_commands_is_current() -> None:
+    commands = script("command_reference")
+    assert commands.page() == commands.PAGE.read_text(), "run `python docs/command_reference.py`"
+
+
+def test_the_page_of_the_paths_has_every_kind_of_product() -> None:
+    """`{file}` is one of several names, which the page lists in its words."""
+    page = text("docs/reference/paths.md").replace("{name}", "{exhibit}").replace("seed{n}", "seed{seed}")
+    templates = {product.template.removeprefix("results/{study}/") for product in get_args(Product)}
+    starts = {template.partition("{file}")[0].partition("{job}")[0] for template in templates}
+    missing = {start for start in starts if start.partition("{stage}")[0].removesuffix("failed.txt") not in page}
+    assert missing == set()
 
 
 def test_the_walk_through_the_code_names_each_file_once() -> None:
