@@ -12,6 +12,25 @@ from project import ROOT, blocks, shell
 # `make demo` built the project in which the other commands run; `make test` runs this test.
 SETUP = {"make demo", "make test"}
 PAGES = ("README.md", "docs/reference/commands.md", "docs/how-to/failed-night.md")
+# Pages whose commands other tests run or plan. Those of the African study clone public repositories, which no test does.
+ELSEWHERE = {
+    "docs/tutorial.md": "tests/workflow/test_tutorial.py",
+    "docs/how-to/language-adapter.md": "tests/workflow/test_readme.py",
+    "docs/how-to/method.md": "tests/workflow/test_own_method.py",
+    "docs/how-to/task.md": "tests/workflow/test_benchmarks.py",
+    **{
+        f"docs/papers/cost-{study}.md": "tests/unit/report/test_cost.py"
+        for study in (
+            "foroutan2023",
+            "luo2021",
+            "luo2021-released",
+            "pfeiffer2020",
+            "pfeiffer2022",
+            "pfeiffer2022-released",
+        )
+    },
+}
+CLONES = "docs/papers/africa.md"
 CELL = "results/{study}/cells/wikiann/mini-xlmr/madx/qa1/qa9/seed1.json"
 
 
@@ -29,6 +48,14 @@ def succeeds(folder: Path, command: str) -> None:
 
 def test_the_readme_has_the_two_commands_of_the_set_up() -> None:
     assert set(commands("README.md")) >= SETUP
+
+
+def test_no_page_shows_commands_that_no_test_knows() -> None:
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
+    assert {page for page in pages if blocks(page, "sh")} == {*PAGES, *ELSEWHERE, CLONES} - {"README.md"}
+    assert all(line.startswith("git clone https://") for line in commands(CLONES))
+    for page, test in ELSEWHERE.items():
+        assert Path(page).stem.removeprefix("cost-") in (ROOT / test).read_text(), f"{test} tests {page}"
 
 
 @pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)} - SETUP))
