@@ -29,7 +29,7 @@ def as_tuple(value: Any) -> Any:
 Value = Annotated[str | int | float, BeforeValidator(not_a_truth_value)]
 Values = Annotated[
     tuple[Value, ...],
-    BeforeValidator(as_tuple, json_schema_input_type=Value | tuple[Value, ...]),
+    BeforeValidator(as_tuple, json_schema_input_type=str | int | float | tuple[str | int | float, ...]),
     Field(min_length=1),
 ]
 

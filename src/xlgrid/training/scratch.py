@@ -125,7 +125,9 @@ class Scratch(Strict):
         description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written",
     )
     hidden: PositiveInt = Field(128, description="size of the hidden states")
-    layers: PositiveInt = Field(4, description="layers; an mBART has this many in its encoder, and as many in its decoder")
+    layers: PositiveInt = Field(
+        4, description="layers; an mBART has this many in its encoder, and as many in its decoder"
+    )
     heads: PositiveInt = Field(4, description="attention heads of a layer, which divide `hidden`")
     intermediate: PositiveInt = Field(256, description="size of the feed-forward block")
     dropout: float = Field(0.0, ge=0, lt=1, description="of the encoder, in later runs, too")
