@@ -23,9 +23,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, finished: Path) -> Path:
     shutil.copytree(finished, folder, symlinks=True)
     for name, study in written().items():
         (folder / "studies" / f"{name}.yaml").write_text(study)
-    for language, splits in (("en", ("train", "dev", "test")), ("sw", ("test",))):
+    for language in ("en", "sw"):
         (folder / "names" / language).mkdir(parents=True)
-        for split in splits:
+        for split in ("train", "dev", "test"):
             (folder / "names" / language / f"{split}.txt").write_text(SENTENCE * 20)
     return folder
 
