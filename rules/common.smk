@@ -1,7 +1,9 @@
 """The plans of the studies that a command is about, and how rules ask them."""
 
 import gc
+import shutil
 import sys
+from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
@@ -24,9 +26,16 @@ from xlgrid.plan.products import (
     Unlabelled,
     Vocabulary,
 )
+from xlgrid.preflight.machine import elsewhere, unwritable
 
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
 gc.set_threshold(1_000_000, 50, 1000)
+
+# Conda and containers bring a PATH of their own, and a workflow of someone else has results in a place of its own.
+if not workflow.deployment_settings.deployment_method and shutil.which("xlgrid") is None:
+    raise WorkflowError(elsewhere("xlgrid"))
+if workflow.modifier.namespace is None and (problem := unwritable(Path("results"))):
+    raise WorkflowError(problem)
 
 try:
     NAMED = plans.load_plans(config, sys.argv[1:], is_module=workflow.modifier.namespace is not None)

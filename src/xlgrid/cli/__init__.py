@@ -9,13 +9,17 @@ import sys
 
 import typer
 
-from xlgrid.cli import data, encoders, results, runs, studies
+from xlgrid.cli import data, encoders, preflight, results, runs, starters, studies
 from xlgrid.cli.options import Commands
 from xlgrid.warm import warm_up as warm_up
 
 # The sections of `xlgrid --help`, and their commands in the order in which a person or a study needs them.
 COMMANDS = {
     "For people": (
+        starters.new,
+        preflight.check,
+        preflight.fetch,
+        preflight.doctor,
         studies.status,
         studies.cost,
         runs.export_adapter,

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 
@@ -52,15 +52,38 @@ def read_lock(lock: str | Path) -> dict[str, str]:
     return commits
 
 
-def _ask(kind: str, repo: str, revision: str, lock: Path) -> str:
+class Unreachable(ValueError):
+    """The Hub does not answer, or must not be asked (HF_HUB_OFFLINE)."""
+
+
+def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> Any:
+    """The Hub's description of a repository at a revision: `sha`, the commit, and `siblings`, its files.
+
+    Args:
+        kind: "model" or "dataset".
+        seconds: the longest wait for an answer; None for the library's own limit.
+
+    Raises:
+        Unreachable: there is no answer.
+        ValueError: the Hub does not know the repository or the revision, or shows it to nobody without permission.
+    """
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
 
     try:
-        sha = HfApi().repo_info(repo, revision=revision, repo_type=kind).sha
-    except (HfHubHTTPError, HFValidationError, OfflineModeIsEnabled, OSError) as error:
+        return HfApi().repo_info(repo, revision=revision, repo_type=kind, timeout=seconds)
+    except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
+    except Exception as error:  # The library passes on errors of the network of many types.
+        raise Unreachable(f"{type(error).__name__}: {error}") from error
+
+
+def _ask(kind: str, repo: str, revision: str, lock: Path) -> str:
+    try:
+        sha = ask(kind, repo, revision).sha
+    except ValueError as error:
         raise ValueError(
-            f"cannot get the commit of {kind} {repo} at {revision} from the Hub ({type(error).__name__}: {error}): "
+            f"cannot get the commit of {kind} {repo} at {revision} from the Hub ({error}): "
             f"check the name, run this once where there is a network, or write the commit into {lock}"
         ) from error
     if not sha or not _COMMIT.fullmatch(sha):

@@ -108,18 +108,8 @@ def tokenize(
     if len(data) > 1 and not head.reads_dev:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     tokenizer = load_tokenizer(vocabulary)
-    if tokenizer.pad_token_id is None:
-        raise ValueError(
-            f"the vocabulary {vocabulary} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
-            "the encoder's config.json has `pad_token_id`"
-        )
     segments = min(len(described.inputs), 2)
-    least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, tokenizer.model_max_length
-    if not least <= max_length <= most:
-        raise ValueError(
-            f"max_length {max_length} does not fit: inputs in the vocabulary {vocabulary} have {least} to {most} tokens; "
-            "change it in the study's task"
-        )
+    check_tokenizer(tokenizer, vocabulary, described, max_length)
     encoding = Encoding(tokenizer, max_length, one_separator, stride, documents, lines)
     if head.reads_dev:
         parts = _with_dev(*data)
@@ -314,6 +304,31 @@ def load_tokenizer(vocabulary: str | Path) -> Any:
 
     token_ids(vocabulary)
     return AutoTokenizer.from_pretrained(str(vocabulary), use_fast=True)
+
+
+def check_tokenizer(tokenizer: Any, vocabulary: str | Path, described: Task, max_length: int) -> None:
+    """Check that a tokenizer has the special tokens that a task needs, and that inputs of `max_length` tokens fit.
+
+    Args:
+        tokenizer: a fast tokenizer of transformers.
+        vocabulary: its folder, for errors.
+
+    Raises:
+        ValueError: the tokenizer has no token for padding or, where the task needs one, for masking; or inputs are shorter or longer.
+    """
+    if tokenizer.pad_token_id is None:
+        raise ValueError(
+            f"the vocabulary {vocabulary} has no token that fills the ends of a batch: write `pad_token` into its tokenizer_config.json, as "
+            "the encoder's config.json has `pad_token_id`"
+        )
+    described.head.check_tokenizer(tokenizer)
+    segments = min(len(described.inputs), 2)
+    least, most = tokenizer.num_special_tokens_to_add(pair=segments > 1) + segments, tokenizer.model_max_length
+    if not least <= max_length <= most:
+        raise ValueError(
+            f"max_length {max_length} does not fit: inputs in the vocabulary {vocabulary} have {least} to {most} tokens; "
+            "change it in the study's task"
+        )
 
 
 class TokensFile:

@@ -83,6 +83,7 @@ class Head(ABC):
         is_trained: runs train the head; otherwise only encoders without training are evaluated.
         is_pretrained: the head is a part of the encoder, so that an encoder without training can be evaluated.
         can_label: a run can label data for other runs to train on (`numbered`, `label`).
+        needs_mask: inputs have masked tokens, so that the vocabulary needs a token for masking.
         reads_words: the input is a list of words, for each of which the target has a label.
         has_answers: the target is the answers to a question, of which there may be none (`answered`).
         has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
@@ -114,6 +115,7 @@ class Head(ABC):
     loss_names: tuple[str, ...] = ("loss",)
     is_pretrained: ClassVar[bool] = False
     can_label: ClassVar[bool] = False
+    needs_mask: ClassVar[bool] = False
     reads_words: ClassVar[bool] = False
     has_answers: ClassVar[bool] = False
     has_cells: ClassVar[bool] = True
@@ -241,6 +243,18 @@ class Head(ABC):
         return []
 
     # Tokens
+
+    def check_tokenizer(self, tokenizer: Any) -> None:
+        """Check that a tokenizer has a token for masking, if the head needs one.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if self.needs_mask and tokenizer.mask_token_id is None:
+            raise ValueError(
+                "the vocabulary has no token for masking, which text is trained and evaluated with: write `mask_token` into its "
+                "tokenizer_config.json, or take another vocabulary"
+            )
 
     @abstractmethod
     def fields(self) -> list["pa.Field"]:

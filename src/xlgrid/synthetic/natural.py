@@ -36,7 +36,7 @@ from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 Forms: TypeAlias = "str | dict[str, Forms]"
 
 _HERE = Path(__file__).parent
-_LEXICONS = _HERE / "lexicons"
+LEXICONS = _HERE / "lexicons"
 _TEXTS = ("name", "english", "family", "script", "direction")
 # Levels of mappings in each section, and whether an entry below them may be a mapping of forms.
 _SHAPES = {
@@ -88,7 +88,7 @@ def taxonomy() -> dict[str, tuple[str, ...]]:
 
 def natural_codes(folder: Path | None = None) -> tuple[str, ...]:
     """Codes of the languages that have a lexicon, sorted."""
-    return tuple(sorted(path.stem for path in (folder or _LEXICONS).glob("*.yaml")))
+    return tuple(sorted(path.stem for path in (folder or LEXICONS).glob("*.yaml")))
 
 
 @cache
@@ -102,14 +102,14 @@ def lexicon(code: str, folder: Path | None = None) -> "Lexicon":
     Raises:
         ValueError: there is no such lexicon, or it has holes; the message names the file and every hole.
     """
-    folder = folder or _LEXICONS
+    folder = folder or LEXICONS
     codes = natural_codes(folder)
     if code not in codes:
         raise ValueError(f"{unknown('language', code, codes)}; to add it, write {folder / code}.yaml")
     path = folder / f"{code}.yaml"
     entries = _read(path)
     if not isinstance(entries, dict):
-        raise ValueError(f"{path} is no lexicon: it should be a mapping like {_LEXICONS / 'en.yaml'}")
+        raise ValueError(f"{path} is no lexicon: it should be a mapping like {LEXICONS / 'en.yaml'}")
     entries = _OPTIONAL | entries
     holes = list(dict.fromkeys(_holes(entries)))
     if holes:

@@ -229,7 +229,11 @@ class Dispatcher:
             states = yield lambda: self.cluster.states([task.name for task in alive])
         except OSError as error:
             self.pause = min(self.pause * 2, ASK_MOST)
-            self.report("queue", f"the cluster does not answer ({error}): asking again")
+            minutes = self.settings.unreachable_minutes
+            self.report(
+                "queue",
+                f"the cluster does not answer ({error}): asking again, for {minutes:g} minutes at most (--submitit-unreachable-minutes)",
+            )
             return
         self.report("queue", "")
         self.pause = min(self.pause * 1.3, ASK_MOST)

@@ -225,7 +225,12 @@ class Submitter:
             try:
                 names = yield lambda: self.cluster.stray(array.folder / "submitit", array.name)
             except OSError as error:
-                self.report("queue", f"the cluster does not tell whether it has a job named {array.name} ({error})")
+                minutes = self.settings.unreachable_minutes
+                self.report(
+                    "queue",
+                    f"the cluster does not tell whether it has a job named {array.name} ({error}): asking again, for {minutes:g} minutes "
+                    "at most (--submitit-unreachable-minutes)",
+                )
                 return False
             self.report("queue", "")
             self.pending = None

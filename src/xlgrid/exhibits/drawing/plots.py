@@ -43,13 +43,25 @@ FONTS = (
 )
 
 
+def installed_fonts() -> list[str]:
+    """The fonts of figures that this machine has."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return [name for name in FONTS if name in installed]
+
+
+def lacking(text: str) -> str:
+    """The characters of a text for which figures have no font on this machine."""
+    files = [font_manager.findfont(name, fallback_to_default=False) for name in installed_fonts()]
+    glyphs = [font_manager.get_font(file).get_charmap() for file in files]
+    return "".join(character for character in text if not any(ord(character) in known for known in glyphs))
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """The look of all figures; hold it both while drawing and while saving."""
-    installed = {font.name for font in font_manager.fontManager.ttflist}
     # Any: the stubs list every setting by name.
     look: Any = {
-        "font.family": [name for name in FONTS if name in installed] or ["sans-serif"],
+        "font.family": installed_fonts() or ["sans-serif"],
         "font.size": 9,
         "text.color": INK,
         "axes.labelcolor": INK,

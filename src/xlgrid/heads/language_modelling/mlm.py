@@ -47,6 +47,7 @@ class MlmHead(Head):
     mixes = ("whole",)
     output_share = MASKED
     is_pretrained = True
+    needs_mask = True
     has_cells = False
 
     def __init__(self, masked: Masked | None = None) -> None:
@@ -73,11 +74,7 @@ class MlmHead(Head):
         Raises:
             ValueError: the vocabulary has no token for masking.
         """
-        if encoding.tokenizer.mask_token_id is None:
-            raise ValueError(
-                "the vocabulary has no token for masking, which text is trained and evaluated with: write `mask_token` into its "
-                "tokenizer_config.json, or take another vocabulary"
-            )
+        self.check_tokenizer(encoding.tokenizer)
         columns = [table[column].to_pylist() for column in task.inputs]
         if len(columns) == 1 and encoding.lines == "segments":
             return self._of_lines(columns[0], encoding)

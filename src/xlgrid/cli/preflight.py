@@ -1,0 +1,68 @@
+"""Commands that people call before anything computes: check a study, check the machine, fetch what a study needs."""
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from xlgrid.cli.options import StudyName
+
+if TYPE_CHECKING:
+    from xlgrid.preflight.lines import Line
+
+Lock = Annotated[Path | None, typer.Option(help="the lock file", show_default="hub_lock of config.yaml")]
+
+
+def check(study: StudyName, lock: Lock = None) -> None:
+    """Check a study before it computes: files, columns, labels, tokenizers, the Hub, disk, memory. Status 1 if there is a problem."""
+    from xlgrid.plan.load import load_plan
+    from xlgrid.preflight.check import study_lines
+    from xlgrid.preflight.fetching import lock_file
+
+    _show(study_lines(load_plan(study), lock or lock_file()))
+
+
+def doctor(
+    submit: Annotated[bool, typer.Option("--submit", help="also submit a job of one second to Slurm")] = False,
+) -> None:
+    """Check this machine: Python, PATH, packages, Slurm, GPUs, fonts, results. Status 1 if there is a problem."""
+    from xlgrid.preflight.doctor import machine_lines
+
+    _show(machine_lines(submit))
+
+
+def fetch(
+    study: StudyName,
+    cores: Annotated[int, typer.Option(min=1, help="files that are fetched at a time")] = 4,
+) -> None:
+    """Fetch everything that a study needs from the Hub, lock its commits, and say what an offline machine needs."""
+    from xlgrid.plan.load import load_plan
+    from xlgrid.preflight.fetching import advice, command, targets
+    from xlgrid.preflight.machine import elsewhere
+
+    plan = load_plan(study)
+    wanted = targets(plan)
+    if not wanted:
+        typer.echo(f"study {plan.study.name} needs nothing from the network: everything is generated or in files here")
+        return
+    if problem := elsewhere("snakemake"):
+        raise ValueError(problem)
+    status = subprocess.run(command(wanted, cores)).returncode
+    if status:
+        raise typer.Exit(status)
+    for line in advice(plan, wanted):
+        typer.echo(line)
+
+
+def _show(lines: "Iterable[Line]") -> None:
+    """Print lines, problems first, and end with status 1 if there is a problem."""
+    from xlgrid.preflight.lines import State, ordered, summary, written
+
+    checked = ordered(lines)
+    for line in checked:
+        typer.echo(written(line))
+    typer.echo(summary(checked))
+    if any(line.state is State.PROBLEM for line in checked):
+        raise typer.Exit(1)

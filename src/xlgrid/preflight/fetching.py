@@ -1,0 +1,63 @@
+"""What a study needs from the network, the command of Snakemake that fetches it, and what a machine without a network needs."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import yaml
+
+from xlgrid.plan.plan import Plan
+from xlgrid.preflight.materials import DOWNLOADED, materials, needed_products
+
+CONFIG = Path("config.yaml")
+# Where Snakemake notes with which settings each file was made.
+RECORDS = ".snakemake/metadata"
+
+
+def lock_file() -> str:
+    """The lock file that `hub_lock` of config.yaml names.
+
+    Raises:
+        ValueError: there is no such file, or no such setting, so that this folder is no project of xlgrid.
+    """
+    settings = yaml.safe_load(CONFIG.read_text(encoding="utf-8")) if CONFIG.is_file() else None
+    if not isinstance(settings, dict) or not isinstance(settings.get("hub_lock"), str):
+        raise ValueError(
+            f"no `hub_lock` in {CONFIG} of {Path.cwd()}: run this in the folder of a project, whose config.yaml names the lock file, or "
+            "name the file with --lock"
+        )
+    return settings["hub_lock"]
+
+
+def targets(plan: Plan) -> list[str]:
+    """The files that rules fetch for a study: those of the Hub, and the downloads that the study names as its own files."""
+    taken = materials(plan, needed_products(plan))
+    downloads = (file for material in taken for file in material.files if file.startswith(DOWNLOADED))
+    return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
+
+
+def command(wanted: Sequence[str], cores: int) -> list[str]:
+    """The command that makes the files that are missing, each at the commit that the lock file keeps."""
+    return ["snakemake", "--cores", str(cores), "--keep-going", "--rerun-incomplete", "--", *wanted]
+
+
+def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
+    """What to do with the files that have been fetched, in lines.
+
+    Args:
+        wanted: see `targets`.
+    """
+    folders = list(
+        dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
+    )
+    study = plan.study.name
+    lock = [lock_file()] if Path(lock_file()).exists() else []
+    yield (
+        f"{len(wanted)} files are there; commit {lock[0]} to git beside studies/{study}.yaml"
+        if lock
+        else f"{len(wanted)} files are there"
+    )
+    yield "For a machine without a network, copy these to the same places in a clone of this project there, with their times:"
+    copied = [*lock, RECORDS, *folders]
+    yield f"  rsync -aR {shlex.join(copied)} HOST:PROJECT/"
+    yield f"and there run: HF_HUB_OFFLINE=1 snakemake --profile laptop {shlex.quote(f'results/{study}/report.html')}"

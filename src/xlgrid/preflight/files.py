@@ -1,0 +1,214 @@
+"""Reads the files of one's own that a study names: data with their columns and labels, text, vocabularies and encoders."""
+
+import contextlib
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from xlgrid.data import checkpoints
+from xlgrid.data.encoders import check_encoder, check_vocabulary
+from xlgrid.data.text import fetched_text
+from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
+from xlgrid.plan.lengths import ROWS, local_rows
+from xlgrid.plan.plan import Plan, under
+from xlgrid.plan.products import Data, Product, Text, Tokens, Unlabelled, Vocabulary
+from xlgrid.preflight.lines import Line, State
+from xlgrid.preflight.materials import DOWNLOADED, Material
+from xlgrid.results.identity import Encoder, Run
+
+# Larger files of data, in bytes, are read by the jobs alone, so that the checks take seconds.
+MOST = 50_000_000
+# Files that a line names at most.
+SHOWN = 3
+
+
+def file_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
+    """A line for the files of each task, for text, and for each vocabulary and encoder from a folder; more where there are problems."""
+    groups: dict[str, list[Material]] = {}
+    for material in materials:
+        if material.files:
+            groups.setdefault(_thing(material.named), []).append(material)
+    for thing, members in groups.items():
+        yield from _missing(thing, members)
+        if present := [material for material in members if not material.missing]:
+            yield from _checked(plan, thing, present)
+
+
+def tokenizer_lines(plan: Plan, needed: Iterable[Product]) -> Iterator[Line]:
+    """A line for each vocabulary and encoder that does not come from a training here: whether it has the tokens that the tasks need,
+    and an embedding for each token. One line lists those that are not on this machine.
+
+    Args:
+        needed: everything on which the study rests.
+    """
+    study = plan.study
+    named = dict.fromkeys(under(study.name, product) for product in needed)
+    tasks: dict[str, dict[str, None]] = {}
+    for product in named:
+        if isinstance(product, Tokens):
+            tasks.setdefault(product.vocabulary, {})[product.task] = None
+    absent = []
+    for product in named:
+        if isinstance(product, Vocabulary):
+            origin: Any = study.all_vocabularies[product.vocabulary]
+        elif isinstance(product, Encoder):
+            origin = study.encoders[product.encoder]
+        else:
+            continue
+        if not (origin.hub or origin.path):
+            continue
+        if (folder := folder_of(plan, product)) is None:
+            # A missing folder of one's own has a line with its files.
+            absent += [_thing(product)] if origin.hub else []
+        elif isinstance(product, Vocabulary):
+            yield _vocabulary(plan, product, folder, [*tasks.get(product.vocabulary, {})])
+        else:
+            vocabulary = Vocabulary(study.name, study.vocabulary_of(product.encoder))
+            yield _encoder(plan, product, folder, vocabulary.vocabulary, folder_of(plan, vocabulary))
+    if absent:
+        yield Line(
+            State.OPEN,
+            ", ".join(absent),
+            f"not on this machine, so tokens and embeddings could not be compared: `xlgrid fetch {study.name}`, then check again",
+        )
+
+
+def folder_of(plan: Plan, product: Vocabulary | Encoder) -> Path | None:
+    """The folder on this machine with a vocabulary or an encoder: that of the results, or else the `path` of the study."""
+    study = plan.study
+    entry: Any = (
+        study.all_vocabularies[product.vocabulary]
+        if isinstance(product, Vocabulary)
+        else study.encoders[product.encoder]
+    )
+    needed = "tokenizer.json" if isinstance(product, Vocabulary) else "config.json"
+    places = [Path(plan.owned(product).folder), *([Path(entry.path)] if entry.path else [])]
+    return next((place for place in places if (place / needed).is_file()), None)
+
+
+def _thing(product: Product) -> str:
+    match product:
+        case Data() | Unlabelled():
+            return f"data {product.task}"
+        case Text():
+            return "text"
+        case Vocabulary():
+            return f"vocabulary {product.vocabulary}"
+        case Encoder():
+            return f"encoder {product.encoder}"
+        case Run():
+            return f"adapters of method {product.method}"
+    return str(product)
+
+
+def _missing(thing: str, members: Iterable[Material]) -> Iterator[Line]:
+    files = dict.fromkeys(file for material in members for file in material.missing)
+    downloaded = [file for file in files if file.startswith(DOWNLOADED)]
+    others = [file for file in files if file not in downloaded]
+    if downloaded:
+        yield Line(State.GOOD, thing, f"Snakemake downloads {_listed(downloaded)}")
+    if others:
+        is_one = len(others) == 1
+        missing = "there is no" if is_one else f"{len(others)} files are missing:"
+        them = "it" if is_one else "them"
+        yield Line(
+            State.PROBLEM, thing, f"{missing} {_listed(others)}: put {them} there, or correct the path in the study"
+        )
+
+
+def _listed(files: Sequence[str]) -> str:
+    more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+    return ", ".join(files[:SHOWN]) + more
+
+
+def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Line]:
+    """Lines on files that are all there."""
+    problems: dict[str, None] = {}
+    read: dict[str, None] = {}
+    large: list[str] = []
+    for material in members:
+        named = material.named
+        if not isinstance(named, Data | Unlabelled | Text):
+            continue
+        if not isinstance(named, Text) and max(Path(file).stat().st_size for file in material.files) > MOST:
+            large += material.files
+            continue
+        # Remarks on rows are for the logs of the jobs.
+        with contextlib.redirect_stderr(io.StringIO()):
+            try:
+                _read(plan, named)
+            except (ValueError, OSError) as error:
+                problems[str(error)] = None
+                continue
+        read[named.language] = None
+    yield from (Line(State.PROBLEM, thing, problem) for problem in problems)
+    if large:
+        yield Line(State.OPEN, thing, f"{_listed(large)}: larger than {MOST / 1e6:.0f} MB, so only the job reads it")
+    if read:
+        what = "read" if thing == "text" else "columns, labels and rows read"
+        yield Line(State.GOOD, thing, f"{what} in {', '.join(read)}")
+    elif not problems and not large:
+        yield Line(
+            State.GOOD,
+            thing,
+            f"all {len(dict.fromkeys(file for each in members for file in each.files))} files are there",
+        )
+
+
+def _read(plan: Plan, product: Data | Unlabelled | Text) -> None:
+    """Read a split as the job does that fetches it, or the first rows of a text.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or is not what the task needs.
+    """
+    study = plan.study
+    if isinstance(product, Text):
+        texts, _ = fetched_text(product.language, study.text.model_copy(update={"once": None}), None)
+        with contextlib.closing(texts):
+            for _ in islice(texts, ROWS):
+                pass
+        return
+    split = product.split if isinstance(product, Data) else "train"
+    local_rows(study.tasks[product.task], product.language, split)
+
+
+def _vocabulary(plan: Plan, product: Vocabulary, folder: Path, tasks: Sequence[str]) -> Line:
+    thing = _thing(product)
+    try:
+        tokenizer = load_tokenizer(folder)
+        for task in tasks:
+            described = plan.study.tasks[task]
+            check_tokenizer(tokenizer, folder, described.task, described.max_length)
+    except (ValueError, OSError) as error:
+        return Line(State.PROBLEM, thing, str(error))
+    of_tasks = f", with the special tokens that {', '.join(tasks)} need" if tasks else ""
+    return Line(State.GOOD, thing, f"{len(tokenizer):,} tokens in {folder}{of_tasks}")
+
+
+def _encoder(plan: Plan, product: Encoder, folder: Path, vocabulary: str, vocabulary_folder: Path | None) -> Line:
+    thing, entry = _thing(product), plan.study.encoders[product.encoder]
+    if checkpoints.is_pickled(folder):
+        return Line(
+            State.OPEN,
+            thing,
+            f"{folder} has weights in PyTorch's own format, which are checked when they are converted",
+        )
+    try:
+        check_encoder(folder)
+        if vocabulary_folder:
+            check_vocabulary(vocabulary_folder, folder)
+        # The copy in the results has been cut already.
+        if entry.layers and entry.path and folder == Path(entry.path):
+            checkpoints.first_layers(json.loads((folder / "config.json").read_text(encoding="utf-8")), entry.layers)
+    except (ValueError, OSError) as error:
+        return Line(State.PROBLEM, thing, str(error))
+    if vocabulary_folder is None:
+        return Line(
+            State.OPEN,
+            thing,
+            f"whole in {folder}; its vocabulary {vocabulary} is not on this machine to compare it with",
+        )
+    return Line(State.GOOD, thing, f"whole in {folder}, with an embedding for each token of vocabulary {vocabulary}")

@@ -1,0 +1,174 @@
+"""Writes starting points: small files with comments, which run at once, and which a person then makes their own."""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xlgrid.base.files import write_text
+from xlgrid.base.names import unknown
+from xlgrid.base.settings import NAME
+from xlgrid.data.sources import SPLITS
+from xlgrid.heads import ALL_HEADS
+from xlgrid.languages import language
+from xlgrid.methods import ALL_METHODS
+from xlgrid.synthetic.artificial import is_artificial
+from xlgrid.synthetic.natural import LEXICONS, lexicon, natural_codes
+from xlgrid.tasks import ALL_TASKS
+
+# The languages in which a new task has example data.
+EXAMPLES = ("en", "de")
+# The facts at the head of a lexicon that are those of the new language, as far as xlgrid knows them.
+FACTS = ("name", "english", "family", "script", "direction")
+# The form of a method's name, which becomes that of a package and a module.
+PACKAGE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Begun(NamedTuple):
+    """A starting point.
+
+    Attributes:
+        files: the files that were written.
+        commands: the commands to run next, in their order.
+    """
+
+    files: list[Path]
+    commands: list[str]
+
+
+def begin(kind: str, name: str, like: str | None = None) -> Begun:
+    """Write the starting point of a kind into the project in the working directory.
+
+    Args:
+        kind: study, task, method or language.
+        name: the name of the study and of what it is about; of a language, its code.
+        like: of a natural language, the language whose lexicon is copied; None for a related one.
+
+    Raises:
+        ValueError: there is no such kind, the name cannot be one or is taken, or the working directory is no project.
+        FileExistsError: one of the files exists; nothing was written.
+        OSError: a file cannot be written.
+    """
+    kinds: dict[str, Callable[..., Begun]] = {"study": _study, "task": _task, "method": _method}
+    if kind not in (*kinds, "language"):
+        raise ValueError(unknown("kind of starting point", kind, [*kinds, "language"]))
+    if not Path("studies").is_dir():
+        raise ValueError(f"there is no folder studies/ in {Path.cwd()}: run this in the folder of your clone of xlgrid")
+    if not NAME.fullmatch(name) or name.endswith("."):
+        raise ValueError(f"{name!r} cannot be a name: it becomes part of a path; use letters, digits and . _ + -")
+    if kind == "language":
+        return _language(name, like)
+    if like:
+        raise ValueError("--like names the language whose lexicon is copied: leave it out")
+    return kinds[kind](name)
+
+
+def _study(name: str) -> Begun:
+    contents = {Path("studies", f"{name}.yaml"): _rendered("study.yaml.j2", name=name, kind="study", third="qa2")}
+    return _written(contents, [f"xlgrid check {name}", *_making(name)])
+
+
+def _task(name: str) -> Begun:
+    taken = [*ALL_TASKS.names(), *ALL_HEADS.names()]
+    if name in taken:
+        raise ValueError(
+            f"{name} is the name of a task or head that exists: choose another name (taken are {', '.join(taken)})"
+        )
+    folder = Path("data") / name
+    contents = {Path("studies", f"{name}.yaml"): _rendered("task.yaml.j2", name=name, languages=EXAMPLES)}
+    for code in EXAMPLES:
+        for split in SPLITS:
+            contents[folder / code / f"{split}.jsonl"] = _rendered("rows.jsonl.j2", language=code, split=split)
+        contents[folder / f"{code}.txt"] = _rendered("rows.jsonl.j2", language=code, split=None)
+    return _written(contents, [f"xlgrid check {name}", *_making(name)])
+
+
+def _method(name: str) -> Begun:
+    if name in ALL_METHODS.names():
+        raise ValueError(f"the method {name} exists: choose another name (taken are {', '.join(ALL_METHODS.names())})")
+    if not PACKAGE.fullmatch(name):
+        raise ValueError(
+            f"{name!r} cannot be the name of a method, which is also that of a Python package: use lower-case letters, digits, and "
+            "single hyphens between them, such as norm-tuning"
+        )
+    names = {
+        "name": name,
+        "package": f"xlgrid-{name}",
+        "module": f"xlgrid_{name.replace('-', '_')}",
+        "class_name": "".join(part.capitalize() for part in name.split("-")),
+    }
+    folder = Path("methods") / name
+    contents = {
+        folder / f"{names['module']}.py": _rendered("method.py.j2", **names),
+        folder / f"test_{names['module']}.py": _rendered("method_test.py.j2", **names),
+        folder / "pyproject.toml": _rendered("method.toml.j2", **names),
+        Path("studies", f"{name}.yaml"): _rendered("study.yaml.j2", kind="method", third="qa2", **names),
+    }
+    install = f"pip install --no-deps --editable {folder}"
+    tests = [f"pytest {folder}", f"pytest tests/unit/methods/test_method.py -k {name}"]
+    return _written(contents, [install, *tests, f"xlgrid check {name}", *_making(name)])
+
+
+def _language(code: str, like: str | None) -> Begun:
+    known = language(code)
+    study = Path("studies", f"{code}.yaml")
+    if is_artificial(code):
+        if like:
+            raise ValueError(f"{code} is an artificial language, which needs no lexicon: leave out --like")
+        third = "qa2" if code in ("qa1", "qb1") else code
+        contents = {study: _rendered("study.yaml.j2", name=code, kind="language", third=third)}
+        return _written(contents, [f"xlgrid check {code}", *_making(code)])
+    codes = natural_codes()
+    if code in codes:
+        raise ValueError(
+            f"{code} has a lexicon, {LEXICONS / code}.yaml: any study may name it in `languages` (so have {', '.join(codes)})"
+        )
+    if like and like not in codes:
+        raise ValueError(f"--like: {unknown('language with a lexicon', like, codes)}")
+    copied = like or next((each for each in codes if lexicon(each).family == known.family), "en")
+    facts = dict(zip(FACTS, (known.name, known.name, known.family, known.script, known.direction), strict=True))
+    text = (LEXICONS / f"{copied}.yaml").read_text(encoding="utf-8")
+    contents = {
+        LEXICONS / f"{code}.yaml": _rendered("lexicon.yaml.j2", code=code, like=copied, known=known)
+        + _with_facts(text, facts),
+        study: _rendered("language.yaml.j2", name=code, language=known.name, like=copied),
+    }
+    tests = "pytest tests/unit/synthetic/test_natural.py tests/unit/tasks"
+    return _written(contents, [f"xlgrid check {code}", *_making(code), tests])
+
+
+def _with_facts(text: str, facts: Mapping[str, str | None]) -> str:
+    """A lexicon with other facts at its head; those that are not known stay, and a comment says so."""
+    for key, value in facts.items():
+        line = f"{key}: {value}" if value else r"\g<0> # not known: correct this"
+        text = re.sub(rf"^{key}: .*$", line, text, count=1, flags=re.MULTILINE)
+    return text
+
+
+def _making(name: str) -> list[str]:
+    return [f"snakemake --profile laptop {shlex.quote(f'results/{name}/report.html')}"]
+
+
+def _rendered(template: str, **values: Any) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("xlgrid.starters"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template(template).render(values)
+
+
+def _written(contents: Mapping[Path, str], commands: list[str]) -> Begun:
+    """Write all files, or none if one of them exists."""
+    if taken := [str(path) for path in contents if path.exists()]:
+        raise FileExistsError(
+            f"{', '.join(taken)} exists already: choose another name, or move it away; nothing was written"
+        )
+    for path, text in contents.items():
+        write_text(path, text)
+    return Begun([*contents], commands)

@@ -1,0 +1,51 @@
+"""`xlgrid check` looks at all that a study needs, also where the Hub does not answer."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from xlgrid.plan.load import load_plan
+from xlgrid.plan.plan import Plan
+from xlgrid.preflight.check import study_lines
+from xlgrid.preflight.lines import State
+from xlgrid.preflight.materials import materials, needed_products
+
+ROOT = Path(__file__).parents[3]
+STUDIES = sorted(path.stem for path in (ROOT / "studies").glob("*.yaml"))
+
+
+def test_every_thing_that_the_study_needs_has_a_line(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
+    things = [line.thing for line in study_lines(plan_of(), "hub.lock.yaml")]
+    assert things == [
+        "study topics",
+        "Hub",
+        "model some/encoder",
+        "data topic",
+        "vocabulary e, encoder e",
+        "disk and memory",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_study_of_this_project_is_checked_without_the_hub(
+    study: str, monkeypatch: pytest.MonkeyPatch, no_hub: list[str]
+) -> None:
+    """Files of one's own may be missing here; the Hub alone is no problem."""
+    monkeypatch.chdir(ROOT)
+    plan = load_plan(study)
+    lines = [*study_lines(plan, "hub.lock.yaml")]
+    problems = [line for line in lines if line.state is State.PROBLEM]
+    assert {line.thing.split()[0] for line in problems} <= {
+        "data",
+        "text",
+        "encoder",
+        "vocabulary",
+        "adapters",
+        "disk",
+        "memory",
+    }
+    repositories = {each.repository for each in materials(plan, needed_products(plan)) if each.repository}
+    assert ("Hub" in {line.thing for line in lines}) == bool(repositories)
+    assert len(no_hub) == min(1, len(repositories))

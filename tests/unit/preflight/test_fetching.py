@@ -1,0 +1,48 @@
+"""The files that `xlgrid fetch` asks Snakemake for, and what a machine without a network needs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from xlgrid.plan.plan import Plan
+from xlgrid.preflight.fetching import advice, command, lock_file, targets
+
+ENCODER = "results/topics/encoders/e/model.safetensors"
+VOCABULARY = "results/topics/vocabularies/e/tokenizer.json"
+
+
+def test_what_comes_from_the_hub_is_fetched_and_files_of_ones_own_are_not(plan_of: Callable[..., Plan]) -> None:
+    assert sorted(targets(plan_of())) == [ENCODER, VOCABULARY]
+
+
+def test_downloads_of_rules_are_fetched_too(plan_of: Callable[..., Plan]) -> None:
+    scratch = {"kind": "xlmr", "languages": ["en", "de"], "hidden": 16, "layers": 1, "intermediate": 16}
+    text = {"data": {"local": "cc100/{language}.txt.xz"}, "documents": True}
+    assert sorted(targets(plan_of(encoders={"e": {"scratch": scratch}}, text=text))) == [
+        "cc100/de.txt.xz",
+        "cc100/en.txt.xz",
+    ]
+
+
+def test_the_command_names_files_only(plan_of: Callable[..., Plan]) -> None:
+    words = command(targets(plan_of()), 3)
+    assert words[:3] == ["snakemake", "--cores", "3"] and sorted(words[words.index("--") + 1 :]) == [
+        ENCODER,
+        VOCABULARY,
+    ]
+
+
+def test_the_advice_names_the_lock_and_each_folder_once(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of()
+    Path("hub.lock.yaml").touch()
+    text = "\n".join(advice(plan, targets(plan)))
+    assert "rsync -aR hub.lock.yaml .snakemake/metadata results/topics/" in text
+    assert text.count("results/topics/encoders") == text.count("results/topics/vocabularies") == 1
+    assert "HF_HUB_OFFLINE=1" in text
+
+
+def test_a_folder_that_is_no_project_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="run this in the folder of a project"):
+        lock_file()

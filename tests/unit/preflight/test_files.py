@@ -1,0 +1,111 @@
+"""Files of one's own are read as the jobs read them; tokenizers are compared with encoders."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, models
+
+from xlgrid.plan.plan import Plan
+from xlgrid.preflight.files import file_lines, tokenizer_lines
+from xlgrid.preflight.lines import Line, State
+from xlgrid.preflight.materials import materials, needed_products
+
+
+def of_files(plan: Plan) -> list[Line]:
+    return [*file_lines(plan, materials(plan, needed_products(plan)))]
+
+
+def of_tokenizers(plan: Plan) -> dict[str, Line]:
+    return {line.thing: line for line in tokenizer_lines(plan, needed_products(plan))}
+
+
+def test_files_that_fit_are_one_line(plan_of: Callable[..., Plan]) -> None:
+    assert of_files(plan_of()) == [Line(State.GOOD, "data topic", "columns, labels and rows read in en, de")]
+
+
+def test_missing_files_are_one_line_and_the_others_are_read(plan_of: Callable[..., Plan]) -> None:
+    problem, rest = of_files(plan_of({"de/test": None}))
+    assert problem.state is State.PROBLEM and "data/de/test.jsonl" in problem.text
+    assert rest == Line(State.GOOD, "data topic", "columns, labels and rows read in en")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"text": "one", "label": "c"}, "'c'"),
+        ({"sentence": "one", "label": "a"}, "no column 'text'"),
+        ({"text": None, "label": "a"}, "the value is missing"),
+    ],
+)
+def test_a_wrong_row_is_a_problem_with_its_file(plan_of: Callable[..., Plan], row: dict[str, str], said: str) -> None:
+    problem, _ = of_files(plan_of({"de/test": [row]}))
+    assert problem.state is State.PROBLEM and "data/de/test.jsonl" in problem.text and said in problem.text
+
+
+def test_a_large_file_is_left_to_its_job(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xlgrid.preflight.files.MOST", 10)
+    [line] = of_files(plan_of())
+    assert line.state is State.OPEN and "only the job reads it" in line.text
+
+
+def test_files_that_rules_download_are_no_problem(plan_of: Callable[..., Plan]) -> None:
+    scratch = {"kind": "xlmr", "languages": ["en", "de"], "hidden": 16, "layers": 1, "intermediate": 16}
+    text = {"data": {"local": "cc100/{language}.txt.xz"}, "documents": True}
+    lines = {line.thing: line for line in of_files(plan_of(encoders={"e": {"scratch": scratch}}, text=text))}
+    assert lines["text"].state is State.GOOD and "Snakemake downloads cc100/en.txt.xz" in lines["text"].text
+
+
+def write_encoder(folder: Path, tokens: list[str], embeddings: int, **config: object) -> None:
+    """A folder with a tokenizer of these tokens, and an encoder with so many embeddings."""
+    folder.mkdir()
+    tokenizer = Tokenizer(
+        models.WordLevel({token: number for number, token in enumerate(tokens)}, unk_token=tokens[-1])
+    )
+    tokenizer.save(str(folder / "tokenizer.json"))
+    special = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 512}
+    special |= {name: token for name, token in (("pad_token", "[PAD]"), ("mask_token", "[MASK]")) if token in tokens}
+    (folder / "tokenizer_config.json").write_text(json.dumps(special))
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": embeddings, **config}))
+    weights = {"bert.embeddings.word_embeddings.weight": torch.zeros(embeddings, 4)}
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+def test_an_encoder_with_an_embedding_for_each_token_is_in_order(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(encoders={"e": {"path": "mine"}})
+    write_encoder(Path("mine"), ["[PAD]", "[MASK]", "one", "two"], 4)
+    assert {thing: line.state for thing, line in of_tokenizers(plan).items()} == {
+        "vocabulary e": State.GOOD,
+        "encoder e": State.GOOD,
+    }
+
+
+def test_a_token_without_an_embedding_is_a_problem(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(encoders={"e": {"path": "mine"}})
+    write_encoder(Path("mine"), ["[PAD]", "[MASK]", "one", "two"], 3)
+    line = of_tokenizers(plan)["encoder e"]
+    assert line.state is State.PROBLEM and "'two' has the id 3, but there are 3 embeddings" in line.text
+
+
+def test_a_special_token_that_a_task_needs_is_a_problem_if_it_is_missing(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(encoders={"e": {"path": "mine"}})
+    write_encoder(Path("mine"), ["[MASK]", "one"], 2)
+    line = of_tokenizers(plan)["vocabulary e"]
+    assert line.state is State.PROBLEM and "pad_token" in line.text
+
+
+def test_more_layers_than_the_encoder_has_are_a_problem(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(encoders={"e": {"path": "mine", "layers": 3}})
+    write_encoder(Path("mine"), ["[PAD]", "[MASK]", "one"], 3, num_hidden_layers=2)
+    line = of_tokenizers(plan)["encoder e"]
+    assert line.state is State.PROBLEM and "the encoder has 2" in line.text
+
+
+def test_what_has_not_been_fetched_is_one_open_line(plan_of: Callable[..., Plan]) -> None:
+    lines = of_tokenizers(plan_of())
+    assert {*lines} == {"vocabulary e, encoder e"}
+    [line] = lines.values()
+    assert line.state is State.OPEN and "xlgrid fetch topics" in line.text

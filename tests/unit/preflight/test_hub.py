@@ -1,0 +1,122 @@
+"""The Hub is asked for each repository once; where it does not answer, the lock file does."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from xlgrid.plan.plan import Plan
+from xlgrid.preflight.hub import hub_lines
+from xlgrid.preflight.lines import Line, State
+from xlgrid.preflight.materials import materials, needed_products
+
+COMMIT = "0123456789" * 4
+DATA = {"topic": {"kind": "wikiann", "data": {"hub": "some/data", "name": "{language}"}}}
+
+
+def lines_of(plan: Plan) -> dict[str, Line]:
+    return {line.thing: line for line in hub_lines(plan.study, materials(plan, needed_products(plan)), "hub.lock.yaml")}
+
+
+def answers(
+    monkeypatch: pytest.MonkeyPatch, files: dict[str, list[str]], configs: tuple[str, ...] = ()
+) -> list[tuple[str, str]]:
+    """The Hub has these files in each repository, and no others; returns what it will have been asked."""
+    asked: list[tuple[str, str]] = []
+
+    def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> Any:
+        asked.append((repo, revision))
+        if repo not in files:
+            raise ValueError("RepositoryNotFoundError: 404")
+        card = SimpleNamespace(configs=[{"config_name": name} for name in configs])
+        return SimpleNamespace(
+            sha=COMMIT, siblings=[SimpleNamespace(rfilename=name) for name in files[repo]], card_data=card
+        )
+
+    monkeypatch.setattr("xlgrid.preflight.hub.ask", ask)
+    return asked
+
+
+def test_a_silent_hub_is_asked_once_and_is_no_problem(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
+    lines = lines_of(plan_of(tasks=DATA))
+    assert len(no_hub) == 1
+    assert {line.state for line in lines.values()} == {State.OPEN}
+    assert "no network" in lines["Hub"].text
+    assert (
+        "xlgrid fetch topics" in lines["model some/encoder"].text
+        and "xlgrid fetch topics" in lines["data set some/data"].text
+    )
+
+
+def test_a_silent_hub_leaves_the_lock_file_to_answer(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
+    plan = plan_of()
+    Path("hub.lock.yaml").write_text(f"model/some/encoder@main: {COMMIT}\n")
+    line = lines_of(plan)["model some/encoder"]
+    assert line.state is State.GOOD and COMMIT[:7] in line.text
+
+
+def test_a_repository_is_asked_for_at_its_locked_commit(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of()
+    Path("hub.lock.yaml").write_text(f"model/some/encoder@main: {COMMIT}\n")
+    asked = answers(monkeypatch, {"some/encoder": ["config.json", "model.safetensors", "tokenizer.json"]})
+    assert lines_of(plan)["model some/encoder"].state is State.GOOD
+    assert asked == [("some/encoder", COMMIT)]
+
+
+def test_a_repository_that_does_not_exist_is_a_problem(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, {})
+    line = lines_of(plan_of())["model some/encoder"]
+    assert line.state is State.PROBLEM and "correct its name" in line.text
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["model.safetensors", "tokenizer.json"], "no config.json"),
+        (["config.json", "tokenizer.json"], "neither model.safetensors"),
+        (["config.json", "pytorch_model.bin"], "no tokenizer.json"),
+    ],
+)
+def test_a_repository_without_a_file_that_is_needed_is_a_problem(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, files: list[str], said: str
+) -> None:
+    answers(monkeypatch, {"some/encoder": files})
+    line = lines_of(plan_of())["model some/encoder"]
+    assert line.state is State.PROBLEM and said in line.text
+
+
+def test_a_misspelt_configuration_of_data_is_named_with_its_nearest(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"some/encoder": [], "some/data": ["README.md"]}
+    answers(monkeypatch, files, configs=("en", "deu"))
+    line = lines_of(plan_of(tasks=DATA))["data set some/data"]
+    assert line.state is State.PROBLEM and "unknown configuration 'de', did you mean 'deu'" in line.text
+    answers(monkeypatch, files, configs=("en", "de"))
+    assert lines_of(plan_of(tasks=DATA))["data set some/data"].state is State.GOOD
+
+
+def test_the_parquet_branch_shows_its_configurations_as_folders(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = {"topic": {"kind": "wikiann", "data": DATA["topic"]["data"] | {"revision": "refs/convert/parquet"}}}
+    answers(monkeypatch, {"some/encoder": [], "some/data": ["en/train/0000.parquet", "fr/train/0000.parquet"]})
+    line = lines_of(plan_of(tasks=tasks))["data set some/data"]
+    assert line.state is State.PROBLEM and "unknown configuration 'de'" in line.text
+
+
+def test_a_pattern_of_files_that_fits_none_is_a_problem(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = {"topic": {"kind": "wikiann", "data": {"hub": "some/data", "files": "{name}/{split}.parquet"}}}
+    answers(
+        monkeypatch, {"some/encoder": [], "some/data": ["en/train.parquet", "en/validation.parquet", "en/test.parquet"]}
+    )
+    line = lines_of(plan_of(tasks=tasks))["data set some/data"]
+    assert line.state is State.PROBLEM and "de/test.parquet" in line.text

@@ -1,0 +1,49 @@
+"""What a study takes from outside: files of one's own, and repositories on the Hub."""
+
+from collections.abc import Callable
+
+from xlgrid.plan.plan import Plan
+from xlgrid.plan.products import Data, Vocabulary
+from xlgrid.preflight.materials import Material, Repository, materials, needed_products
+from xlgrid.results.identity import Encoder
+
+
+def taken(plan: Plan) -> dict[str, Material]:
+    return {str(material.named.path): material for material in materials(plan, needed_products(plan))}
+
+
+def test_the_files_of_each_split_and_the_repository_of_the_encoder_are_named(plan_of: Callable[..., Plan]) -> None:
+    by_path = taken(plan_of())
+    files = {material.files for material in by_path.values() if isinstance(material.named, Data)}
+    assert files == {("data/en/train.jsonl",), ("data/en/dev.jsonl",), ("data/en/test.jsonl",), ("data/de/test.jsonl",)}
+    repositories = {type(each.named): each.repository for each in by_path.values() if each.repository}
+    expected = Repository("model", "some/encoder", "main")
+    assert repositories == {Vocabulary: expected, Encoder: expected}
+
+
+def test_data_on_the_hub_have_a_repository_and_no_files(plan_of: Callable[..., Plan]) -> None:
+    task = {"kind": "wikiann", "data": {"hub": "some/data", "name": "{language}", "revision": "v2"}}
+    plan = plan_of(tasks={"topic": task})
+    data = [material for material in taken(plan).values() if isinstance(material.named, Data)]
+    assert {material.repository for material in data} == {Repository("dataset", "some/data", "v2")}
+    assert {material.files for material in data} == {()}
+
+
+def test_what_is_generated_is_not_taken_from_outside(plan_of: Callable[..., Plan]) -> None:
+    scratch = {"kind": "xlmr", "languages": ["qa1", "qa2"], "hidden": 16, "layers": 1, "intermediate": 16}
+    plan = plan_of(
+        languages=["qa1", "qa2"],
+        encoders={"e": {"scratch": scratch}},
+        tasks={"topic": {"kind": "wikiann", "max_length": 64}},
+        grids={
+            "all": {
+                "task": ["topic"],
+                "encoder": ["e"],
+                "method": ["full-ft"],
+                "source": ["qa1"],
+                "target": ["mono"],
+                "seed": [1],
+            }
+        },
+    )
+    assert taken(plan) == {}

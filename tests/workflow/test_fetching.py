@@ -1,0 +1,94 @@
+"""`xlgrid fetch` brings what a study needs from a Hub, locks it, and says what an offline machine needs; `xlgrid check` then agrees."""
+
+import os
+import shutil
+from pathlib import Path
+
+import hub
+import pytest
+import yaml
+from project import project, shell, small
+
+COMMIT = "0123456789" * 4
+# Loaded by each Python before anything else: the Hub is a folder of repositories.
+DOUBLE = f'''
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import huggingface_hub
+
+REPOSITORIES = Path(os.environ["HUB_DOUBLE"])
+
+
+def repo_info(self, repo_id, *, revision=None, repo_type=None, timeout=None, **more):
+    folder = REPOSITORIES / repo_id
+    if not folder.is_dir():
+        raise ConnectionError(f"there is no {{repo_id}}")
+    files = [SimpleNamespace(rfilename=path.name) for path in folder.iterdir()]
+    return SimpleNamespace(sha="{COMMIT}", siblings=files, card_data=None)
+
+
+def snapshot_download(repo_id, *, revision=None, **more):
+    assert revision == "{COMMIT}", revision
+    return str(REPOSITORIES / repo_id)
+
+
+huggingface_hub.HfApi.repo_info = repo_info
+huggingface_hub.snapshot_download = snapshot_download
+'''
+
+
+@pytest.fixture(scope="module")
+def fetched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A project that has fetched its encoder, and the output of the command."""
+    study = small()
+    study["encoders"]["mini-xlmr"] = {"hub": "some/xlmr"}
+    study["grids"] = {"ner": study["grids"]["ner"]}
+    study["exhibits"], study["claims"] = {}, {}
+    folder = project(tmp_path_factory.mktemp("fetching"), study)
+    hub.write_xlmr(folder / "repositories/some/xlmr", ["one two three", "four five six"] * 50)
+    (folder / "double").mkdir()
+    (folder / "double/sitecustomize.py").write_text(DOUBLE)
+    with pytest.MonkeyPatch.context() as patch:
+        _with_double(patch, folder)
+        done = shell(folder, "xlgrid fetch demo")
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder, done.stdout
+
+
+def _with_double(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    paths = [str(folder / "double"), os.environ.get("PYTHONPATH")]
+    patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    patch.setenv("HUB_DOUBLE", str(folder / "repositories"))
+
+
+@pytest.mark.slow
+def test_the_encoder_and_its_vocabulary_are_there_and_locked(fetched: tuple[Path, str]) -> None:
+    folder, _ = fetched
+    for name in ("encoders/mini-xlmr/model.safetensors", "vocabularies/mini-xlmr/tokenizer.json"):
+        assert (folder / "results/demo" / name).exists()
+    assert yaml.safe_load((folder / "hub.lock.yaml").read_text()) == {"model/some/xlmr@main": COMMIT}
+
+
+@pytest.mark.slow
+def test_the_output_names_what_an_offline_machine_needs(fetched: tuple[Path, str]) -> None:
+    folder, output = fetched
+    [line] = [line for line in output.splitlines() if line.strip().startswith("rsync -aR")]
+    copied = line.split()[2:-1]
+    assert {"hub.lock.yaml", "results/demo/encoders", "results/demo/vocabularies"} <= {*copied}
+    assert all((folder / name).exists() for name in copied)
+
+
+@pytest.mark.slow
+def test_what_was_fetched_is_not_fetched_again_without_a_network(fetched: tuple[Path, str], tmp_path: Path) -> None:
+    """A copy of the project without a Hub, which the double's absence leaves unreachable, plans no job that fetches."""
+    folder, _ = fetched
+    copy = tmp_path / "offline"
+    shutil.copytree(folder, copy, symlinks=True)
+    done = shell(copy, "HF_HUB_OFFLINE=1 snakemake --dry-run; HF_HUB_OFFLINE=1 xlgrid check demo")
+    assert "hub_encoder" not in done.stdout and "hub_vocabulary" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert any(line.startswith("✓ model some/xlmr") and COMMIT[:7] in line for line in lines)
+    assert any(line.startswith("✓ encoder mini-xlmr") for line in lines)

@@ -1,0 +1,81 @@
+"""What `xlgrid new` writes runs at once, as the command says; here with fewer steps and examples."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from plugin_fixture import install
+from project import ROOT, project, shell, small
+
+
+def fewer(study: Path) -> None:
+    """Cut a study down, in its text, to what takes seconds."""
+    text = study.read_text()
+    for old, new in (
+        (r"steps: \d+", "steps: 3"),
+        (r"options: \{n: \d+\}", "options: {n: 100}"),
+        (r"\n( +)n: \d+", r"\n\1n: 100"),
+        (r"hidden: \d+", "hidden: 16"),
+        (r"intermediate: \d+", "intermediate: 16"),
+        (r"seed: \[1, 2, 3\]", "seed: [1]"),
+    ):
+        text = re.sub(old, new, text)
+    study.write_text(text)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A project in which packages can be installed without a change of the environment of the tests."""
+    folder = project(tmp_path_factory.mktemp("project"), small())
+    with pytest.MonkeyPatch.context() as patch:
+        paths = [str(folder / "installed"), os.environ.get("PYTHONPATH")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        yield folder
+
+
+def runs(folder: Path, *commands: str) -> None:
+    for command in commands:
+        done = shell(folder, command)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+
+
+def make(name: str) -> str:
+    """The command that makes the table of a starting point."""
+    return f"snakemake --profile laptop results/{name}/exhibits/transfer.md"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), [("study", "mine"), ("task", "pets"), ("language", "qa9")])
+def test_a_starting_point_makes_its_table(folder: Path, kind: str, name: str) -> None:
+    runs(folder, f"xlgrid new {kind} {name}")
+    fewer(folder / "studies" / f"{name}.yaml")
+    runs(folder, f"xlgrid check {name}", make(name))
+    assert (folder / f"results/{name}/exhibits/transfer.md").exists()
+
+
+@pytest.mark.slow
+def test_a_method_passes_its_contract_and_makes_its_table(folder: Path) -> None:
+    """The package is installed as `pip install` leaves it."""
+    runs(folder, "xlgrid new method norm-tuning")
+    package = folder / "methods" / "norm-tuning"
+    points = {"xlgrid.methods": {"norm-tuning": "xlgrid_norm_tuning:NormTuning"}}
+    code = (package / "xlgrid_norm_tuning.py").read_text()
+    install(folder / "installed", "xlgrid-norm-tuning", "0.1", code, points)
+    fewer(folder / "studies" / "norm-tuning.yaml")
+    runs(folder, f"python -m pytest -q -p no:cacheprovider {package}", make("norm-tuning"))
+    done = shell(ROOT, "python -m pytest -q -p no:cacheprovider tests/unit/methods/test_method.py -k norm-tuning")
+    assert done.returncode == 0 and done.stdout.count(".") >= 40, done.stdout[-4000:]
+
+
+@pytest.mark.slow
+def test_a_natural_language_is_planned_with_its_lexicon(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lexicon is written into a copy of the library."""
+    library = folder / "library"
+    shutil.copytree(ROOT / "src", library)
+    monkeypatch.setenv("PYTHONPATH", f"{library}{os.pathsep}{os.environ['PYTHONPATH']}")
+    runs(folder, "python -m xlgrid new language nl")
+    assert (library / "xlgrid/synthetic/lexicons/nl.yaml").exists()
+    runs(folder, "python -m xlgrid check nl", f"PATH=.venv/bin:$PATH snakemake --dry-run {make('nl').split()[-1]}")
