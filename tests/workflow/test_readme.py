@@ -11,7 +11,7 @@ from project import ROOT, blocks, shell
 
 # `make demo` built the project in which the other commands run; `make test` runs this test.
 SETUP = {"make demo", "make test"}
-PAGES = ("README.md", "docs/reference/commands.md", "docs/how-to/failed-night.md")
+PAGES = ("README.md", "docs/reference/commands.md", "docs/how-to/failed-night.md", "docs/how-to/export.md")
 # Pages whose commands other tests run or plan. Those of the African study clone public repositories, which no test does.
 ELSEWHERE = {
     "docs/tutorial.md": "tests/workflow/test_tutorial.py",

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from xlgrid.cli import data, encoders, results, runs, studies
+from xlgrid.cli import data, encoders, export, results, runs, studies
 from xlgrid.cli.options import Commands
 from xlgrid.warm import warm_up as warm_up
 
@@ -18,6 +18,7 @@ COMMANDS = {
     "For people": (
         studies.status,
         studies.cost,
+        export.export,
         runs.export_adapter,
         runs.import_adapter,
     ),
