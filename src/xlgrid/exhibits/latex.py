@@ -32,7 +32,7 @@ class Latex(Strict):
 
 
 class LatexOfScores(Latex):
-    """The same of a table of scores, and which of its numbers LaTeX prints how."""
+    """The place and the width of a table of scores in LaTeX, and how its numbers are printed."""
 
     deviation: bool = Field(True, description="false: means stand without ± and the standard deviation")
     bold: Annotated[tuple[str, ...], BeforeValidator(as_tuple, json_schema_input_type=str | tuple[str, ...])] = Field(
