@@ -14,6 +14,7 @@ SETUP = {"make demo", "make test"}
 PAGES = (
     "README.md",
     "docs/reference/commands.md",
+    "docs/how-to/export.md",
     "docs/how-to/failed-night.md",
     "docs/how-to/preflight.md",
     "docs/how-to/study.md",

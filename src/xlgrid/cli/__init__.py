@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from xlgrid.cli import data, encoders, preflight, results, runs, starters, studies
+from xlgrid.cli import data, encoders, export, preflight, results, runs, starters, studies
 from xlgrid.cli.options import Commands
 from xlgrid.warm import warm_up as warm_up
 
@@ -22,6 +22,7 @@ COMMANDS = {
         preflight.doctor,
         studies.status,
         studies.cost,
+        export.export,
         runs.export_adapter,
         runs.import_adapter,
     ),

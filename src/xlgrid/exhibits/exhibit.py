@@ -14,6 +14,7 @@ from pydantic import Field
 from xlgrid.base.files import write_text
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
+from xlgrid.exhibits.latex import Latex
 from xlgrid.results.claims import Claim
 from xlgrid.results.naming import Published, Values
 
@@ -90,12 +91,14 @@ class Rendering(NamedTuple):
         data: the contents of the CSV; None: the entries of the sheet without their printed texts.
         draw: draws the figure; None for a table.
         behind: the cells behind the entries of the sheet, with the columns that name an entry, where published numbers are compared.
+        in_latex: the table as LaTeX prints it; None: as the other formats do.
     """
 
     sheet: "Sheet"
     data: "pd.DataFrame | None" = None
     draw: "Callable[[], Axes] | None" = None
     behind: "pd.DataFrame | None" = None
+    in_latex: "Sheet | None" = None
 
 
 class Exhibit(Strict):
@@ -103,6 +106,7 @@ class Exhibit(Strict):
 
     title: str = Field(description="the heading above the exhibit")
     caption: str = Field("", description="a text below the exhibit, such as what its groups mean")
+    latex: Latex = Field(Latex(), description="the place and the width of the table in a LaTeX document")
     # A table has HTML; a figure has pictures.
     is_table: ClassVar[bool] = True
 
@@ -146,7 +150,10 @@ class Exhibit(Strict):
     def settings(self, study: StudyView) -> list[str]:
         """Everything in the study that the exhibit's files depend on beside results, as JSON: a change renders it again."""
         named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in study.facts.items()}
-        return [self.model_dump_json(), *([json.dumps(named)] if self.facts else [])]
+        # A default that has come later does not render again what exists.
+        is_plain = self.latex == type(self).model_fields["latex"].default
+        own = self.model_dump_json(exclude={"latex"} if is_plain else None)
+        return [own, *([json.dumps(named)] if self.facts else [])]
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:
@@ -199,6 +206,7 @@ class Exhibit(Strict):
     def write(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files of the exhibit: CSV, Markdown, LaTeX, and HTML of a table or the pictures of a figure."""
         from xlgrid.exhibits.drawing import sheet as printing
+        from xlgrid.exhibits.drawing.latex import latex
 
         sheet, data = rendering.sheet, rendering.data
         if data is None:
@@ -213,7 +221,7 @@ class Exhibit(Strict):
                 plots.save(rendering.draw(), Path(f"{stem}.png"), Path(f"{stem}.svg"))
         write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
         write_text(f"{stem}.md", printing.markdown(sheet))
-        write_text(f"{stem}.tex", printing.latex(sheet, name))
+        write_text(f"{stem}.tex", latex(rendering.in_latex or sheet, name, self.latex))
 
     def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files that compare the exhibit with published numbers.
@@ -312,7 +320,7 @@ class OfCells(Exhibit):
         known = plan.study.facts
         cells = self.cells(plan.cells, known)
         named = {encoder: {fact: known[encoder][fact] for fact in self.facts} for encoder in {c.encoder for c in cells}}
-        expected = ((cell.path, cell._asdict() | named[cell.encoder]) for cell in cells)
+        expected = ((cell.path, cell._asdict() | named[cell.encoder] | {"path": cell.path}) for cell in cells)
         scores = records.read_cells(expected, metrics)
         runs = dict.fromkeys(plan.owned(cell.run).folder for cell in cells)
         first_draw = draws(plan.study.encoders)
@@ -332,7 +340,7 @@ class OfCells(Exhibit):
         """The contents of the exhibit.
 
         Args:
-            cells: one row per *planned* cell, as `xlgrid.results.records.read_cells` returns them.
+            cells: one row per *planned* cell, as `xlgrid.results.records.read_cells` returns them, with the `path` of its file.
             runs: the folders of the runs of these cells, for their learning curves.
         """
 

@@ -1,6 +1,7 @@
 """A table of means over seeds."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
@@ -8,6 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
 from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, StudyView, wrong_groups
+from xlgrid.exhibits.latex import LatexOfScores
 from xlgrid.results.naming import as_tuple
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ class Table(Compared):
         "mean-sd", description="what an entry shows of the seeds: mean ± standard deviation, mean, or least to greatest"
     )
     average: bool = Field(False, description="one more column has the mean over the others")
+    latex: LatexOfScores = Field(
+        LatexOfScores(),
+        description="the place and the width of the table in a LaTeX document, and which entries are bold",
+    )
     difference: tuple[str, str] | None = Field(
         None,
         description="two of the columns; one more column is the first minus the second: within each seed, or of their means "
@@ -57,6 +63,7 @@ class Table(Compared):
             raise ValueError(f"`average` cannot average over columns that are {self.columns[0]}s: set it to false")
         if self.difference:
             self._check_difference(*self.difference)
+        self.latex.check(axes, self.statistic)
         return self
 
     def _check_difference(self, first: str, second: str) -> None:
@@ -106,15 +113,54 @@ class Table(Compared):
             both = chosen[chosen["column"].isin(self.difference)]
             behind.append(both.assign(column=stats.minus(*self.difference)))
             notes += stats.note_on_seeds(both, "column", *self.difference, self.rows)
-        sheet = printing.sheet(
-            entries,
+        printed = partial(
+            printing.sheet,
             title=self.title,
             caption=self.caption,
-            notes=notes,
             rows=self.rows,
             axes=axes,
             order=order,
-            statistic=self.statistic,
             digits=self.digits,
         )
-        return Rendering(sheet, behind=pd.concat(behind))
+        in_latex = None
+        if self.latex.bold or not self.latex.deviation:
+            bold, note = self._bold(behind, entries, axes)
+            statistic = self.statistic if self.latex.deviation else "mean"
+            in_latex = printed(bold, notes=[*notes, *note], statistic=statistic)
+        sheet = printed(entries, notes=notes, statistic=self.statistic)
+        return Rendering(sheet, behind=pd.concat(behind), in_latex=in_latex)
+
+    def _bold(
+        self, behind: "Sequence[pd.DataFrame]", entries: "pd.DataFrame", axes: Sequence[str]
+    ) -> "tuple[pd.DataFrame, list[str]]":
+        """The entries with the column `is_best`, of which LaTeX prints true ones in bold, and a sentence on what bold means.
+
+        Args:
+            behind: the cells of the columns, and those of the average, if the table has one.
+            axes: the columns of `entries` that name a column.
+        """
+        import pandas as pd
+
+        from xlgrid.results.verdicts import LEAST_SEEDS, LEVEL
+        from xlgrid.results.winners import weighted, winners
+
+        if not self.latex.bold:
+            return entries.assign(is_best=False), []
+        by = [*self.rows, *axes]
+        competing = [axis if axis in self.rows or len(axes) > 1 else "column" for axis in self.latex.bold]
+        cells = [weighted(behind[0], by)]
+        # An average over the columns has rivals in other rows only.
+        if self.average and "column" not in competing:
+            cells.append(weighted(behind[1], by, self.columns))
+        won = winners(pd.concat(cells), by, competing, self.latex.bold)
+        is_best = [key in won.keys for key in entries[by].itertuples(index=False, name=None)]
+        if not won.tested:
+            note = f"No entry is bold: a test needs {LEAST_SEEDS} complete seeds of all entries that it compares."
+        else:
+            others = [axis for axis in (*self.rows, *self.columns) if axis not in self.latex.bold]
+            each = f" for each {' and '.join(others)}" if others else ""
+            note = (
+                f"Bold: the best {' and '.join(self.latex.bold)}{each}, where it is better than the runner-up with p below {LEVEL}, "
+                f"paired over seeds, targets and test examples, corrected by Holm over {won.groups} comparisons."
+            )
+        return entries.assign(is_best=is_best), [note]

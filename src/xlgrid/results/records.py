@@ -22,6 +22,7 @@ COLUMNS = (
     *IDENTITY,
     *MEASURED,
     "study",
+    "path",
     "metric",
     "group",
     "step",
@@ -156,6 +157,28 @@ def score(path: str | Path, cell: Mapping[str, Any], metric: str) -> float:
     return float(cell["scores"][metric])
 
 
+def read_curve(run: str | Path) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    """The record of the run in this folder (the contents of run.json) and the points of its learning curve, each with `step`,
+    `loss`, `score` (on the dev set), `lr` and `seconds` since the run began. None if there is no finished run.
+
+    Raises:
+        ValueError: a file is damaged.
+    """
+    run = Path(run)
+    if not (run / "run.json").exists() or not (run / "curve.jsonl").exists():
+        return None
+    try:
+        record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+        lines = (run / "curve.jsonl").read_text(encoding="utf-8").splitlines()
+        return record, [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise _damaged_run(run, error) from error
+
+
+def _damaged_run(run: Path, error: Exception) -> Damaged:
+    return Damaged(f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun", run)
+
+
 def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
     """Learning curves of the runs in these folders: task, encoder, method, source, seed, step, score (on the dev set, in the
     unit of the run's metric), run.
@@ -170,20 +193,17 @@ def read_curves(runs: Iterable[str | Path]) -> "pd.DataFrame":
 
     rows = []
     for run in map(Path, runs):
-        if not (run / "run.json").exists() or not (run / "curve.jsonl").exists():
+        if (curve := read_curve(run)) is None:
             continue
+        record, points = curve
         try:
-            recipe = json.loads((run / "run.json").read_text(encoding="utf-8"))["recipe"]
+            recipe = record["recipe"]
             identity = {name: recipe[name] for name in CURVE if name not in ("step", "score")}
             source = Source(identity["source"])
             identity |= {"source": source.data, **({"target": source.for_target} if source.for_target else {})}
-            for line in (run / "curve.jsonl").read_text(encoding="utf-8").splitlines():
-                point = json.loads(line)
-                rows.append({**identity, "step": point["step"], "score": point["score"], "run": str(run)})
+            rows += [{**identity, "step": point["step"], "score": point["score"], "run": str(run)} for point in points]
         except (ValueError, KeyError, TypeError) as error:
-            raise Damaged(
-                f"run.json or curve.jsonl in {run} is damaged ({error}): delete the folder, rerun", run
-            ) from error
+            raise _damaged_run(run, error) from error
     columns = [*CURVE, "run", *(["target"] if any("target" in row for row in rows) else [])]
     frame = pd.DataFrame(rows, columns=columns)
     return frame.fillna({"target": ""}) if "target" in frame else frame

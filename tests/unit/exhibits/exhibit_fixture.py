@@ -9,6 +9,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from xlgrid.exhibits import AnyExhibit
+from xlgrid.exhibits.drawing import sheet as printing
 
 EXHIBIT: TypeAdapter[Any] = TypeAdapter(AnyExhibit)
 
@@ -34,3 +35,16 @@ def draw(
     files = {path.name.removeprefix(name): path.read_bytes() for path in sorted(Path(folder).iterdir())}
     assert sorted(files) == sorted(exhibit.suffixes)
     return files
+
+
+STATISTICS = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
+KEYS = [("xnli", "en", "madx"), ("xnli", "en", "bitfit"), ("xnli", "fr", "madx"), ("paws", "fr", "madx")]
+
+
+def three_keys() -> printing.Sheet:
+    """A table whose rows have three keys."""
+    names = ("task", "source", "method")
+    counts = STATISTICS | {"n_cells": 2, "n_cells_expected": 2}
+    entries = [dict(zip(names, keys, strict=True)) | {"column": "en"} | counts for keys in KEYS]
+    order = {name: list(dict.fromkeys(keys[at] for keys in KEYS)) for at, name in enumerate(names)}
+    return printing.sheet(pd.DataFrame(entries), title="T", rows=names, order=order | {"column": ["en"]})

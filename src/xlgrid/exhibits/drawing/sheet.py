@@ -1,4 +1,7 @@
-"""Printing of tables: entries, one tidy row each, become a sheet, and a sheet becomes Markdown, LaTeX (booktabs) and HTML."""
+"""Printing of tables: entries, one tidy row each, become a sheet, and a sheet becomes Markdown and HTML.
+
+`xlgrid.exhibits.drawing.latex` prints a sheet as LaTeX.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -193,7 +196,7 @@ def _spans(rows: list[tuple[str, ...]], depth: int) -> Iterator[int]:
         yield from [size, *[0] * (size - 1)]
 
 
-def _blocks(sheet: Sheet) -> list[tuple[str, int]]:
+def column_blocks(sheet: Sheet) -> list[tuple[str, int]]:
     """The values of the outer of two axes, and the number of columns under each; nothing where there is one axis."""
     return [(outer, len(list(block))) for outer, block in groupby(column[0] for column in sheet.columns if column[1:])]
 
@@ -228,79 +231,10 @@ def _md(text: str) -> str:
     return " ".join(text.split())
 
 
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "†": r"\textsuperscript{\dag}",
-    "–": "--",
-    "\N{MINUS SIGN}": "$-$",
-    "\n": " ",
-}
-
-
-def escape_latex(text: str) -> str:
-    """Text with LaTeX's special characters escaped; needs no extra packages."""
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
-def latex(sheet: Sheet, name: str) -> str:
-    r"""A `table` environment with booktabs rules, under each block of columns too, which shrinks to the width of the text where it
-    would be wider; needs `\usepackage{adjustbox,booktabs}`; its label is `tab:{name}`."""
-    head = [*map(str.capitalize, sheet.rows), *(column[-1] for column in sheet.columns)]
-    above, rules, first = [""] * len(sheet.rows), [], len(sheet.rows) + 1
-    for outer, width in _blocks(sheet):
-        above.append(rf"\multicolumn{{{width}}}{{c}}{{{escape_latex(outer)}}}")
-        rules.append(rf"\cmidrule(lr){{{first}-{first + width - 1}}}")
-        first += width
-    body: list[str] = []
-    for line in lines(sheet):
-        # A rule stands between blocks of the outermost key.
-        if body and len(line.keys) > 1 and line.keys[0][1]:
-            body.append(r"\midrule")
-        cells = [*(key if rows else "" for key, rows in line.keys), *(e.text if e else "" for e in line.entries)]
-        body.append(" & ".join(map(escape_latex, cells)) + r" \\")
-    caption = " ".join(part for part in (f"{sheet.title.rstrip('.')}.", sheet.caption, sheet.notes) if part)
-    return "\n".join(
-        [
-            r"% needs \usepackage{adjustbox,booktabs}",
-            r"\begin{table}[t]",
-            r"\centering",
-            r"\small",
-            r"\begin{adjustbox}{max width=\linewidth}",
-            rf"\begin{{tabular}}{{@{{}}{'l' * len(sheet.rows)}{'r' * len(sheet.columns)}@{{}}}}",
-            r"\toprule",
-            *([" & ".join(above) + r" \\", " ".join(rules)] if rules else []),
-            " & ".join(map(escape_latex, head)) + r" \\",
-            r"\midrule",
-            *body,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{adjustbox}",
-            rf"\caption{{{escape_latex(caption)}}}",
-            rf"\label{{tab:{name}}}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
 def html(sheet: Sheet) -> str:
     """A `<table class="exhibit">` fragment; an entry shows its statistics and coverage on hovering."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("xlgrid.exhibits.drawing", "."), autoescape=True, keep_trailing_newline=True
     )
     template = environment.get_template("table.html.j2")
-    return template.render(sheet=sheet, blocks=_blocks(sheet), lines=lines(sheet))
+    return template.render(sheet=sheet, blocks=column_blocks(sheet), lines=lines(sheet))

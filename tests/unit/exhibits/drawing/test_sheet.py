@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
+from exhibit_fixture import STATISTICS, three_keys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,13 +27,6 @@ def test_numbers(value: float, text: str) -> None:
     assert printing.number(value, 1) == text
 
 
-@given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
-def test_escaped_latex_has_no_active_character_left(text: str) -> None:
-    commands = r"\\textbackslash\{\}|\\text\w+\{\}|\\textsuperscript\{\\dag\}|\$\\(?:pm|times)\$|\$-\$|\\[{}$&#%_]"
-    left = re.sub(commands, "", printing.escape_latex(text))
-    assert not set(left) & set("\\{}$&#%_^~"), f"{text!r} became {printing.escape_latex(text)!r}"
-
-
 @settings(max_examples=50)
 @given(st.text(alphabet="ab|\\*`<_ é中").map(lambda name: " ".join(name.split())).filter(bool))
 def test_any_name_survives_markdown(name: str) -> None:
@@ -42,19 +36,6 @@ def test_any_name_survives_markdown(name: str) -> None:
         pd.DataFrame([entry]), title="T", rows=["method"], order={"method": [name], "column": ["en"]}
     )
     assert parse(printing.markdown(sheet))[1:] == [[name, "1.0 ± 0.5"]]
-
-
-STATISTICS = {"mean": 1.0, "sd": 0.5, "min": 0.5, "max": 1.5, "n_seeds": 2, "n_seeds_expected": 2}
-KEYS = [("xnli", "en", "madx"), ("xnli", "en", "bitfit"), ("xnli", "fr", "madx"), ("paws", "fr", "madx")]
-
-
-def three_keys() -> printing.Sheet:
-    """A table whose rows have three keys."""
-    names = ("task", "source", "method")
-    counts = STATISTICS | {"n_cells": 2, "n_cells_expected": 2}
-    entries = [dict(zip(names, keys, strict=True)) | {"column": "en"} | counts for keys in KEYS]
-    order = {name: list(dict.fromkeys(keys[at] for keys in KEYS)) for at, name in enumerate(names)}
-    return printing.sheet(pd.DataFrame(entries), title="T", rows=names, order=order | {"column": ["en"]})
 
 
 @pytest.mark.parametrize(
@@ -79,18 +60,6 @@ def test_a_label_stands_once_for_neighbours_that_agree_in_all_keys_before_it() -
         [("fr", "1"), ("madx", None)],
         [("paws", "1"), ("fr", "1"), ("madx", None)],
     ]
-    body = printing.latex(three_keys(), "t").split(r"\midrule")
-    assert [line.split(" & ")[:3] for line in body[1].strip().splitlines()] == [
-        ["xnli", "en", "madx"],
-        ["", "", "bitfit"],
-        ["", "fr", "madx"],
-    ]
-
-
-def test_a_wide_latex_table_is_shrunk_to_the_width_of_the_text() -> None:
-    text = printing.latex(three_keys(), "t")
-    assert text.startswith(r"% needs \usepackage{adjustbox,booktabs}")
-    assert text.index(r"\begin{adjustbox}{max width=\linewidth}") < text.index(r"\begin{tabular}")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,28 @@
+"""The command that takes the results of a study to other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xlgrid.cli.options import StudyName
+
+
+def export(
+    study: StudyName,
+    output: Annotated[
+        Path | None, typer.Option(help="the parquet file to write", show_default="results/STUDY/cells.parquet")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="write the learning curves there, too, as TensorBoard event files"),
+    ] = None,
+) -> None:
+    """Write the cells of a study as one parquet file, a row per planned cell, from whatever cells exist."""
+    from xlgrid.plan.load import load_plan
+    from xlgrid.report import export
+
+    plan = load_plan(study)
+    if tensorboard:
+        print(export.export_curves(plan, tensorboard))
+    print(export.export_cells(plan, output or export.cells_path(plan)))

@@ -1,0 +1,54 @@
+"""How a table is set in LaTeX: the key `latex` of an exhibit."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from xlgrid.base.settings import Strict
+from xlgrid.results.naming import as_tuple
+
+# The axes whose values do not compete with one another: a target is not better than another because its score is.
+NO_RIVALS = ("task", "target", "metric", "seed", "group")
+
+
+class Latex(Strict):
+    """The place and the width of a table in a LaTeX document. Other formats do not change."""
+
+    environment: Literal["table", "table*"] = Field("table", description="`table*` spans both columns of a page")
+    resize: Literal["column", "text"] | None = Field(
+        None,
+        description="scales the table to exactly this width, that of a column or of the text on a page, larger or smaller; "
+        "absent: only a table that is wider than its place is scaled",
+    )
+
+    @model_validator(mode="after")
+    def _is_wide_enough(self) -> Self:
+        if self.resize == "text" and self.environment == "table":
+            raise ValueError(
+                "`latex.resize: text` is wider than a column of a page with two: add `environment: table*`, or write `column`"
+            )
+        return self
+
+
+class LatexOfScores(Latex):
+    """The place and the width of a table of scores in LaTeX, and how its numbers are printed."""
+
+    deviation: bool = Field(True, description="false: means stand without ± and the standard deviation")
+    bold: Annotated[tuple[str, ...], BeforeValidator(as_tuple, json_schema_input_type=str | tuple[str, ...])] = Field(
+        (),
+        description="one of the rows' or columns' axes, such as `method`, or a list: among entries that differ in it alone, the best is "
+        "bold, if the paired test of the claims finds it better than the runner-up; this needs three complete seeds of each",
+    )
+
+    def check(self, axes: Sequence[str], statistic: str) -> None:
+        """Raise a `ValueError` if the settings do not fit a table with these axes of rows and columns and this statistic."""
+        if not self.deviation and statistic != "mean-sd":
+            raise ValueError(f"`latex.deviation: false` goes with `statistic: mean-sd`, got {statistic}: leave it out")
+        rivals = [axis for axis in axes if axis not in NO_RIVALS]
+        for axis in self.bold:
+            if axis not in rivals:
+                named = ", ".join(rivals) or "none: leave it out"
+                raise ValueError(
+                    f"`latex.bold` takes axes of rows and columns whose values compete, got {axis!r}; there are {named}"
+                )

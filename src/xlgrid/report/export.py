@@ -1,0 +1,190 @@
+"""Results for other programs: the cells of a study as one parquet file, and its learning curves as TensorBoard event files.
+
+TensorBoard's event files need neither an account nor a server of somebody else, and other viewers read them, Weights & Biases among
+them (`wandb sync`). An offline run of Weights & Biases can be seen only after it has been uploaded.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from xlgrid.base.clock import ENTRIES
+from xlgrid.base.files import whole
+from xlgrid.languages.sources import NONE
+from xlgrid.plan.plan import Plan
+from xlgrid.plan.products import Report
+from xlgrid.results import records, units
+from xlgrid.results.identity import Cell, Encoder
+
+INSTALL = "pip install 'tensorboard>=2.18'"
+# Column -> its type and what it holds. The columns of metrics, versions and facts follow from the study and its cells.
+COLUMNS: dict[str, tuple[pa.DataType, str]] = {
+    "study": (pa.string(), "the study that makes the cell: the exported one, or one that it extends"),
+    "task": (pa.string(), "the task, as the study names it"),
+    "encoder": (pa.string(), "the encoder, as the study names it"),
+    "method": (pa.string(), "the method, as the study names it"),
+    "source": (pa.string(), "the language, pair or mix that the run trained on; `none` without training"),
+    "target": (pa.string(), "the language or pair of the evaluation"),
+    "seed": (pa.int64(), "the seed"),
+    "snapshot": (
+        pa.int64(),
+        "the step of the target's run on text whose weights evaluate; null: its end, or no such run",
+    ),
+    "metric": (pa.string(), "the main metric of the task"),
+    "score": (pa.float64(), "the score in the main metric; null: the cell has no result yet"),
+    "n": (pa.int64(), "the number of examples"),
+    "seconds": (pa.float64(), "the wall time of the evaluation"),
+    "cpu_seconds": (pa.float64(), "the CPU time of the evaluation"),
+    "device": (pa.string(), "the device of the evaluation"),
+    "threads": (pa.int64(), "the number of CPU threads of the evaluation"),
+    "digest": (pa.string(), "the digest of the run's recipe"),
+    "run": (pa.string(), "the folder of the run; null without training"),
+    "path": (pa.string(), "the file of the cell, which also holds the outcome of each example"),
+}
+# The beginnings of the names of further columns.
+SCORE, VERSION, FACT = "score_", "version_", "fact_"
+# Tag of a curve in TensorBoard -> the entry of a point of a learning curve.
+TAGS = {"train/loss": "loss", "train/learning_rate": "lr"}
+# TensorBoard finds a file by `tfevents` in its name; a fixed name lets a second export replace the first.
+EVENTS = "events.out.tfevents.xlgrid"
+
+
+def cells_path(plan: Plan) -> Path:
+    """Where the cells of a study are exported to, unless another file is named."""
+    return Path(Report(plan.study.name).folder) / "cells.parquet"
+
+
+def export_cells(plan: Plan, output: Path) -> str:
+    """Write one row for each planned cell of a study to a parquet file, atomically.
+
+    A cell without a result has a row, too, with null as its scores, so that a missing cell cannot be overlooked.
+
+    Returns:
+        A sentence on the file, and on how many of the planned cells have a result.
+
+    Raises:
+        ValueError: the file of a cell is damaged, or is that of another cell.
+    """
+    rows = [_row(plan, cell) for cell in plan.cells]
+    with whole(output) as aside:
+        pq.write_table(_table(rows), aside)
+    done = sum(row["score"] is not None for row in rows)
+    return f"wrote {output}: {done:,} of {len(rows):,} planned cells have a result"
+
+
+def _row(plan: Plan, cell: Cell) -> dict[str, Any]:
+    """The entries of a cell, by the names of the columns."""
+    metrics = plan.study.metrics[cell.task]
+    facts = plan.study.facts[cell.encoder]
+    row = {
+        **cell.shown._asdict(),
+        "snapshot": cell.target.step,
+        "metric": metrics[0],
+        "run": None if cell.source == NONE else plan.owned(cell.run).folder,
+        "path": cell.path,
+        **dict.fromkeys(("score", *(f"{SCORE}{metric}" for metric in metrics))),
+        **{f"{FACT}{name}": value for name, value in facts.items()},
+    }
+    if not Path(cell.path).exists():
+        return row
+    record = records.read_expected(cell.path, cell._asdict())
+    scores = {f"{SCORE}{metric}": records.score(cell.path, record, metric) for metric in metrics}
+    versions = {f"{VERSION}{name}": version for name, version in record.get("versions", {}).items()}
+    same = {name: record.get(name) for name in ("n", *ENTRIES, "device", "threads", "digest")}
+    return {**row, **scores, "score": scores[f"{SCORE}{metrics[0]}"], **same, **versions}
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """The rows as a table whose columns say what they hold, in the metadata of their fields."""
+    further = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in COLUMNS]
+    fields = [pa.field(name, kind, metadata={"description": text}) for name, (kind, text) in COLUMNS.items()]
+    # The scores of all metrics stand beside that of the main one, and versions and facts come last.
+    at = 1 + [*COLUMNS].index("score")
+    fields[at:at] = [_score_field(name) for name in further if name.startswith(SCORE)]
+    for beginning, text in ((VERSION, "the version of {} in the evaluation"), (FACT, "the fact {} of the encoder")):
+        for name in (name for name in further if name.startswith(beginning)):
+            described = {"description": text.format(name.removeprefix(beginning))}
+            fields.append(pa.field(name, _type([row.get(name) for row in rows]), metadata=described))
+    columns = [pa.array(_values([row.get(field.name) for row in rows], field.type), field.type) for field in fields]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def _score_field(name: str) -> pa.Field:
+    metric = name.removeprefix(SCORE)
+    return pa.field(name, pa.float64(), metadata={"description": units.sentence([metric])})
+
+
+def _type(values: Sequence[Any]) -> pa.DataType:
+    """The narrowest type of some facts or versions."""
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds <= {int, float}:
+        return pa.string()
+    return pa.float64() if float in kinds else pa.int64()
+
+
+def _values(values: Sequence[Any], kind: pa.DataType) -> list[Any]:
+    return [str(value) if kind == pa.string() and value is not None else value for value in values]
+
+
+def export_curves(plan: Plan, folder: Path) -> str:
+    """Write the learning curve of each finished run, and of each encoder that is trained here, as a TensorBoard event file.
+
+    Below `folder`, a run has the path that it has below `runs/` in the results, and an encoder is `encoders/{encoder}`. The
+    curves are the score on the dev set, the loss and the learning rate, over steps, with the time of each point.
+
+    Returns:
+        A sentence on how many of the planned trainings have a curve, and how to see them.
+
+    Raises:
+        ValueError: the package tensorboard is missing, or a file of a run is damaged.
+    """
+    try:
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.compat.proto.summary_pb2 import Summary
+        from tensorboard.summary.writer.record_writer import RecordWriter
+    except ImportError as error:
+        raise ValueError(
+            f"learning curves need the package tensorboard ({error}): `{INSTALL}`, then run the same command again"
+        ) from None
+    written, planned = 0, 0
+    for name, run in _trainings(plan):
+        planned += 1
+        if (curve := records.read_curve(run)) is None:
+            continue
+        events = [Event(file_version="brain.Event:2")]
+        for when, step, values in _points(run, *curve):
+            scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+            events.append(Event(wall_time=when, step=step, summary=Summary(value=scalars)))
+        with whole(folder / name / EVENTS) as aside, aside.open("wb") as file:
+            writer = RecordWriter(file)
+            for event in events:
+                writer.write(event.SerializeToString())
+        written += 1
+    shown = f"; `tensorboard --logdir {folder}` shows them" if written else ""
+    return f"wrote the learning curves of {written:,} of {planned:,} planned trainings to {folder}{shown}"
+
+
+def _trainings(plan: Plan) -> Iterator[tuple[Path, Path]]:
+    """The path below the folder of the export, and the folder, of every run and of every encoder that is trained here."""
+    for run in plan.runs:
+        yield Path(run.folder).relative_to(f"{Report(run.study).folder}/runs"), Path(run.folder)
+    for name, entry in plan.study.encoders.items():
+        if entry.is_trained:
+            yield Path("encoders", name), Path(plan.owned(Encoder(plan.study.name, name)).folder)
+
+
+def _points(
+    run: Path, record: Mapping[str, Any], curve: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[float, int, dict[str, float]]]:
+    """For each point of a learning curve the time in seconds since 1970, the step, and the value of each tag."""
+    # The record is written when the training ends.
+    began = (run / "run.json").stat().st_mtime - record.get("seconds", 0)
+    of_score = f"dev/{record.get('metric', 'score')}"
+    for point in curve:
+        values = {of_score: point["score"], **{tag: point[entry] for tag, entry in TAGS.items() if entry in point}}
+        finite = {tag: value for tag, value in values.items() if value is not None and math.isfinite(value)}
+        yield began + point.get("seconds", 0), point["step"], finite
