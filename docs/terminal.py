@@ -62,7 +62,8 @@ def rows(recording: Recording) -> list[str]:
     for _, text in recording.pieces:
         emulator.feed(text)
         plain = emulator.plain
-        if sum(row.startswith("▶") and "dev" in row for row in plain) > 0 and plain[-1] == "":
+        # The last line of a screen is there, so that all of it is.
+        if plain[-1].startswith("full log: ") and any(row.startswith("▶") and "  dev " in row for row in plain):
             moments.append([*emulator.rows])
     end = [*emulator.rows]
     moment = moments[len(moments) // 2] if moments else []

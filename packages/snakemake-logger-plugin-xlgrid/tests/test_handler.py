@@ -83,7 +83,7 @@ def test_an_error_of_snakemake_is_shown(summary: Summary, display: Display) -> N
 
 
 def test_the_exception_of_a_command_is_no_news_and_the_run_goes_on(summary: Summary, display: Display) -> None:
-    error = f"RuleException:\nCommand 'false' {handler.FAILED} 1."
+    error = "RuleException:\nCommand 'false' returned non-zero exit status 1."
     take(summary, planned(data=2), started(1, "data"), record(LogEvent.ERROR, error, logging.ERROR), failed(1))
     assert display.shown == ["begin", "fail results/demo/data1"]
 
@@ -123,8 +123,10 @@ def test_warnings_and_the_executor_are_heard_once_while_jobs_run(summary: Summar
 
 
 def test_an_interrupt_is_shown_after_the_end(summary: Summary, display: Display) -> None:
-    take(summary, planned(data=1), record(message=handler.ENDS[-1]))
-    assert display.shown == ["begin", "end", handler.ENDS[-1]]
+    error = "RuleException:\nCommand 'sleep 60' died with <Signals.SIGINT: 2>."
+    interrupt = record(message=handler.INTERRUPT)
+    take(summary, planned(data=1), started(1, "data"), interrupt, record(LogEvent.ERROR, error), failed(1))
+    assert display.shown == ["begin", "end", handler.INTERRUPT]
 
 
 def test_a_run_without_jobs_shows_no_display(summary: Summary, display: Display) -> None:

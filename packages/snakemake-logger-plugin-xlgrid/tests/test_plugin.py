@@ -1,6 +1,7 @@
 """The plugin as the real Snakemake uses it, with a terminal and without one."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import fields
@@ -100,7 +101,8 @@ def test_failures_stay_with_reason_and_log_and_the_commands_of_onerror_come_afte
 def test_an_interrupt_gives_the_terminal_back(tmp_path: Path) -> None:
     recording, seen = on_terminal(workflow(tmp_path, WAITS), interrupt="2 running")
     assert recording.code != 0 and not seen.is_hidden, recording.text
-    assert "Terminating processes on user request" in recording.text and "12 not done" in recording.text
+    assert "Terminating processes on user request" in recording.text and "failed" not in recording.text
+    assert any(re.match(r"s: \d+ of 24 jobs done in .*, \d+ not done", row) for row in seen.plain), seen.plain
 
 
 def test_without_a_terminal_a_run_is_a_few_lines_with_each_failure(tmp_path: Path) -> None:

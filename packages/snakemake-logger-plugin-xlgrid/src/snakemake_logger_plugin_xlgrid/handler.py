@@ -29,13 +29,10 @@ CHATTER = (
     "Using shell:",
 )
 # Messages after which no job is started. Snakemake runs the commands of `onerror` next, which print to the terminal.
-ENDS = (
-    "Exiting because a job execution failed",
-    "Shutting down, this might take some time",
-    "Terminating processes on user request",
-)
+INTERRUPT = "Terminating processes on user request"
+ENDS = ("Exiting because a job execution failed", "Shutting down, this might take some time", INTERRUPT)
 # The exception of a job whose command has failed, and that of a job whose outputs are missing, with the job's number.
-FAILED = "returned non-zero exit status"
+FAILED = re.compile(r"returned non-zero exit status|died with <Signals")
 MISSING = re.compile(r"Job (\d+) completed successfully, but some output files are missing")
 # The error with which Snakemake ends after failures that were shown one by one.
 SOME_FAILED = "At least one job did not complete successfully"
@@ -105,7 +102,7 @@ class Summary:
     ) -> None:
         self.display, self.shows_progress, self.now = display, shows_progress, now
         self.workflow = Workflow(now())
-        self.is_running = False
+        self.is_running = self.is_interrupted = False
         self.said: set[str] = set()
         # Snakemake passes records on in one thread, and another one refreshes the display.
         self.lock = threading.Lock()
@@ -149,7 +146,9 @@ class Summary:
                 self.refreshing.start()
 
     def fail(self, number: int, why: str) -> None:
-        if failure := self.workflow.fail(number, why):
+        failure = self.workflow.fail(number, why)
+        # After an interrupt, jobs fail because they are interrupted.
+        if failure and not self.is_interrupted:
             self.display.fail(failure)
 
     def hear(self, record: logging.LogRecord) -> None:
@@ -157,7 +156,7 @@ class Summary:
         message = record.getMessage()
         if missing := MISSING.search(message):
             self.fail(int(missing[1]), " ".join(message[missing.start() :].split()))
-        elif not (self.is_running and FAILED in message):
+        elif not (FAILED.search(message) and (self.is_running or self.is_interrupted)):
             self.say(record)
 
     def end(self) -> None:
@@ -171,16 +170,20 @@ class Summary:
         """Show a message, unless it is of no use to a person while jobs run: the full log has all messages."""
         message = record.getMessage().strip()
         if message.startswith(ENDS):
+            self.is_interrupted = self.is_interrupted or message.startswith(INTERRUPT)
             self.end()
         if SOME_FAILED in message and self.workflow.failures:
             return
         is_warning = record.levelno >= logging.WARNING
         has_begun = bool(self.workflow.planned)
         # The executor says what delays it, such as why Slurm lets a job wait.
-        is_of_use = is_warning or message.startswith("submitit") or message.startswith(ENDS[-1]) or not has_begun
-        if message in ("", "None") or message in self.said or message.startswith(CHATTER) or not is_of_use:
-            return
-        if message.startswith(ENDS[:-1]):
+        is_of_use = is_warning or message.startswith("submitit") or message.startswith(INTERRUPT) or not has_begun
+        if (
+            message in ("", "None")
+            or message in self.said
+            or message.startswith((*CHATTER, *ENDS[:-1]))
+            or not is_of_use
+        ):
             return
         self.said.add(message)
         self.display.say(message, record.levelno >= logging.ERROR)
