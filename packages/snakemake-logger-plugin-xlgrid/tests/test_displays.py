@@ -116,6 +116,11 @@ def test_a_failure_is_a_line_with_reason_and_log_until_there_are_too_many(capsys
     assert len(printed) == FAILURES + 1 and "only counted" in printed[-1]
 
 
+def test_a_job_that_is_tried_again_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Lines(60).retry(FAILURE)
+    assert lines(capsys) == ["tried again: results/demo/train1"]
+
+
 def test_the_last_line_says_what_to_open_and_where_the_log_is(
     workflow: Workflow, capsys: pytest.CaptureFixture[str]
 ) -> None:

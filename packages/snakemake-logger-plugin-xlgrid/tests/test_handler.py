@@ -33,6 +33,9 @@ class Display:
     def fail(self, failure: Failure) -> None:
         self.shown.append(f"fail {failure.target}")
 
+    def retry(self, failure: Failure) -> None:
+        self.shown.append(f"retry {failure.target}")
+
     def say(self, message: str, is_error: bool) -> None:
         self.shown.append(f"error {message}" if is_error else message)
 
@@ -67,6 +70,13 @@ def test_a_run_begins_with_its_jobs_and_ends_with_the_last_one(summary: Summary,
 def test_failures_are_shown_as_they_come(summary: Summary, display: Display) -> None:
     take(summary, planned(data=1), started(1, "data"), failed(1), failed(1))
     assert display.shown == ["begin", "fail results/demo/data1"]
+
+
+def test_a_job_that_is_tried_again_has_not_failed(summary: Summary, display: Display) -> None:
+    again = record(message="Trying to restart job 1.")
+    take(summary, planned(data=1), started(1, "data"), failed(1), again)
+    assert display.shown == ["begin", "fail results/demo/data1", "retry results/demo/data1"]
+    assert not summary.workflow.failures and summary.workflow.stages()[0].failed == 0
 
 
 @pytest.mark.parametrize("message", handler.ENDS)

@@ -129,7 +129,7 @@ def summary(overview: Overview, width: int, height: int) -> list["Text"]:
     # A failure takes four lines or more.
     trainings = screen.training_lines(overview.trainings, max(room // 3, room - 4 * len(texts)))
     lines += trainings
-    room -= len(trainings)
+    room -= sum(_height(line.plain, width) for line in trainings)
     for number, text in enumerate(texts):
         is_last = number == len(texts) - 1
         if _height(text, width) > room - (not is_last):

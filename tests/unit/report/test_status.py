@@ -215,6 +215,16 @@ def test_partial_writes_the_ledgers_failures() -> None:
     assert told.startswith(f"{RESULT} (3 cells wait for it)\n  reason: out of memory\n  log: a.log\n"), told
 
 
+def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
+    for number in range(status.REASONS + 1):
+        result = RESULT.replace("qa1", f"qa{1 + number // 2}").replace("seed1", f"seed{1 + number % 2}")
+        failed(result, NOW, message=f"reason {number}")
+    output = ask("partial", "tiny", "--output", "results/tiny/partial").output
+    assert output.count("  reason: ") == status.REASONS
+    assert "results/tiny/partial/failed.txt lists all failed jobs" in output
+    assert Path("results/tiny/partial/failed.txt").read_text().count("  reason: ") == status.REASONS + 1
+
+
 def test_partial_judges_the_claims_from_what_exists() -> None:
     write("studies/tiny.yaml", STUDY + CLAIM)
     outcomes = [1, 0, 1, 1]

@@ -33,6 +33,9 @@ class Display(Protocol):
     def fail(self, failure: Failure) -> None:
         """A job has failed."""
 
+    def retry(self, failure: Failure) -> None:
+        """A job that has failed is tried again."""
+
     def say(self, message: str, is_error: bool) -> None:
         """A message of Snakemake."""
 
@@ -69,6 +72,9 @@ class Terminal:
 
     def fail(self, failure: Failure) -> None:
         """The screen shows failures until the end."""
+
+    def retry(self, failure: Failure) -> None:
+        """The screen does not show the failure any more."""
 
     def say(self, message: str, is_error: bool) -> None:
         from rich.text import Text
@@ -116,6 +122,10 @@ class Lines:
             self.write(f"failed: {failure.target}: {failure.reason} (log: {failure.log})")
         elif self.failures == FAILURES + 1:
             self.write("more jobs have failed; further failures are only counted")
+
+    def retry(self, failure: Failure) -> None:
+        if self.failures <= FAILURES:
+            self.write(f"tried again: {failure.target}")
 
     def say(self, message: str, is_error: bool) -> None:
         self.write(message)

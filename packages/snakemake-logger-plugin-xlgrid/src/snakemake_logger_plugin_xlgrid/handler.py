@@ -34,6 +34,8 @@ ENDS = ("Exiting because a job execution failed", "Shutting down, this might tak
 # The exception of a job whose command has failed, and that of a job whose outputs are missing, with the job's number.
 FAILED = re.compile(r"returned non-zero exit status|died with <Signals")
 MISSING = re.compile(r"Job (\d+) completed successfully, but some output files are missing")
+# The message that a failed job is tried again, with the job's number.
+RETRIED = re.compile(r"Trying to restart job (\d+)")
 # The error with which Snakemake ends after failures that were shown one by one.
 SOME_FAILED = "At least one job did not complete successfully"
 
@@ -169,6 +171,8 @@ class Summary:
     def say(self, record: logging.LogRecord) -> None:
         """Show a message, unless it is of no use to a person while jobs run: the full log has all messages."""
         message = record.getMessage().strip()
+        if (retried := RETRIED.match(message)) and (failure := self.workflow.retry(int(retried[1]))):
+            self.display.retry(failure)
         if message.startswith(ENDS):
             self.is_interrupted = self.is_interrupted or message.startswith(INTERRUPT)
             self.end()

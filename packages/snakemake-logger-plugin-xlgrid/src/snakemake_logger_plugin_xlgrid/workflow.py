@@ -80,8 +80,7 @@ class Workflow:
         self.leave(number)
         self.flight[rule] += 1
         self.jobs[number] = Job(rule, outputs, log, bool(record.__dict__["local"]) or self.runs_jobs)
-        self.failures.pop(number, None)
-        self.failed_rules.pop(number, None)
+        self.retry(number)
         for path in outputs[:1]:
             if path.startswith("results/"):
                 self.studies[path.split("/")[1]] = None
@@ -102,6 +101,11 @@ class Workflow:
         failure = Failure(next(iter(job.outputs), job.rule), why, job.log)
         self.failures[number], self.failed_rules[number] = failure, job.rule
         return failure
+
+    def retry(self, number: int) -> Failure | None:
+        """Note that a job is tried again; why it has failed, or None if it has not."""
+        self.failed_rules.pop(number, None)
+        return self.failures.pop(number, None)
 
     def leave(self, number: int) -> Job | None:
         """The job of a number, which is not queued or running any more."""
