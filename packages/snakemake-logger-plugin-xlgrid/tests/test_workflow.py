@@ -78,11 +78,13 @@ def test_the_reason_of_a_failure_is_the_last_error_of_the_log(
 
 
 def test_jobs_run_where_snakemake_runs_or_as_the_ledger_says() -> None:
-    jobs = {
-        number: Job("train", (f"out{number}",), "", is_local) for number, is_local in enumerate((True, False, False))
+    jobs = {number: Job("train", (f"out{number}",), "", is_local=number == 0) for number in range(5)}
+    known = {
+        "out1": Known("train", ("out1",), "running"),
+        "out2": Known("train", ("out2",), "queued"),
+        "out3": Known("train", ("out3",), "done"),
     }
-    known = {"out1": Known("train", ("out1",), "running"), "out2": Known("train", ("out2",), "queued")}
-    assert running_jobs(jobs, known) == {0, 1} and running_jobs(jobs, {}) == {0}
+    assert running_jobs(jobs, known) == {0, 1, 3} and running_jobs(jobs, {}) == {0}
 
 
 def test_running_trainings_are_read_from_their_logs(tmp_path: Path) -> None:

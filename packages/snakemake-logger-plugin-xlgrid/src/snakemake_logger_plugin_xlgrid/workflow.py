@@ -199,12 +199,13 @@ class Workflow:
 
 
 def running_jobs(jobs: Mapping[int, Job], known: Mapping[str, ledger.Job]) -> set[int]:
-    """The numbers of the jobs that run: those that run where Snakemake runs, and those that the executor's ledger knows to run."""
-    states = {number: known.get(job.outputs[0]) for number, job in jobs.items() if job.outputs}
+    """The numbers of the jobs that run: those that run where Snakemake runs, and those that the executor's ledger knows to run,
+    or to be done, which Snakemake has not heard yet."""
+    states = {path: job.state for path, job in known.items()}
     return {
         number
         for number, job in jobs.items()
-        if job.is_local or ((state := states.get(number)) and state.state == "running")
+        if job.is_local or (job.outputs and states.get(job.outputs[0]) in ("running", "done"))
     }
 
 
