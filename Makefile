@@ -25,6 +25,7 @@ test-workflow: .venv/installed
 
 test-plugin: .venv/installed
 	$(BIN)/python -m pytest -m "slow or not slow" packages/snakemake-executor-plugin-submitit
+	$(BIN)/python -m pytest packages/snakemake-logger-plugin-xlgrid
 
 # The unit tests without those marked `slow`.
 test-fast: .venv/installed
@@ -60,7 +61,7 @@ format: .venv/installed
 	echo "xlgrid needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1): install one, and run make with PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/cpu.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . --editable packages/snakemake-executor-plugin-submitit
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . $(foreach package,$(wildcard packages/*),--editable $(package))
 	$(BIN)/python -m compileall -qq -j 0 .venv || true
 	@touch $@
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 # Path in the project -> path in the site. Each paper's README says where its published numbers come from.
 PAGES = {
     "packages/snakemake-executor-plugin-submitit/README.md": "executor.md",
+    "packages/snakemake-logger-plugin-xlgrid/README.md": "logger.md",
     "benchmarks/README.md": "measurements.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",

@@ -23,6 +23,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
             done = shell(project(first, small()), "make demo")
             assert done.returncode == 0, done.stderr[-4000:]
             assert done.stdout.splitlines()[-1] == "Open results/demo/report.html"
+            (first / "make-demo.log").write_text(done.stderr)
     assert (first / "results/demo/report.html").exists(), "the demo has failed in another process"
     shutil.copytree(first, folder, symlinks=True)
     for name in ("first", "foroutan2023"):

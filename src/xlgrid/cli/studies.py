@@ -13,8 +13,11 @@ def status(
     ledger: Ledger = None,
     watch: Annotated[bool, typer.Option("--watch", help="show it anew until all is done or Ctrl-C is pressed")] = False,
     every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks of --watch")] = 5,
+    matrix: Annotated[
+        bool, typer.Option("--matrix", help="show all source x target matrices and all failures")
+    ] = False,
 ) -> None:
-    """Show a study as source x target matrices: done, running, queued, failed; the time left; why failures failed.
+    """Show on one screen what of a study is done, running, queued and failed; the time left; why failures failed.
 
     What runs and what is queued is known of jobs that the submitit executor runs.
     """
@@ -25,9 +28,9 @@ def status(
 
     plan = load_plan(study)
     if watch:
-        status.watch(plan, ledger or FOLDER, every)
+        status.watch(plan, ledger or FOLDER, every, matrix)
     else:
-        status.show(look(plan, ledger or FOLDER))
+        status.show(look(plan, ledger or FOLDER), matrix)
 
 
 def cost(

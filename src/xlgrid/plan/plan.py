@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from xlgrid.plan import grid
 from xlgrid.plan.needs import flat, inputs, makes_all_splits
-from xlgrid.plan.products import Data, Product, Report, product_of, unknown_name
+from xlgrid.plan.products import Claims, Comparison, Data, Exhibit, Product, Report, Summary, product_of, unknown_name
 from xlgrid.plan.settings import settings
 from xlgrid.results.identity import Cell, Contrast, Run
 
@@ -51,6 +51,18 @@ class Plan:
         """Every run that some cells of the study need; a run comes after those with which it begins."""
         named = (under(self.study.name, cell) for cell in cells)
         return [self.owned(run) for run in grid.runs(self.study, named)]
+
+    @cached_property
+    def products(self) -> list[Product]:
+        """Everything on which the report rests, and the report: one product for each job, after those that it is made from."""
+        study = self.study
+        contrasts = [contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(self.cells)]
+        results: list[Product] = [*self.runs, *self.cells, *(self.owned(contrast) for contrast in contrasts)]
+        products = dict.fromkeys(product for result in results for product in self.rests_on(result))
+        exhibits = [Exhibit(study.name, name) for name in study.exhibits]
+        comparisons = [Comparison(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared]
+        claims = [Claims(study.name)] if study.claims else []
+        return [*products, *exhibits, *comparisons, *claims, Summary(study.name), Report(study.name)]
 
     @cached_property
     def results(self) -> frozenset[Run | Cell]:

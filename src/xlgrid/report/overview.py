@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from xlgrid.plan import needs
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Report
+from xlgrid.plan.products import Product, Report, product_of
 from xlgrid.report import ledger
+from xlgrid.report.stages import TRAINING, Stage, stage_of, stages
+from xlgrid.report.trainings import Training, training
 from xlgrid.results.identity import Cell, Run
 
 WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
@@ -50,6 +52,9 @@ class Overview(NamedTuple):
         flight: (rule, running or queued) -> the number of such jobs in the ledger.
         left: a sentence on the time that is left; empty if it cannot be estimated.
         shared: a sentence on the cells and runs of other studies, see `Plan.shared`.
+        stages: the jobs of each stage, those of other studies too.
+        trainings: the trainings in progress.
+        others: the failed jobs for which no cell waits, such as that of an exhibit.
     """
 
     study: str
@@ -59,6 +64,14 @@ class Overview(NamedTuple):
     flight: Counter[tuple[str, str]]
     left: str
     shared: str = ""
+    stages: Sequence[Stage] = ()
+    trainings: Sequence[Training] = ()
+    others: Sequence[Failure] = ()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a job of the study is done, under way or failed."""
+        return any(sum(stage[2:]) for stage in self.stages)
 
 
 class Error(NamedTuple):
@@ -133,13 +146,13 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         return Failure(target, error.message, log, damaged=error.damaged) if error.message else None
 
     def first_failure(result: Cell | Run) -> Failure | None:
-        for product in plan.rests_on(result):
-            target = product.path
-            if target not in files and target not in checked:
-                checked[target] = job_failure(target, needs.log(plan, product))
-            if failure := checked.get(target):
-                return failure
-        return None
+        return next(filter(None, map(product_failure, plan.rests_on(result))), None)
+
+    def product_failure(product: Product) -> Failure | None:
+        target = product.path
+        if target not in files and target not in checked:
+            checked[target] = job_failure(target, needs.log(plan, product))
+        return checked.get(target)
 
     def job_state(target: str, running: str) -> str:
         job = jobs.get(target)
@@ -168,9 +181,27 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
                 cells[cell] = of_run
         if failure:
             cells[cell], broken[cell] = "failed", failure
+    states, failed_jobs = [], []
+    for product in plan.products:
+        if product.path in files:
+            # The file of a cell may be damaged, or older than its run.
+            state = cells[product] if isinstance(product, Cell) else "done"
+        elif failure := product_failure(product):
+            state = "failed"
+            failed_jobs.append(failure)
+        else:
+            state = job_state(product.path, "running")
+        states.append((stage_of(product), state))
+    awaited = set(broken.values())
+    others = [failure for failure in failed_jobs if failure not in awaited]
     busy = {job for job in jobs.values() if job.state in ("queued", "running")}
     in_flight = [job for job in busy if any(_is_below(roots, name) and name not in files for name in job.outputs)]
     flight: Counter[tuple[str, str]] = Counter((job.rule, job.state) for job in in_flight)
+    trainings = [
+        training(job.outputs[0], needs.log(plan, trained))
+        for job in in_flight
+        if job.rule in TRAINING and job.state == "running" and (trained := product_of(job.outputs[0]))
+    ]
     left = ""
     if flight:
         cells_done, runs_done = (
@@ -180,7 +211,7 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             sum(state not in ("done", "failed") for state in states.values()) for states in (cells, runs)
         )
         left = time_left(time.time(), cells_done, cells_left, runs_done, runs_left)
-    return Overview(plan.study.name, cells, runs, broken, flight, left, plan.shared)
+    return Overview(plan.study.name, cells, runs, broken, flight, left, plan.shared, stages(states), trainings, others)
 
 
 def _is_below(roots: Sequence[str], file: str) -> bool:
@@ -222,7 +253,7 @@ def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: l
     ends = [(left / rate[0], rate[1]) for left, rate in ((cells_left, cell), (runs_left, run)) if rate]
     seconds, span = max(ends)
     what = "left for the whole study" if cell else "until all runs are trained"
-    return f"about {_duration(seconds)} {what} at the rate of the last {_duration(span)}"
+    return f"about {duration(seconds)} {what} at the rate of the last {duration(span)}"
 
 
 def _rate(now: float, done: list[float]) -> tuple[float, float] | None:
@@ -239,7 +270,8 @@ def _rate(now: float, done: list[float]) -> tuple[float, float] | None:
     return None
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A number of seconds in days, hours and minutes, at least one, of which the largest two units are shown: `2 h 10 min`."""
     minutes = max(round(seconds / 60), 1)
     hours, days = minutes // 60, minutes // 1440
     units = [(days, "d"), (hours % 24, "h"), (minutes % 60, "min")]

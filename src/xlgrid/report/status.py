@@ -1,4 +1,4 @@
-"""The state of a study in the terminal: source x target matrices, totals and failures, once or again and again."""
+"""The state of a study in the terminal, once or again and again: a summary that fits a screen, or source x target matrices."""
 
 import functools
 import shlex
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from xlgrid.base.files import write_text
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report
+from xlgrid.report import screen
 from xlgrid.report.overview import Failure, Overview, failed_files, look
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+# Reasons of failures that are printed after a run of Snakemake.
+REASONS = 3
 # The cluster of a failed job -> the options of Snakemake with which to run it there again.
 OPTIONS = {"slurm": "--profile slurm", "local": "--profile laptop"}
 # State of a cell or run -> mark and colour. An entry of a matrix shows the first of these states that one of its seeds has.
@@ -111,19 +114,52 @@ def totals(overview: Overview) -> "Text":
     return Text("\n").join(lines)
 
 
+def summary(overview: Overview, width: int, height: int) -> list["Text"]:
+    """The bars of all stages, the totals, trainings in progress and failures. Where there are more of these than fill `height`
+    lines of `width` characters, the last line says how many are left out."""
+    from rich.text import Text
+
+    bars = screen.bars(overview.stages, width)
+    lines = [Text(f"{overview.study}: jobs done of those planned", "bold"), *bars, *totals(overview).split("\n")]
+    if not overview.has_begun:
+        command = f"snakemake --profile laptop {Report(overview.study).path}"
+        return [*lines, Text(f"It has not begun. This command begins it: {command}")]
+    texts = failures(overview, together=True)
+    room = height - sum(_height(line.plain, width) for line in lines)
+    # A failure takes four lines or more.
+    trainings = screen.training_lines(overview.trainings, max(room // 3, room - 4 * len(texts)))
+    lines += trainings
+    room -= sum(_height(line.plain, width) for line in trainings)
+    for number, text in enumerate(texts):
+        is_last = number == len(texts) - 1
+        if _height(text, width) > room - (not is_last):
+            more = len(texts) - number
+            reasons = "reason" if more == 1 else "reasons"
+            return [
+                *lines,
+                Text(f"failures for {more:,} more {reasons}: xlgrid status {overview.study} --matrix", "red"),
+            ]
+        lines.append(Text(text, "red"))
+        room -= _height(text, width)
+    return lines
+
+
+def _height(text: str, width: int) -> int:
+    """The lines of the terminal that a text takes."""
+    return sum(max(1, -(-len(line) // width)) for line in text.splitlines())
+
+
 def failures(overview: Overview, together: bool) -> list[str]:
     """A text for each failed job; `together`, one text for all jobs of a kind that failed for the same reason."""
     waiting = Counter(overview.broken.values())
-    groups: dict[tuple[str, ...], list[Failure]] = defaultdict(list)
-    for failure in waiting:
-        kind = failure.target.split("/")[2]
-        groups[(kind, failure.reason, failure.cluster) if together else (failure.target,)].append(failure)
+    failed = list(dict.fromkeys([*waiting, *overview.others]))
     texts = []
-    for group in groups.values():
+    for group in screen.by_reason(failed) if together else [[failure] for failure in failed]:
         first, number = group[0], sum(waiting[failure] for failure in group)
         more = f" and {len(group) - 1:,} more" if len(group) > 1 else ""
+        wait = f" ({number:,} cells wait for {'them' if more else 'it'})" if number else ""
         texts.append(
-            f"{first.target}{more} ({number:,} cells wait for {'them' if more else 'it'})\n  reason: {first.reason}\n"
+            f"{first.target}{more}{wait}\n  reason: {first.reason}\n"
             f"  log: {first.log}\n  again: {_again(overview.study, group)}"
         )
     return texts
@@ -139,20 +175,28 @@ def _again(study: str, group: list[Failure]) -> str:
     return f"{delete}snakemake {options} -- {shlex.join(targets)}"
 
 
-def show(overview: Overview, report: Path | None = None) -> None:
-    """Print the matrices, the totals and the failures, and write each failure to the file `report`, if there is one."""
+def show(overview: Overview, matrix: bool = False) -> None:
+    """Print the summary of a study or, with `matrix`, all matrices, the totals and all failures.
+
+    A file or pipe has no height, so nothing is left out of the summary.
+    """
     terminal = console()
+    if not matrix:
+        # The shell's prompt needs a line.
+        height = terminal.height - 1 if terminal.is_terminal else sys.maxsize
+        for line in summary(overview, terminal.width, height):
+            terminal.print(line, soft_wrap=True)
+        return
     for part in matrices(overview, terminal.width):
         terminal.print(part)
     terminal.print(totals(overview), soft_wrap=True)
     for text in failures(overview, together=True):
         terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
-    if report:
-        write_text(report, "\n\n".join(failures(overview, together=False)) + "\n")
 
 
-def watch(plan: Plan, folder: str | Path, seconds: float) -> None:
-    """Show totals, failures and matrices again and again, until all cells are done or a person presses Ctrl-C.
+def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) -> None:
+    """Show the summary or, with `matrix`, totals, failures and matrices again and again, until all cells are done or a person
+    presses Ctrl-C.
 
     Args:
         folder: the executor's ledger.
@@ -166,18 +210,29 @@ def watch(plan: Plan, folder: str | Path, seconds: float) -> None:
     with suppress(KeyboardInterrupt), Live(console=terminal, auto_refresh=False, screen=True) as live:
         while True:
             title = f"{plan.study.name} at {time.strftime('%H:%M:%S')}, every {seconds:g} s until Ctrl-C"
-            reasons = [
-                Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
-                for text in failures(overview, together=True)[:5]
-            ]
-            parts = [Text(title, style="dim"), totals(overview), *reasons, *matrices(overview, terminal.width)]
+            if matrix:
+                reasons = [
+                    Text(text.partition("\n  log:")[0].replace("\n  ", ": "), style="red")
+                    for text in failures(overview, together=True)[:5]
+                ]
+                parts = [totals(overview), *reasons, *matrices(overview, terminal.width)]
+            else:
+                parts = [*summary(overview, terminal.width, terminal.height - 1)]
             # The terminal cuts off the bottom, so the parts with the most information come first.
-            live.update(Group(*parts), refresh=True)
+            live.update(Group(Text(title, style="dim"), *parts), refresh=True)
             if set(overview.cells.values()) == {"done"}:
                 break
             time.sleep(seconds)
             overview = look(plan, folder)
-    show(overview)
+    show(overview, matrix)
+
+
+def show_failures(overview: Overview, report: Path) -> None:
+    """Print the failures, those of a few reasons, and where all of them are."""
+    terminal, texts = console(), failures(overview, together=True)
+    for text in texts[:REASONS]:
+        terminal.print(text, style="red", markup=False, highlight=False, soft_wrap=True)
+    terminal.print(f"{report} lists all failed jobs; the folder has what the existing cells allow.", soft_wrap=True)
 
 
 def console() -> "Console":
@@ -189,7 +244,8 @@ def console() -> "Console":
 
 
 def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
-    """After a failure, list the failed jobs in `failed.txt`; render every exhibit and judge the claims from the cells that exist.
+    """After a failure, print the failed jobs and list all of them in `failed.txt`; render every exhibit and judge the claims from
+    the cells that exist.
 
     Args:
         output: the folder to write to.
@@ -198,7 +254,10 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
     """
     from xlgrid.exhibits import claims
 
-    show(look(plan, ledger, failed_files(log) if log else ()), report=output / "failed.txt")
+    overview = look(plan, ledger, failed_files(log) if log else ())
+    report = output / "failed.txt"
+    write_text(report, "\n\n".join(failures(overview, together=False)) + "\n")
+    show_failures(overview, report)
     jobs: dict[str, Callable[[], None]] = {}
     if plan.study.claims:
         jobs["claims"] = functools.partial(claims.render, plan.study, plan.cells, output)

@@ -13,7 +13,7 @@ from xlgrid.methods.structured import StructuredDropout
 from xlgrid.plan import needs
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Product, Text, Tokens, Vocabulary
+from xlgrid.plan.products import Data, Encoder, Exhibit, Meanings, Product, Text, Tokens, Vocabulary, product_of
 from xlgrid.results.identity import Cell, Contrast, Run
 from xlgrid.tasks import mlm, wikiann
 
@@ -159,6 +159,20 @@ def test_a_new_target_is_evaluated_with_the_run_that_is_there() -> None:
     assert inputs["delta"] == ["results/old/runs/ner/tiny/full-ft/qa1/seed1/delta.safetensors"]
     assert inputs["tokens"] == "results/new/tokens/ner/tiny/qa2/test.arrow"
     assert {each.study for each in plan.runs} == {"old"}
+
+
+def test_everything_that_a_report_rests_on_comes_once_and_after_what_it_is_made_from() -> None:
+    plan = load_plan("old")
+    products = plan.products
+    assert len(products) == len({*products}) and {*plan.cells, *plan.runs} <= {*products}
+    assert [product.path for product in products[-3:]] == [
+        f"results/old/{name}" for name in ("exhibits/scores.csv", "summary.csv", "report.html")
+    ]
+    for at, product in enumerate(products):
+        made_from = {*map(product_of, needs.flat(needs.inputs(plan, product)))} & {*products}
+        assert made_from <= {*products[:at]}, product
+    data = [product for product in products if isinstance(product, Data)]
+    assert {product.split for product in data} == {"test"}, "one job makes all splits"
 
 
 def test_the_first_of_several_ancestors_has_what_is_equal() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
-from status_fixture import CELL, DONE, NOW, RESULT, RUN, STUDY, bundle, failed, look, running, text, write
+from status_fixture import CELL, DONE, NOW, RESULT, RUN, RUN_LOG, STUDY, bundle, failed, look, running, text, write
 from typer.testing import CliRunner
 
 from xlgrid.cli import app
@@ -105,13 +105,54 @@ def test_a_command_for_very_many_failures_names_none_of_them() -> None:
     assert together.endswith("again: snakemake --cores all --rerun-incomplete -- results/tiny/report.html")
 
 
-def test_status_shows_matrix_totals_and_failures_of_the_ledger_it_is_told() -> None:
+def test_status_shows_bars_totals_and_failures_of_the_ledger_it_is_told() -> None:
     failed(RESULT, NOW)
     ledger.FOLDER.rename("elsewhere")
     done = ask("status", "studies/tiny.yaml", "--ledger", "elsewhere")
     assert done.exit_code == 0
+    [train] = [line for line in done.output.splitlines() if line.startswith("train ")]
+    assert train.endswith("0/4  1 failed") and "3 wait for 1 failed job (✗)" in done.output
+    assert "reason: out of memory\n" in done.output and "source" not in done.output
+
+
+def test_status_shows_all_matrices_when_it_is_asked_to() -> None:
+    failed(RESULT, NOW)
+    done = ask("status", "tiny", "--matrix")
     assert "0/2 ✗" in done.output and "3 wait for 1 failed job (✗)" in done.output
     assert "reason: out of memory\n" in done.output
+
+
+def test_a_study_that_has_not_begun_has_a_summary_and_the_command_that_begins_it() -> None:
+    output = ask("status", "tiny").output
+    assert "0 of 12 cells done, 12 waiting" in output
+    assert output.endswith("This command begins it: snakemake --profile laptop results/tiny/report.html\n")
+
+
+def test_a_training_in_progress_shows_its_step_and_score() -> None:
+    bundle("1/a", (RESULT, running()))
+    write(RUN_LOG, "step 60/300  loss 0.4  dev 88.20  3 s\n")
+    assert "▶ ner tiny full-ft qa1 seed1  step 60/300  dev 88.20" in ask("status", "tiny").output
+
+
+def test_a_summary_is_no_higher_than_the_terminal_and_counts_what_is_left_out() -> None:
+    bundle("1/a", *((f"results/tiny/runs/ner/tiny/full-ft/qa2/seed{n}/run.json", running()) for n in (1, 2)))
+    for number, target in enumerate(("qa1", "qa2", "qb1")):
+        failed(f"results/tiny/tokens/ner/tiny/{target}/test.arrow", NOW, message=f"reason {number}")
+    seen, lines = look(), {}
+    for height in (12, 16, 20, 60):
+        summary = [line.plain for line in status.summary(seen, 200, height)]
+        lines[height] = "\n".join(summary)
+        assert len(lines[height].splitlines()) <= height
+    assert "failures for 2 more reasons: xlgrid status tiny --matrix" in lines[16]
+    assert [lines[60].count(part) for part in ("reason: ", "▶ ", "more")] == [3, 2, 0]
+
+
+def test_a_failed_exhibit_is_a_failure_though_no_cell_waits_for_it() -> None:
+    write("studies/tiny.yaml", f"{STUDY}exhibits: {{t: {{kind: table, title: T, rows: [source], columns: target}}}}\n")
+    write("results/tiny/logs/exhibits/t.log", "error: no such column\n")
+    seen = look()
+    assert (seen.broken, [failure.reason for failure in seen.others]) == ({}, ["no such column"])
+    assert status.failures(seen, together=True)[0].startswith("results/tiny/exhibits/t.csv\n  reason: no such column\n")
 
 
 def test_results_of_the_study_that_is_extended_are_seen_and_status_says_whose_they_are() -> None:
@@ -146,6 +187,12 @@ def test_watching_ends_when_all_is_done() -> None:
     assert done.exit_code == 0 and "12 of 12 cells done" in done.output
 
 
+def test_watching_shows_matrices_when_it_is_asked_to() -> None:
+    for cell in load_plan("tiny").cells:
+        write(cell.path, DONE)
+    assert "2/2" in ask("status", "tiny", "--watch", "--matrix").output
+
+
 def test_watching_looks_again_and_ends_quietly_on_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
 
@@ -166,6 +213,16 @@ def test_partial_writes_the_ledgers_failures() -> None:
     assert ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial").exit_code == 0
     told = Path("results/tiny/partial/failed.txt").read_text()
     assert told.startswith(f"{RESULT} (3 cells wait for it)\n  reason: out of memory\n  log: a.log\n"), told
+
+
+def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
+    for number in range(status.REASONS + 1):
+        result = RESULT.replace("qa1", f"qa{1 + number // 2}").replace("seed1", f"seed{1 + number % 2}")
+        failed(result, NOW, message=f"reason {number}")
+    output = ask("partial", "tiny", "--output", "results/tiny/partial").output
+    assert output.count("  reason: ") == status.REASONS
+    assert "results/tiny/partial/failed.txt lists all failed jobs" in output
+    assert Path("results/tiny/partial/failed.txt").read_text().count("  reason: ") == status.REASONS + 1
 
 
 def test_partial_judges_the_claims_from_what_exists() -> None:

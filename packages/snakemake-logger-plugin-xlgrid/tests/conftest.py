@@ -1,0 +1,6 @@
+"""What several test files share."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

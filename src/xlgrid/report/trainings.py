@@ -1,0 +1,61 @@
+"""Trainings in progress: how far each is and how it scores, from the log of its job."""
+
+import os
+import re
+from typing import NamedTuple
+
+from xlgrid.results.identity import Encoder, Run
+
+# Lines of `xlgrid.training.progress` and of the loop: "step 120/300  loss 0.5  dev 88.20", "resumes after step 100 of 300".
+_STEP = re.compile(r"^(?:.*resumes after )?step (\d+)(?:/| of )(\d+)", re.MULTILINE)
+_SCORE = re.compile(r"^step \d+/\d+ .*  dev (-?\d+\.\d+)", re.MULTILINE)
+# Bytes at the end of a log that are read; a line has about 100.
+TAIL = 8192
+
+
+class Training(NamedTuple):
+    """A training in progress.
+
+    Attributes:
+        name: the task, encoder, method, source and seed of a run, or the name of an encoder.
+        step, steps: the steps that are done, of all; both 0 before the first line of the log.
+        score: the score on the dev set at the last evaluation; None before the first one.
+    """
+
+    name: str
+    step: int = 0
+    steps: int = 0
+    score: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of the steps that are done, from 0 to 1."""
+        return self.step / self.steps if self.steps else 0.0
+
+
+def training(output: str, log: str) -> Training:
+    """The training that is to make a file, at the moment of the last line in its log, which may not exist yet."""
+    text = _end(log)
+    steps = _STEP.findall(text)
+    scores = _SCORE.findall(text)
+    step, total = map(int, steps[-1]) if steps else (0, 0)
+    return Training(name_of(output), step, total, float(scores[-1]) if scores else None)
+
+
+def name_of(output: str) -> str:
+    """The name of the run or encoder to which a file belongs; the file's path, if it belongs to neither."""
+    if run := Run.parse(output):
+        return f"{run.task} {run.encoder} {run.method} {run.source} seed{run.seed}"
+    if encoder := Encoder.parse(output):
+        return f"encoder {encoder.encoder}"
+    return output
+
+
+def _end(path: str) -> str:
+    """The end of a text file; empty if there is no such file."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
