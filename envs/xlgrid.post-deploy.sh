@@ -6,4 +6,4 @@ if ! [ -e envs/lock.txt ]; then
     exit 1
 fi
 pip install -r envs/lock.txt
-pip install --no-deps -e . -e packages/snakemake-executor-plugin-submitit
+for folder in . packages/*; do pip install --no-deps -e "$folder"; done
