@@ -15,7 +15,9 @@ NO_RIVALS = ("task", "target", "metric", "seed", "group")
 class Latex(Strict):
     """The place and the width of a table in a LaTeX document. Other formats do not change."""
 
-    environment: Literal["table", "table*"] = Field(default="table", description="`table*` spans both columns of a page")
+    environment: Literal["table", "table*"] = Field(
+        default="table", description="`table*` spans both columns of a page"
+    )
     resize: Literal["column", "text"] | None = Field(
         default=None,
         description="scales the table to exactly this width, that of a column or of the text on a page, larger or smaller; "
