@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test test-unit test-workflow test-plugin test-fast mutants docs lint format clean
+.PHONY: demo test test-unit test-workflow test-plugin test-fast mutants docs lint format lock clean
 # A test file runs in one process, because its tests share what its fixtures make.
 UNIT := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
 
@@ -54,13 +54,20 @@ format: .venv/installed
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile rules
 
+# Write the lock anew. A version that still fits stays; `make lock UPGRADE=--upgrade` takes the newest ones.
+lock: .venv/installed
+	$(BIN)/pip install --quiet --disable-pip-version-check "uv>=0.13,<1"
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-annotate $(UPGRADE) \
+		--no-emit-package snakemake-executor-plugin-submitit --custom-compile-command "make lock" \
+		--output-file envs/lock.txt pyproject.toml packages/*/pyproject.toml
+
 # The file is touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on
 # all cores; compileall fails on files for later Pythons, which nothing imports.
-.venv/installed: envs/cpu.txt pyproject.toml $(wildcard packages/*/pyproject.toml)
+.venv/installed: envs/lock.txt pyproject.toml $(wildcard packages/*/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	echo "xlgrid needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1): install one, and run make with PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/cpu.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -r envs/lock.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable . $(foreach package,$(wildcard packages/*),--editable $(package))
 	$(BIN)/python -m compileall -qq -j 0 .venv || true
 	@touch $@

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Snakemake runs this in the new environment, from the root of the project.
-# For GPUs: XLGRID_LOCK=envs/gpu.txt snakemake --sdm conda ...
+# Snakemake runs this in the new environment, from the working directory, which has to be the root of xlgrid's repository.
 set -euo pipefail
-pip install -r "${XLGRID_LOCK:-envs/cpu.txt}"
-pip install --no-deps -e . -e packages/snakemake-executor-plugin-submitit -e packages/snakemake-logger-plugin-xlgrid
+if ! [ -e envs/lock.txt ]; then
+    echo "error: no envs/lock.txt in $PWD: a workflow that takes in xlgrid as a module runs in an environment in which xlgrid is installed, without --sdm conda" >&2
+    exit 1
+fi
+pip install -r envs/lock.txt
+for folder in . packages/*; do pip install --no-deps -e "$folder"; done
