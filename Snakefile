@@ -5,7 +5,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 
 
-configfile: "config.yaml"
+configfile: "config/config.yaml"
 
 
 include: "rules/common.smk"
@@ -31,4 +31,5 @@ onsuccess:
 onerror:
     for name in NAMED:
         folder = Partial(name).folder
-        shell("xlgrid partial {name:q} --log {log:q} --output {folder:q}")
+        study = NAMED[name].path
+        shell("xlgrid partial {study:q} --log {log:q} --output {folder:q}")

@@ -87,10 +87,9 @@ def through_map_array(folder: Path, cells: int) -> None:
 
 def evaluations(study: Path, folder: Path, cells: int) -> list[str]:
     """A copy of the project with a finished study, less some cells; their paths."""
-    for name in ("rules", "notebooks", "envs", "studies", "slurm"):
+    for name in ("config", "rules", "notebooks", "envs", "studies", "slurm"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("Snakefile", "config.yaml"):
-        shutil.copy(ROOT / name, folder)
+    shutil.copy(ROOT / "Snakefile", folder)
     (folder / "results").mkdir()
     subprocess.run(["cp", "-a", str(study), str(folder / "results")], check=True)
     chosen = sorted((folder / "results" / study.name).glob("cells/**/*.json"))[:cells]

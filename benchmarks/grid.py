@@ -139,7 +139,8 @@ def main() -> None:
         for part in ("rules", "notebooks", "envs"):
             shutil.copytree(ROOT / part, study / part)
         shutil.copy(ROOT / "Snakefile", study)
-        (study / "config.yaml").write_text("study: many\nhub_lock: hub.lock.yaml\n")
+        (study / "config").mkdir()
+        (study / "config" / "config.yaml").write_text("study: many\nhub_lock: hub.lock.yaml\n")
         (study / "studies").mkdir()
         (study / "studies" / "many.yaml").write_text(STUDY.format(**names))
         plain.mkdir()

@@ -31,14 +31,18 @@ from xlgrid.preflight.machine import elsewhere, unwritable
 # A study of many cells is millions of objects of Snakemake, and looking for garbage among them takes half of the time.
 gc.set_threshold(1_000_000, 50, 1000)
 
+# The rules may be a module of a workflow of someone else, which has settings and files of its own.
+IS_MODULE = workflow.modifier.namespace is not None
+
 # Conda and containers bring a PATH of their own, and a workflow of someone else has results in a place of its own.
 if not workflow.deployment_settings.deployment_method and shutil.which("xlgrid") is None:
     raise WorkflowError(elsewhere("xlgrid"))
-if workflow.modifier.namespace is None and (problem := unwritable(Path("results"))):
+if not IS_MODULE and (problem := unwritable(Path("results"))):
     raise WorkflowError(problem)
 
 try:
-    NAMED = plans.load_plans(config, sys.argv[1:], is_module=workflow.modifier.namespace is not None)
+    SETTINGS = plans.read_settings(config, IS_MODULE)
+    NAMED = plans.load_plans(SETTINGS, sys.argv[1:], IS_MODULE)
 except (ValueError, FileNotFoundError) as error:
     raise WorkflowError(str(error)) from None
 
@@ -94,12 +98,17 @@ def studies_where(folder, section, applies, suffix=""):
     return plans.studies_with(PLANS, folder, names)
 
 
+def study_file(wildcards, input):
+    """The file of a study. Snakemake does not compare a param that also depends on inputs with that of the last time."""
+    return str(PLANS[wildcards.study].path)
+
+
 def recipe(wildcards):
     return study(wildcards).recipe(*plans.product(Run, wildcards)[1:])
 
 
 def everything(wildcards):
-    plan = PLANS[config["study"]]
+    plan = PLANS[plans.study_path(SETTINGS.study).stem]
     page = Report(plan.study.name).path
     # Snakemake leaves a deleted file alone while the files that were made from it still stand, unless it is named here.
     return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs))]

@@ -20,6 +20,10 @@ rule meanings:
         study=studies_where("data", "tasks", lambda task: not task.data),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         kind=setting("kind", Meanings),
         options=setting("options", Meanings),
@@ -40,6 +44,10 @@ rule data:
         study=studies_where("data", "tasks", lambda task: not task.data),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         kind=setting("kind", Data, split="train"),
         options=setting("options", Data, split="train"),
@@ -71,11 +79,15 @@ rule fetch_data:
         ),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         kind=setting("kind", Data),
         columns=setting("columns", Data),
         source=setting("source", Data),
-        lock=config["hub_lock"],
+        lock=SETTINGS.hub_lock,
     shell:
         r"""
         xlgrid fetch-data {params.kind:q} {wildcards.language:q} {wildcards.split} \
@@ -98,11 +110,15 @@ rule fetch_unlabelled:
         "results/{study}/benchmarks/unlabelled/{task}/{language}.tsv"
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         kind=setting("kind", Unlabelled),
         columns=setting("columns", Unlabelled),
         source=setting("source", Unlabelled),
-        lock=config["hub_lock"],
+        lock=SETTINGS.hub_lock,
     shell:
         r"""
         xlgrid fetch-data {params.kind:q} {wildcards.language:q} train --unlabelled \
@@ -127,6 +143,11 @@ rule label_data:
         study=plans.studies_with(PLANS, "data", plans.labelled_data),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
+        gpu=SETTINGS.gpus,
     params:
         kind=setting("kind", Data),
         columns=setting("columns", Data),
@@ -159,6 +180,10 @@ rule text:
         ),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         settings=setting("settings", Text),
     shell:
@@ -180,9 +205,13 @@ rule fetch_text:
         ),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         settings=setting("settings", Text),
-        lock=config["hub_lock"],
+        lock=SETTINGS.hub_lock,
     shell:
         r"""
         xlgrid text {wildcards.language:q} \
@@ -202,6 +231,10 @@ rule download_cc100:
         code="[A-Za-z_-]+",
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     shell:
         r"""
         curl --fail --location --continue-at - --output {output:q}.part \
@@ -223,6 +256,10 @@ rule download_bucc:
         split="sample|training",
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     shell:
         r"""
         curl --fail --location --retry 3 https://comparable.limsi.fr/bucc2018/bucc2018-{wildcards.code}-en.{wildcards.split}-gold.tar.bz2 2>{log:q} \

@@ -27,6 +27,10 @@ rule vocabulary:
         study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.languages),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         spec=setting("spec", Vocabulary),
         folder=subpath(output[0], parent=True),
@@ -47,10 +51,14 @@ rule hub_vocabulary:
         study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.hub),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         hub=setting("hub", Vocabulary),
         revision=setting("revision", Vocabulary),
-        lock=config["hub_lock"],
+        lock=SETTINGS.hub_lock,
         folder=subpath(output[0], parent=True),
     shell:
         r"""
@@ -74,6 +82,10 @@ rule local_vocabulary:
         study=studies_where("vocabularies", "all_vocabularies", lambda vocabulary: vocabulary.path),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         path=setting("path", Vocabulary),
         folder=subpath(output[0], parent=True),
@@ -96,12 +108,17 @@ rule pretrain:
         study=studies_where("encoders", "encoders", lambda encoder: encoder.is_trained),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=240,
+        gpu=SETTINGS.gpus,
     params:
         # As in rule train: settings that cannot change the result are in `pace`.
         recipe=setting("recipe", Encoder),
         pace=lambda w, input: study(w).pretraining(w.encoder).pace(),
         # A process for each GPU that the job asks for. The number changes the result by the order of sums only.
-        processes=lambda w, resources: max(1, resources.get("gpus", 1)),
+        processes=lambda w, resources: max(1, *(resources.get(name, 0) for name in ("gpu", "gpus"))),
         folder=subpath(output[0], parent=True),
         # With the encoder that a pre-training begins with: a further parameter would train all encoders again.
         train=lambda w, input: [
@@ -133,6 +150,10 @@ rule snapshot_encoder:
         study=studies_where("encoders", "encoders", lambda encoder: encoder.step),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         step=setting("step", Encoder),
         folder=subpath(output[0], parent=True),
@@ -156,12 +177,16 @@ rule hub_encoder:
         study=studies_where("encoders", "encoders", lambda encoder: encoder.hub),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         hub=setting("hub", Encoder),
         # With the layers to keep: a further parameter would make all encoders again.
         modules=setting("modules", Encoder),
         revision=setting("revision", Encoder),
-        lock=config["hub_lock"],
+        lock=SETTINGS.hub_lock,
         folder=subpath(output[0], parent=True),
     shell:
         r"""
@@ -185,6 +210,10 @@ rule local_encoder:
         study=studies_where("encoders", "encoders", lambda encoder: encoder.path),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         path=setting("path", Encoder),
         # With the layers to keep: a further parameter would make all encoders again.
@@ -208,6 +237,10 @@ rule tokens:
         "results/{study}/benchmarks/tokens/{task}/{vocabulary}/{language}/{split}.tsv"
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         kind=setting("kind", Tokens),
         columns=setting("columns", Tokens),

@@ -15,7 +15,13 @@ rule evaluate:
         "results/{study}/logs/cells/{task}/{encoder}/{method}/{source}/{target}/seed{seed}.log",
     conda:
         "../envs/xlgrid.yaml"
-    # There are thousands of these jobs, so nothing is computed for each: `params` would be.
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=30,
+        gpu=SETTINGS.gpus,
+    # There are thousands of these jobs, so nothing is computed for each: `params` would be. A cell has its seconds in it, so there
+    # is no `benchmark`, which would be as many files again.
     shell:
         "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens} --study {wildcards.study}"
         " --target {wildcards.target} --output {output} {input.delta} {input.text_run} 2> {log}"
@@ -30,6 +36,11 @@ rule attention:
         "results/{study}/logs/attention/{task}/{encoder}/{method}/{source}/{target}/{other}/seed{seed}.log",
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=30,
+        gpu=SETTINGS.gpus,
     params:
         tokens=lambda w, input: [f"--tokens={w.target}={input.tokens[0]}", f"--tokens={w.other}={input.tokens[1]}"],
         text_runs=lambda w, input: [

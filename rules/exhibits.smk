@@ -23,12 +23,17 @@ rule table:
         study=studies_where("exhibits", "exhibits", lambda exhibit: exhibit.is_table),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
+        study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
         settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
         folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid exhibit {wildcards.study:q} {wildcards.exhibit:q} --output {params.folder:q} 2> {log:q}"
+        "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} --output {params.folder:q} 2> {log:q}"
 
 
 use rule table as figure with:
@@ -61,12 +66,17 @@ rule compared:
         study=studies_where("exhibits", "exhibits", lambda exhibit: exhibit.is_compared, suffix="-published"),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
+        study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
         settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
         folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid exhibit {wildcards.study:q} {wildcards.exhibit:q} --published --output {params.folder:q} 2> {log:q}"
+        "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} --published --output {params.folder:q} 2> {log:q}"
 
 
 localrules:

@@ -19,12 +19,17 @@ rule claims:
         "results/{study}/logs/claims.log",
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
+        study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
         settings=lambda w: [claim.model_dump_json() for claim in study(w).claims.values()],
         folder=subpath(output[0], parent=True),
     shell:
-        "xlgrid claims {wildcards.study:q} --output {params.folder:q} 2> {log:q}"
+        "xlgrid claims {params.study:q} --output {params.folder:q} 2> {log:q}"
 
 
 rule report_notebook:
@@ -37,7 +42,12 @@ rule report_notebook:
         errors="results/{study}/logs/summary.log",
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
+        study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
         settings=lambda w: [study(w).title, study(w).description],
         # Snakemake may read the notebook through a temporary file of another name each time. It does not compare a param
@@ -45,7 +55,7 @@ rule report_notebook:
         notebook=lambda w, input: NOTEBOOK,
     shell:
         r"""
-        xlgrid report {wildcards.study:q} {params.notebook:q} \
+        xlgrid report {params.study:q} {params.notebook:q} \
             --output {log.notebook:q} \
             --summary {output.summary:q} 2>{log.errors:q}
         """
@@ -60,6 +70,10 @@ rule report_html:
         "results/{study}/logs/report.log",
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         notebook=rules.report_notebook.log.notebook,
     shell:

@@ -15,10 +15,17 @@ rule train:
         "results/{study}/runs/{task}/{encoder}/{method}/{source}/seed{seed}/curve.jsonl",
     log:
         "results/{study}/logs/runs/{task}/{encoder}/{method}/{source}/seed{seed}.log",
+    benchmark:
+        "results/{study}/benchmarks/runs/{task}/{encoder}/{method}/{source}/seed{seed}.tsv"
     wildcard_constraints:
         study=studies_where("runs/[^/]+/[^/]+", "methods", lambda method: not method.imported),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=240,
+        gpu=SETTINGS.gpus,
     params:
         # Settings that cannot change the results of a run are in `pace`: Snakemake does not compare a param that also depends
         # on inputs with that of the last time.
@@ -55,13 +62,17 @@ rule import_adapter:
         study=studies_where("runs/[^/]+/[^/]+", "methods", lambda method: method.imported),
     conda:
         "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
     params:
         recipe=setting("recipe", Run),
         encoder=subpath(input.encoder, parent=True),
         folder=subpath(output[0], parent=True),
         place=setting("place", Run),
         revision=setting("revision", Run),
-        lock=lambda w: [f"--lock={config['hub_lock']}"] if study(w).methods[w.method].imported.hub else [],
+        lock=lambda w: [f"--lock={SETTINGS.hub_lock}"] if study(w).methods[w.method].imported.hub else [],
     shell:
         r"""
         xlgrid import-adapter {params.place:q} {params.revision:q} {params.lock:q} \

@@ -16,6 +16,15 @@ def test_a_rule_s_resources_win_over_the_settings() -> None:
     assert job_request == Request(cpus=2, mem_mb=2048, minutes=30, gpus=1, partition="gpu", bundle=4)
 
 
+@pytest.mark.parametrize(("gpu", "gpus"), [(0, 2), (2, 0), (1, 2)])
+def test_a_profile_may_ask_for_gpus_by_the_other_name_than_the_rule(gpu: int, gpus: int) -> None:
+    assert asked(gpu=gpu, gpus=gpus).gpus == asked(gpus=gpus, gpu=gpu).gpus == 2
+
+
+def test_a_job_on_this_machine_has_no_limit_of_time_and_asks_for_no_memory() -> None:
+    assert asked(mem_mb=2048, runtime=30, gpus=1).here() == asked(gpus=1)
+
+
 def test_what_a_task_asks_for_grows_with_the_jobs_it_runs_at_a_time_but_for_gpus() -> None:
     parameters = asked(mem_mb=2048, gpus=1).slurm(slots=3, minutes=90)
     assert parameters == {

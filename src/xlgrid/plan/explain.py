@@ -67,7 +67,7 @@ def _no_result(plan: "Plan", result: Run | Cell | Contrast) -> str:
         values = dict.fromkeys(str(getattr(each, axis)) for each in planned)
         if str(value) not in values:
             return unknown_or_unused(axis, str(value), values, defined.get(axis, ()))
-    problem = f"each part exists, but no grid of study {study.name} has this combination: see studies/{study.name}.yaml"
+    problem = f"each part exists, but no grid of study {study.name} has this combination: see {plan.path}"
     if isinstance(result, Contrast):
         return problem
     near = _nearest(result.path, (each.path for each in planned if sum(map(ne, each[1:], result[1:])) == 1))

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from xlgrid.base.files import or_shipped, write_text
 from xlgrid.plan.checks import plan_problems
 from xlgrid.plan.plan import Plan
+from xlgrid.plan.products import Report, StudyCopy
 from xlgrid.study.checks import problems
 from xlgrid.study.load import located, read_lineage
 from xlgrid.study.schema import Study
@@ -18,7 +20,7 @@ def load_plan(study: str | Path) -> Plan:
     """
     ancestors: list[Plan] = []
     for file in reversed(read_lineage(study_path(study))):
-        plan = Plan(file.study, tuple(ancestors))
+        plan = Plan(file.study, tuple(ancestors), path=file.path)
         # The checks of the plan rely on those of the study.
         mistakes = problems(file.study) or plan_problems(plan)
         if mistakes:
@@ -33,6 +35,49 @@ def load_study(study: str | Path) -> Study:
 
 
 def study_path(study: str | Path) -> Path:
-    """The file of a study that is named by its name or path."""
-    path = Path(study)
-    return path if path.suffix or len(path.parts) > 1 else Path("studies") / f"{path}.yaml"
+    """The file of a study that is named by its path, or by its name: in studies/, or one that comes with xlgrid."""
+    return or_shipped(_in_project(study))
+
+
+def study_named(name: str) -> Path:
+    """The file of the study of a name: in studies/, or one that comes with xlgrid."""
+    return or_shipped(Path("studies") / f"{name}.yaml")
+
+
+def is_path(study: str | Path) -> bool:
+    """Whether a study is named by its path. Names may have dots in them."""
+    return Path(study).suffix in (".yaml", ".yml") or len(Path(study).parts) > 1
+
+
+def _in_project(study: str | Path) -> Path:
+    return Path(study) if is_path(study) else Path("studies") / f"{study}.yaml"
+
+
+def project_of(study: str | Path) -> Path:
+    """The folder of the project with a study or its results: the working directory, or else the nearest one above it."""
+    path = _in_project(study)
+    here = Path.cwd()
+    parts = path, Path(Report(path.stem).folder)
+    nearest = next(
+        (folder for folder in (here, *here.parents) if any((folder / part).exists() for part in parts)), here
+    )
+    return Path() if nearest == here else nearest
+
+
+def file_in(root: Path, study: str | Path) -> Path:
+    """The file of a study of another project, whose results may have moved without it: `copy_study` leaves copies beside them.
+
+    Args:
+        root: the folder that contains results/.
+        study: as for `study_path`; a relative path is taken from `root`.
+    """
+    path = _in_project(study)
+    candidates = root / path, root / StudyCopy(path.stem, path.stem).path
+    return next((file for file in candidates if file.is_file()), or_shipped(path))
+
+
+def copy_study(plan: Plan) -> None:
+    """Copy the file of a study, and those that it extends, to its results."""
+    for each in (*plan.ancestors, plan):
+        if each.path:
+            write_text(StudyCopy(plan.study.name, each.study.name).path, each.path.read_text(encoding="utf-8"))

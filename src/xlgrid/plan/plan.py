@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from xlgrid.plan import grid
@@ -28,11 +29,13 @@ class Plan:
 
     Attributes:
         ancestors: the plans of the studies that this one extends, the first of them first.
+        path: the file of the study; None if the study is not from a file.
         chains: product -> that product and everything on which it rests, as far as `rests_on` has been asked.
     """
 
     study: "Study"
     ancestors: tuple["Plan", ...] = ()
+    path: Path | None = None
     chains: dict[Product, list[Product]] = field(default_factory=dict, repr=False)
     _owned: dict[Product, Product] = field(default_factory=dict, repr=False)
     _equal_cells: dict[tuple[str, Cell, str], bool] = field(default_factory=dict, repr=False)

@@ -142,6 +142,15 @@ class Benchmark(Templated):
 
 
 @dataclass(frozen=True)
+class StudyCopy(Templated):
+    """A copy of the study file, or of one that it extends, with which the results can be read where the project is not."""
+
+    template = "results/{study}/study/{name}.yaml"
+    study: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Partial(Templated):
     """The results of a command that failed: a list of the failures, and exhibits of the cells that exist."""
 
@@ -149,7 +158,7 @@ class Partial(Templated):
     study: str
 
 
-# Logs, measurements and partial exhibits are no products: nothing is made from them.
+# Logs, measurements, copies and partial exhibits are no products: nothing is made from them.
 # A comparison is named as its exhibit with more behind, so it comes first.
 Product = (
     Meanings

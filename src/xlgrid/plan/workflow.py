@@ -3,20 +3,44 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import Field, ValidationError
+
 from xlgrid.base.names import unknown
+from xlgrid.base.settings import Strict, plainly
 from xlgrid.plan.explain import explain, refusal
-from xlgrid.plan.load import load_plan
+from xlgrid.plan.load import is_path, load_plan, study_named
+from xlgrid.plan.load import study_path as study_path
 from xlgrid.plan.needs import Inputs, inputs
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Product
 from xlgrid.plan.settings import settings
+from xlgrid.study.load import read_lineage
 
-# The keys of config.yaml.
-SETTINGS = ("study", "hub_lock")
+
+class Settings(Strict):
+    """The settings of the workflow: config/config.yaml, `--config`, or the `config` of a module."""
+
+    study: str = Field(
+        default="demo",
+        min_length=1,
+        description="the study that is made if no file is named: a study in studies/ or one that comes with xlgrid, by its name, or any "
+        "study file by its path",
+    )
+    hub_lock: str = Field(
+        default="hub.lock.yaml",
+        min_length=1,
+        description="the file that keeps the commits of everything fetched from the Hugging Face Hub",
+    )
+    gpus: int = Field(
+        default=0,
+        ge=0,
+        description="the GPUs of each job that trains or evaluates (resource `gpu`); a profile may set resources of single rules",
+    )
 
 
 class Command(NamedTuple):
@@ -49,37 +73,69 @@ def read_command(arguments: Sequence[str], default_study: str) -> Command:
     )
 
 
-def load_plans(config: Mapping[str, Any], arguments: Sequence[str], is_module: bool = False) -> dict[str, Plan]:
+def read_settings(config: Mapping[str, Any], is_module: bool = False) -> Settings:
+    """The settings, with defaults for those that are missing.
+
+    Args:
+        config: the settings in config/config.yaml and from the command line.
+        is_module: whether the rules belong to a workflow of someone else, whose settings may stand beside these.
+
+    Raises:
+        ValueError: there is no such setting, or a setting has a value that it cannot have.
+    """
+    if unknown_keys := [] if is_module else [key for key in config if key not in Settings.model_fields]:
+        raise ValueError(f"--config: {unknown('setting', unknown_keys[0], Settings.model_fields)}")
+    try:
+        return Settings(**{key: value for key, value in config.items() if key in Settings.model_fields})
+    except ValidationError as error:
+        raise ValueError(f"--config: {plainly(error)}") from None
+
+
+def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = False) -> dict[str, Plan]:
     """Name -> plan of the studies that a Snakemake command names by its targets or target jobs; if it names none, or the
     default target beside them, of the study of `config`, too.
 
     Args:
-        config: the settings in config.yaml and from the command line.
         arguments: the command line without the name of the program.
         is_module: whether the rules belong to a workflow of someone else, which may have settings and files of its own.
 
     Raises:
         FileNotFoundError: a study does not exist.
-        ValueError: there is no such setting, a study has mistakes, or it does not make a target.
+        ValueError: a study has mistakes, it does not make a target, or it has the name of another study.
     """
-    unknown_keys = [] if is_module else [key for key in config if key not in SETTINGS]
-    if unknown_keys:
-        raise ValueError(f"--config: {unknown('setting', unknown_keys[0], SETTINGS)}")
-    command = read_command(arguments, config["study"])
+    default = study_path(config.study)
+    if is_path(config.study) and (namesake := study_named(default.stem)).is_file() and not namesake.samefile(default):
+        raise ValueError(f"{default} and {namesake} would both make results/{default.stem}/: rename one of them")
+    command = read_command(arguments, config.study)
     for path in () if is_module else command.files:
         if not path.startswith("results/"):
             raise ValueError(f"nothing makes {path}: {unknown('folder', path.split('/')[0], ['results'])}")
     names = dict.fromkeys([*command.job_studies, *(path.split("/")[1] for path in command.files)])
     if is_module:
-        names = dict.fromkeys(name for name in names if Path(f"studies/{name}.yaml").is_file())
+        names = dict.fromkeys(name for name in names if _file_of(name, config.study).is_file())
     if command.is_for_default or not names:
-        names[config["study"]] = None
-    plans = {name: load_plan(f"studies/{name}.yaml") for name in names}
+        names[default.stem] = None
+    plans = {name: load_plan(_file_of(name, config.study)) for name in names}
     # The process that started target jobs has checked its targets.
     for path in () if command.job_studies or is_module else command.files:
         if problem := explain(plans[path.split("/")[1]], path):
             raise ValueError(problem)
     return plans
+
+
+def _file_of(name: str, default_study: str) -> Path:
+    """The file of a study that a path below results/ names. The default study, if it is named by its path, may be anywhere, and
+    so may those that it extends."""
+    if is_path(default_study):
+        default = study_path(default_study)
+        if name == default.stem:
+            return default
+        # A broken default study does not disturb a named one.
+        with suppress(ValueError, FileNotFoundError):
+            for file in read_lineage(default):
+                if file.path.stem == name:
+                    return file.path
+    return study_named(name)
 
 
 def with_ancestors(plans: Mapping[str, Plan]) -> dict[str, Plan]:

@@ -14,7 +14,8 @@ FIRST = "load"
 def execute(study: str, notebook: Path, output: Path) -> None:
     """Run the report's notebook for a study in the working directory, and save it with its outputs.
 
-    The saved notebook names the study, but no folder, so that a copy of it reads the project in which it is run.
+    The saved notebook names the study, but no folder: it reads the results around it, and a copy of it in another project reads
+    that project.
 
     Args:
         study: its name.
@@ -60,7 +61,8 @@ def write_page(notebook: Path, output: Path) -> None:
 
 
 def write_report(study: str, notebook: Path, output: Path, summary: Path) -> None:
-    """Run the notebook of the report for a study, and write the table of the scores that exist.
+    """Run the notebook of the report for a study, and write the table of the scores that exist, and copies of the study file and
+    those that it extends: with these, the notebook reads the results wherever they are moved.
 
     Args:
         study: its name, or its file.
@@ -73,11 +75,13 @@ def write_report(study: str, notebook: Path, output: Path, summary: Path) -> Non
     """
     from nbclient.exceptions import CellExecutionError
 
+    from xlgrid.plan.load import copy_study, load_plan
     from xlgrid.report import page
 
-    loaded = page.load(study)
+    plan = load_plan(study)
+    copy_study(plan)
     try:
-        execute(loaded.name, notebook, output)
+        execute(plan.study.name, notebook, output)
     except CellExecutionError as error:
         raise ValueError(f"a cell of {output} failed: {error}") from None
-    write_text(summary, page.summary(loaded.cells).to_csv(index=False, lineterminator="\n"))
+    write_text(summary, page.summary(page.load(study, Path()).cells).to_csv(index=False, lineterminator="\n"))

@@ -74,16 +74,29 @@ class Report:
     preparation: pd.DataFrame
     claims: Mapping[str, Any] = field(default_factory=dict)
     shared: str = ""
+    root: Path = Path()
 
 
-def load(study_name: str) -> Report:
-    """Read a study, and whatever results it has, below the working directory."""
-    from xlgrid.plan.load import load_plan
+def load(study_name: str | Path, root: str | Path | None = None) -> Report:
+    """Read a study, and whatever results it has. Nothing is written.
+
+    Args:
+        study_name: its name (`demo`), or its file (`studies/demo.yaml`) as a path from `root`. Where results have moved without the
+            file, the copy beside them is read.
+        root: the folder that contains results/. Without it, the working directory or the nearest folder above it that has
+            the study or its results: a notebook in results/demo/ reads the results around it.
+
+    Raises:
+        FileNotFoundError: there is no such study.
+        ValueError: the study has mistakes, or a result is damaged.
+    """
+    from xlgrid.plan.load import file_in, load_plan, project_of
     from xlgrid.results import records
 
-    plan = load_plan(study_name)
+    root = project_of(study_name) if root is None else Path(root)
+    plan = load_plan(file_in(root, study_name))
     study = plan.study
-    cells = ((cell.path, {**cell._asdict(), "run": plan.owned(cell.run).folder}) for cell in plan.cells)
+    cells = ((root / cell.path, {**cell._asdict(), "run": plan.owned(cell.run).folder}) for cell in plan.cells)
     return Report(
         name=study.name,
         title=study.title,
@@ -91,11 +104,12 @@ def load(study_name: str) -> Report:
         exhibits=study.exhibits,
         languages=study.languages_used,
         cells=records.read_cells(cells, study.metrics),
-        curves=records.read_curves(run.folder for run in plan.runs),
-        runs=read_runs(run.path for run in plan.runs),
-        preparation=read_preparation(plan),
+        curves=records.read_curves(root / run.folder for run in plan.runs),
+        runs=read_runs(root / run.path for run in plan.runs),
+        preparation=read_preparation(plan, root),
         claims=study.claims,
         shared=plan.shared,
+        root=root,
     )
 
 
@@ -115,15 +129,15 @@ def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     return records
 
 
-def read_preparation(plan: Plan) -> pd.DataFrame:
+def read_preparation(plan: Plan, root: Path = Path()) -> pd.DataFrame:
     """Columns `study`, `stage` and `seconds`: every job before training on which cells of a study rest, with the study that has
     run the job, as Snakemake measured it."""
     used = dict.fromkeys(product for cell in plan.cells for product in plan.rests_on(cell))
     measured = [needs.benchmark(plan, product) for product in used if not isinstance(product, Run | Cell)]
     jobs = [
-        {"study": job.study, "stage": job.stage, "seconds": float(pd.read_csv(job.path, sep="\t")["s"].sum())}
+        {"study": job.study, "stage": job.stage, "seconds": float(pd.read_csv(root / job.path, sep="\t")["s"].sum())}
         for job in sorted(measured, key=lambda job: STAGES.index(job.stage))
-        if Path(job.path).exists()
+        if (root / job.path).exists()
     ]
     return pd.DataFrame(jobs, columns=["study", "stage", "seconds"])
 
@@ -184,12 +198,14 @@ def coverage(cells: pd.DataFrame) -> Html:
 
 def exhibits(study: Report) -> Html:
     """The rendered exhibits in the order of the study, embedded, with links to their files."""
-    parts = [_exhibit(products.Exhibit(study.name, name), exhibit) for name, exhibit in study.exhibits.items()]
+    parts = [
+        _exhibit(products.Exhibit(study.name, name), exhibit, study.root) for name, exhibit in study.exhibits.items()
+    ]
     return Html("\n".join(parts) or _PARTS.missing("This study asks for no exhibits."))
 
 
-def _exhibit(product: products.Exhibit, exhibit: Any) -> str:
-    files = {suffix: path for suffix in exhibit.suffixes if (path := Path(product.file(suffix))).exists()}
+def _exhibit(product: products.Exhibit, exhibit: Any, root: Path) -> str:
+    files = {suffix: path for suffix in exhibit.suffixes if (path := root / product.file(suffix)).exists()}
     pictures = [files[suffix] for suffix in (".svg", ".png") if suffix in files]
     caption = exhibit.caption
     if ".html" in files:
@@ -209,7 +225,7 @@ def claims(study: Report) -> Html | None:
     if not study.claims:
         return None
     product = products.Claims(study.name)
-    table, picture = Path(product.file(".html")), Path(product.file(".svg"))
+    table, picture = study.root / product.file(".html"), study.root / product.file(".svg")
     if not (table.exists() and picture.exists()):
         return Html(_PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake {product.path}"), []))
     body = _wide(table) + _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")

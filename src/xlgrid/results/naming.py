@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt
 
+from xlgrid.base.files import or_shipped
 from xlgrid.base.settings import Strict
 
 NamedAxis = Literal["task", "encoder", "method", "source", "target", "metric", "group"]
@@ -58,4 +59,4 @@ class Published(Naming):
 
     @property
     def path(self) -> Path:
-        return Path("reference") / f"{self.file}.csv"
+        return or_shipped(Path("reference") / f"{self.file}.csv")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import ValidationError
 
+from xlgrid.base.files import SHIPPED
 from xlgrid.base.names import unknown
 from xlgrid.study.replace import Replace, merge, replaced
 from xlgrid.study.schema import Study
@@ -32,7 +33,7 @@ def read_lineage(path: Path) -> list[StudyFile]:
         ValueError: a file is no study; the message names each mistake with its file and line.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"no study file {path}: {unknown('study', path.stem, _beside(path))}")
+        raise FileNotFoundError(f"no study file {path}: {unknown('study', path.stem, _near(path))}")
     return [_checked(*read) for read in _read(path)]
 
 
@@ -50,8 +51,15 @@ def located(problem: str, lines: Lines, path: Path) -> str:
     return _located(places.get(problem.partition(": ")[0], ()), problem, lines, path)
 
 
-def _beside(path: Path) -> list[str]:
-    return sorted(other.stem for other in path.parent.glob("*.yaml"))
+def _near(path: Path) -> list[str]:
+    """The studies beside a file, and those that come with xlgrid."""
+    return sorted({other.stem for folder in (path.parent, SHIPPED / "studies") for other in folder.glob("*.yaml")})
+
+
+def _extended(path: Path, name: str) -> Path:
+    """The file of a study that the study in `path` extends: beside it, or one that comes with xlgrid."""
+    beside, shipped = path.with_name(f"{name}.yaml"), SHIPPED / "studies" / f"{name}.yaml"
+    return shipped if shipped.is_file() and not beside.is_file() else beside
 
 
 def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict[str, Any], Lines]]:
@@ -67,7 +75,7 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict
         )
     if not path.is_file():
         raise FileNotFoundError(
-            f"{extending[-1]}: extends a study that is not there: {unknown('study', path.stem, _beside(path))}"
+            f"{extending[-1]}: extends a study that is not there: {unknown('study', path.stem, _near(path))}"
         )
     try:
         node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
@@ -80,7 +88,7 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict
     _locate(node, (), path, lines)
     extended = []
     if "extends" in keys:
-        extended = _read(path.with_name(f"{keys['extends']}.yaml"), (*extending, path))
+        extended = _read(_extended(path, keys["extends"]), (*extending, path))
         _, parent, parent_lines = extended[0]
         try:
             parent = replaced(parent, Replace.model_validate(keys.get("replace", {})), keys.get("languages", []))

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from plan_fixture import COSTED, begun, small
 
-from xlgrid.plan.load import load_plan, load_study, study_path
+from xlgrid.base.files import SHIPPED
+from xlgrid.plan.load import copy_study, file_in, load_plan, load_study, project_of, study_path
 from xlgrid.plan.needs import inputs
 from xlgrid.plan.plan import Plan
 
@@ -18,6 +19,66 @@ def test_a_study_has_a_name_and_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     assert study_path("other.yaml") == Path("other.yaml") and study_path("a/b") == Path("a/b")
     with pytest.raises(FileNotFoundError, match="unknown study 'tniy', did you mean 'tiny'"):
         load_plan("tniy")
+
+
+def test_a_study_that_comes_with_xlgrid_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert study_path("demo") == SHIPPED / "studies" / "demo.yaml"
+    Path("studies").mkdir()
+    Path("studies/demo.yaml").write_text(COSTED)
+    assert study_path("demo") == Path("studies/demo.yaml"), "the project's own study wins"
+
+
+def test_a_study_extends_its_neighbour_or_one_that_comes_with_xlgrid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "own.yaml").write_text("extends: first\ntitle: Own\n")
+    plan = load_plan(elsewhere / "own.yaml")
+    assert [each.path for each in (*plan.ancestors, plan)] == [SHIPPED / "studies/first.yaml", elsewhere / "own.yaml"]
+    (elsewhere / "first.yaml").write_text(COSTED)
+    assert load_plan(elsewhere / "own.yaml").ancestors[0].path == elsewhere / "first.yaml"
+
+
+def test_published_numbers_of_a_study_that_comes_with_xlgrid_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exhibits = load_study("foroutan2023-mini").exhibits.values()
+    references = [Path(path) for exhibit in exhibits for path in exhibit.references]
+    assert references and [path for path in references if not path.is_file()] == []
+
+
+def test_results_that_moved_without_their_study_have_a_copy_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("studies/tiny.yaml").write_text(COSTED)
+    Path("studies/own.yaml").write_text("extends: tiny\ntitle: Own\n")
+    copy_study(load_plan("own"))
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    Path("results").rename(moved / "results")
+    copy = moved / "results/own/study/own.yaml"
+    assert file_in(moved, "own") == file_in(moved, "studies/own.yaml") == copy
+    assert file_in(tmp_path, "own") == tmp_path / "studies/own.yaml", "the study itself wins where it is"
+    assert load_plan(copy).study == load_study("own")
+
+
+def test_the_project_of_a_notebook_is_the_nearest_folder_with_its_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "results/tiny/exhibits").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "results/tiny")
+    assert project_of("tiny") == project_of("studies/tiny.yaml") == tmp_path
+    assert project_of("other") == Path(), "no folder above has it"
+    monkeypatch.chdir(tmp_path)
+    assert project_of("tiny") == Path()
 
 
 def test_two_grids_with_one_cell_are_refused_when_a_study_is_loaded(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from plan_fixture import begun, small
 
 from xlgrid.plan import workflow
@@ -13,6 +14,7 @@ from xlgrid.plan.products import Data, Text, Tokens
 from xlgrid.results.identity import Cell, Contrast, Run
 
 CONFIG = {"study": "one", "hub_lock": "hub.lock.yaml"}
+SETTINGS = workflow.Settings(study="one")
 STUDY = """\
 title: Tiny
 languages: [qa1, qb1]
@@ -60,7 +62,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_command_loads_the_studies_that_it_names(command: str, studies: list[str]) -> None:
-    assert list(workflow.load_plans(CONFIG, command.split())) == studies
+    assert list(workflow.load_plans(SETTINGS, command.split())) == studies
 
 
 def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
@@ -76,6 +78,8 @@ def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
     ("config", "command", "said"),
     [
         ({"stduy": "one"}, "", "unknown setting 'stduy', did you mean 'study'"),
+        ({"gpus": "two"}, "", "--config: gpus: Input should be a valid integer"),
+        ({"gpus": -1}, "", "--config: gpus: Input should be greater than or equal to 0, got -1"),
         ({}, "results/tow/report.html", "unknown study 'tow', did you mean 'two'"),
         ({}, "results/broken/report.html", "broken.yaml: "),
         ({}, "result/x", "nothing makes result/x: unknown folder 'result', did you mean 'results'?"),
@@ -87,12 +91,37 @@ def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
 )
 def test_a_mistake_is_told_when_the_rules_are_read(config: dict[str, str], command: str, said: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError), match=re.escape(said)):
-        workflow.load_plans(CONFIG | config, command.split())
+        workflow.load_plans(workflow.read_settings(CONFIG | config), command.split())
 
 
 def test_a_workflow_of_someone_else_may_have_more_settings_and_files() -> None:
-    plans = workflow.load_plans(CONFIG | {"samples": "x"}, ["results/qc/report.html"], is_module=True)
-    assert list(plans) == ["one"]
+    settings = workflow.read_settings({"study": "one", "samples": "x"}, is_module=True)
+    assert settings == workflow.Settings(study="one"), "what is missing has its default"
+    assert list(workflow.load_plans(settings, ["results/qc/report.html"], is_module=True)) == ["one"]
+
+
+def test_the_configuration_that_comes_with_xlgrid_has_all_settings_and_their_defaults() -> None:
+    config = yaml.safe_load((Path(__file__).parents[3] / "config" / "config.yaml").read_text())
+    assert config == workflow.Settings().model_dump()
+
+
+def test_a_study_file_may_be_anywhere_and_so_may_the_study_that_it_extends(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/base.yaml").write_text(STUDY)
+    (tmp_path / "elsewhere/own.yaml").write_text("extends: base\ntraining: [{set: {steps: 5}}]\n")
+    settings = workflow.Settings(study="elsewhere/own.yaml")
+    assert list(workflow.load_plans(settings, [])) == ["own"]
+    # As an executor starts a job of the study that is extended.
+    plans = workflow.load_plans(settings, ["--target-jobs", "data:task=ner,study=base"])
+    assert plans["base"].path == Path("elsewhere/base.yaml")
+    assert list(workflow.load_plans(settings, ["results/two/report.html"])) == ["two"]
+
+
+def test_two_study_files_of_one_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "one.yaml").write_text(STUDY)
+    with pytest.raises(ValueError, match=r"one.yaml and studies/one.yaml would both make results/one/: rename"):
+        workflow.load_plans(workflow.Settings(study=str(tmp_path / "one.yaml")), [])
+    assert list(workflow.load_plans(workflow.Settings(study="studies/one.yaml"), [])) == ["one"]
 
 
 def test_a_constraint_matches_a_study_where_one_of_its_own_names_follows() -> None:
@@ -140,7 +169,7 @@ def test_inputs_of_what_does_not_exist_are_refused_with_what_is_near() -> None:
 
 def test_the_rules_know_the_studies_that_a_study_extends() -> None:
     Path("studies/three.yaml").write_text("extends: two\ntraining: [{set: {steps: 5}}]\n")
-    named = workflow.load_plans(CONFIG, ["results/three/report.html"])
+    named = workflow.load_plans(SETTINGS, ["results/three/report.html"])
     plans = workflow.with_ancestors(named)
     assert (list(named), list(plans)) == (["three"], ["two", "three"])
     cell = Cell("three", "ner", "tiny", "full-ft", "qa1", "qb1", 1)
@@ -151,4 +180,4 @@ def test_the_rules_know_the_studies_that_a_study_extends() -> None:
     recipes = {name: str(workflow.setting_of(plans, run._replace(study=name), "recipe")) for name in plans}
     assert "steps" in recipes["three"] and "steps" not in recipes["two"]
     with pytest.raises(ValueError, match=r"ask for results/two/encoders/tiny/model\.safetensors"):
-        workflow.load_plans(CONFIG, ["results/three/encoders/tiny/model.safetensors"])
+        workflow.load_plans(SETTINGS, ["results/three/encoders/tiny/model.safetensors"])

@@ -1,5 +1,6 @@
 """What the parts of the report say about a synthetic study with gaps."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -123,6 +124,22 @@ def test_cost_leaves_out_what_another_study_made(cells: pd.DataFrame) -> None:
     both = report.cost(study_of(shown, runs=[*RUNS, *others]))
     assert both == report.cost(study_of(cells, runs=RUNS))
     assert 'class="missing"' in report.cost(replace(study_of(cells), name="own"))
+
+
+@pytest.mark.usefixtures("tiny_project")
+def test_a_report_is_loaded_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [run, *_] = load_plan("tiny").runs
+    write(run.path, json.dumps({"recipe": run._asdict(), "seconds": 5}))
+    write(f"{run.folder}/curve.jsonl", json.dumps({"step": 1, "score": 50.0}))
+    write("results/tiny/benchmarks/text/qa1.tsv", "s\th:m:s\n2\t0:00:00\n")
+    write("results/tiny/exhibits/absent.csv")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    study = report.load("studies/tiny.yaml", tmp_path)
+    assert (len(study.runs), len(study.curves), study.preparation["seconds"].tolist()) == (1, 1, [2.0])
+    absent = SimpleNamespace(title="T", caption="", suffixes=[".csv"])
+    assert '<a href="exhibits/absent.csv">csv</a>' in report.exhibits(replace(study, exhibits={"absent": absent}))
+    assert [*Path().iterdir()] == [], "nothing is written"
 
 
 @pytest.mark.usefixtures("tiny_project")

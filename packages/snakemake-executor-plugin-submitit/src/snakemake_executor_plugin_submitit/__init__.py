@@ -191,6 +191,8 @@ class Executor(RemoteExecutor):
             info = SubmittedJobInfo(job)
             try:
                 job_request = request(job.resources, job.threads, self.defaults)
+                if self.executor_settings.cluster == "local":
+                    job_request = job_request.here()
                 description, tmpdir = describe(job, self.format_job_exec, job_request.minutes)
             except (ValueError, WorkflowError) as error:
                 self.dispatcher.fail(identify(job), REJECTED, str(error))

@@ -3,7 +3,7 @@
 import difflib
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 # A resource in Snakemake: the field of `Request` that it fills, and its meaning.
@@ -13,7 +13,7 @@ TABLE = {
     "mem_mb_per_cpu": ("mem_mb_per_cpu", "memory per CPU core in MB, instead of mem_mb"),
     "runtime": ("minutes", "minutes that a job may take"),
     "gpus": ("gpus", "GPUs that the jobs of a task share"),
-    "gpu": ("gpus", "the same"),
+    "gpu": ("gpus", "the same; of both, the larger number"),
     "slurm_partition": ("partition", "partition; --submitit-partition where not given"),
     "slurm_account": ("account", "account; --submitit-account where not given"),
     "qos": ("qos", "quality of service; --submitit-qos where not given"),
@@ -72,6 +72,10 @@ class Request:
             if getattr(self, name) is not None:
                 parameters[f"slurm_{name}"] = getattr(self, name)
         return parameters
+
+    def here(self) -> "Request":
+        """The request on this machine, where memory and minutes are not granted, so jobs that differ in them alone share a task."""
+        return replace(self, mem_mb=None, mem_mb_per_cpu=None, minutes=None)
 
     def options(self) -> dict[str, Any]:
         """`slurm_extra` as sbatch options by name.
@@ -136,7 +140,8 @@ def request(resources: Mapping[str, Any], threads: int, defaults: Request) -> Re
         if name in TABLE:
             where = TABLE[name][0]
             try:
-                values[where] = kinds[where](value)
+                number = kinds[where](value)
+                values[where] = max(values[where], number) if where == "gpus" else number
             except (TypeError, ValueError):
                 raise ValueError(
                     f"the resource {name} must be of type {kinds[where].__name__}, got {value!r}"
