@@ -87,7 +87,7 @@ def through_map_array(folder: Path, cells: int) -> None:
 
 def evaluations(study: Path, folder: Path, cells: int) -> list[str]:
     """A copy of the project with a finished study, less some cells; their paths."""
-    for name in ("config", "rules", "notebooks", "envs", "studies", "slurm"):
+    for name in ("config", "workflow", "rules", "notebooks", "envs", "studies", "slurm"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "Snakefile", folder)
     (folder / "results").mkdir()

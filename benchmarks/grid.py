@@ -136,7 +136,7 @@ def main() -> None:
     seconds = {}
     with tempfile.TemporaryDirectory() as name:
         study, plain = Path(name, "study"), Path(name, "plain")
-        for part in ("rules", "notebooks", "envs"):
+        for part in ("workflow", "rules", "notebooks", "envs"):
             shutil.copytree(ROOT / part, study / part)
         shutil.copy(ROOT / "Snakefile", study)
         (study / "config").mkdir()

@@ -169,7 +169,7 @@ def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist(
 
 def rules() -> set[str]:
     """The names of this project's rules."""
-    files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]
+    files = [ROOT / "workflow" / "Snakefile", *(ROOT / "rules").glob("*.smk")]
     return {
         name
         for file in files
