@@ -109,8 +109,8 @@ def test_a_rule_s_other_params_follow_from_its_inputs_and_outputs_or_change_no_r
     others = {
         param for param in params if not re.match(r"\w+=(setting\(|subpath\(|lambda w, (input|resources): )", param)
     }
-    lock = "lock=lambda w: [f\"--lock={config['hub_lock']}\"] if study(w).methods[w.method].imported.hub else []"
-    assert others == {'lock=config["hub_lock"]', lock}
+    lock = 'lock=lambda w: [f"--lock={SETTINGS.hub_lock}"] if study(w).methods[w.method].imported.hub else []'
+    assert others == {"lock=SETTINGS.hub_lock", lock}
     studied = {param for param in params if "lambda w, " in param and re.search(r"study\(|recipe\(|task\(", param)}
     recipes = "recipe(w)", "study(w).pretraining(w.encoder)"
     assert studied == {f"pace=lambda w, input: {recipe}.pace()" for recipe in recipes}
