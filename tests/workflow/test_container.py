@@ -49,6 +49,10 @@ def environment(folder: Path) -> Path:
     [site] = folder.glob("lib/python*/site-packages")
     seen = [path for path in sys.path if path.endswith("site-packages")] or [sysconfig.get_path("purelib")]
     (site / "environment_of_the_tests.pth").write_text("\n".join(seen))
+    # pip writes no program of a package that it finds installed; that of the tests would run in their environment.
+    snakemake = folder / "bin" / "snakemake"
+    snakemake.write_text(f'#!/bin/sh\nexec {shlex.quote(str(folder / "bin" / "python"))} -m snakemake "$@"\n')
+    snakemake.chmod(0o755)
     return folder / "bin"
 
 

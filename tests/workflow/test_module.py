@@ -122,7 +122,7 @@ def test_results_that_move_can_be_read_where_they_are(finished: Path, tmp_path: 
 
 def test_the_rules_of_a_module_ask_for_what_they_need(outer: Path) -> None:
     """As other executors read it, and of the GPUs that the settings name."""
-    planned = snakemake(outer, "--dry-run", "--config", "gpus=1", "--", "results/own/report.html")
+    planned = snakemake(outer, "--dry-run", "--forceall", "--config", "gpus=1", "--", "results/own/report.html")
     assert planned.returncode == 0, planned.stderr
     jobs = dict(re.findall(r"^rule (\w+):\n((?: +.*\n)+)", planned.stdout + planned.stderr, re.MULTILINE))
     assert all(part in jobs["train"] for part in ("mem_mb=8000", "runtime=240", "gpu=1")), jobs["train"]
