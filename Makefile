@@ -58,7 +58,7 @@ format: .venv/installed
 lock: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check "uv>=0.13,<1"
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-annotate $(UPGRADE) \
-		$(addprefix --no-emit-package ,$(notdir $(wildcard packages/*))) --custom-compile-command "make lock" \
+		$(addprefix --no-emit-package ,xlgrid $(notdir $(wildcard packages/*))) --custom-compile-command "make lock" \
 		--output-file envs/lock.txt pyproject.toml packages/*/pyproject.toml
 
 # The file is touched last, so that an interrupted installation is done again. pip compiles to bytecode on one core, compileall on

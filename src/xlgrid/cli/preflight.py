@@ -12,7 +12,7 @@ from xlgrid.cli.options import StudyName
 if TYPE_CHECKING:
     from xlgrid.preflight.lines import Line
 
-Lock = Annotated[Path | None, typer.Option(help="the lock file", show_default="hub_lock of config.yaml")]
+Lock = Annotated[Path | None, typer.Option(help="the lock file", show_default="hub_lock of config/config.yaml")]
 
 
 def check(study: StudyName, lock: Lock = None) -> None:

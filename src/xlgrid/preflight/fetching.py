@@ -9,13 +9,13 @@ import yaml
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.materials import DOWNLOADED, materials, needed_products
 
-CONFIG = Path("config.yaml")
+CONFIG = Path("config/config.yaml")
 # Where Snakemake notes with which settings each file was made.
 RECORDS = ".snakemake/metadata"
 
 
 def lock_file() -> str:
-    """The lock file that `hub_lock` of config.yaml names.
+    """The lock file that `hub_lock` of config/config.yaml names.
 
     Raises:
         ValueError: there is no such file, or no such setting, so that this folder is no project of xlgrid.
@@ -23,7 +23,7 @@ def lock_file() -> str:
     settings = yaml.safe_load(CONFIG.read_text(encoding="utf-8")) if CONFIG.is_file() else None
     if not isinstance(settings, dict) or not isinstance(settings.get("hub_lock"), str):
         raise ValueError(
-            f"no `hub_lock` in {CONFIG} of {Path.cwd()}: run this in the folder of a project, whose config.yaml names the lock file, or "
+            f"no `hub_lock` in {CONFIG} of {Path.cwd()}: run this in the folder of a project, whose config/config.yaml names the lock file, or "
             "name the file with --lock"
         )
     return settings["hub_lock"]
