@@ -89,7 +89,6 @@ def evaluations(study: Path, folder: Path, cells: int) -> list[str]:
     """A copy of the project with a finished study, less some cells; their paths."""
     for name in ("config", "workflow", "rules", "notebooks", "envs", "studies", "slurm"):
         shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "Snakefile", folder)
     (folder / "results").mkdir()
     subprocess.run(["cp", "-a", str(study), str(folder / "results")], check=True)
     chosen = sorted((folder / "results" / study.name).glob("cells/**/*.json"))[:cells]

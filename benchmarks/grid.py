@@ -138,7 +138,6 @@ def main() -> None:
         study, plain = Path(name, "study"), Path(name, "plain")
         for part in ("workflow", "rules", "notebooks", "envs"):
             shutil.copytree(ROOT / part, study / part)
-        shutil.copy(ROOT / "Snakefile", study)
         (study / "config").mkdir()
         (study / "config" / "config.yaml").write_text("study: many\nhub_lock: hub.lock.yaml\n")
         (study / "studies").mkdir()

@@ -33,6 +33,7 @@ gc.set_threshold(1_000_000, 50, 1000)
 
 # The rules may be a module of a workflow of someone else, which has settings and files of its own.
 IS_MODULE = workflow.modifier.namespace is not None
+
 # Conda and containers bring a PATH of their own, and a workflow of someone else has results in a place of its own.
 if not workflow.deployment_settings.deployment_method and shutil.which("xlgrid") is None:
     raise WorkflowError(elsewhere("xlgrid"))

@@ -117,7 +117,7 @@ def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> 
     (folder / "config/config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
     job = "fetch_data:study=mine,task=ner,language=qa1,split=test"
     command = (
-        f"snakemake --snakefile Snakefile --target-jobs {job} --allowed-rules fetch_data --cores 1 --force "
+        f"snakemake --snakefile workflow/Snakefile --target-jobs {job} --allowed-rules fetch_data --cores 1 --force "
         "--target-files-omit-workdir-adjustment --nolock --ignore-incomplete --mode remote"
     )
     try:
@@ -179,7 +179,7 @@ def test_settings_that_change_no_result_train_nothing_again(folder: Path) -> Non
 def test_a_workflow_of_someone_else_uses_the_rules_as_a_module(folder: Path) -> None:
     """With settings, files and targets of its own."""
     (folder / "Outer.smk").write_text(
-        'module grid:\n    snakefile: "Snakefile"\n    config: {"study": "demo", "hub_lock": "hub.lock.yaml", "more": 1}\n\n'
+        'module grid:\n    snakefile: "workflow/Snakefile"\n    config: {"study": "demo", "hub_lock": "hub.lock.yaml", "more": 1}\n\n'
         "use rule * from grid as grid_*\n\n"
         "rule outer:\n"
         f'    input: "results/demo/{RULETAKER}"\n'

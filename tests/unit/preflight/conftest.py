@@ -48,7 +48,7 @@ FILES = ("en/train", "en/dev", "en/test", "de/test")
 def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
     """A function that writes the study with changed keys, and files with changed rows (None: no file), and plans the study."""
     monkeypatch.chdir(tmp_path)
-    Path("config").mkdir(exist_ok=True)
+    Path("config").mkdir()
     Path("config/config.yaml").write_text("study: topics\nhub_lock: hub.lock.yaml\n")
     Path("studies").mkdir()
 
