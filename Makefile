@@ -44,7 +44,7 @@ docs: .venv/installed
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check workflow rules
+	$(BIN)/snakefmt --check Snakefile workflow rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/snakemake --lint
@@ -52,7 +52,7 @@ lint: .venv/installed
 format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt workflow rules
+	$(BIN)/snakefmt Snakefile workflow rules
 
 # Write the lock anew. A version that still fits stays; `make lock UPGRADE=--upgrade` takes the newest ones.
 lock: .venv/installed

@@ -15,9 +15,11 @@ NO_RIVALS = ("task", "target", "metric", "seed", "group")
 class Latex(Strict):
     """The place and the width of a table in a LaTeX document. Other formats do not change."""
 
-    environment: Literal["table", "table*"] = Field("table", description="`table*` spans both columns of a page")
+    environment: Literal["table", "table*"] = Field(
+        default="table", description="`table*` spans both columns of a page"
+    )
     resize: Literal["column", "text"] | None = Field(
-        None,
+        default=None,
         description="scales the table to exactly this width, that of a column or of the text on a page, larger or smaller; "
         "absent: only a table that is wider than its place is scaled",
     )
@@ -34,9 +36,9 @@ class Latex(Strict):
 class LatexOfScores(Latex):
     """The place and the width of a table of scores in LaTeX, and how its numbers are printed."""
 
-    deviation: bool = Field(True, description="false: means stand without ± and the standard deviation")
+    deviation: bool = Field(default=True, description="false: means stand without ± and the standard deviation")
     bold: Annotated[tuple[str, ...], BeforeValidator(as_tuple, json_schema_input_type=str | tuple[str, ...])] = Field(
-        (),
+        default=(),
         description="one of the rows' or columns' axes, such as `method`, or a list: among entries that differ in it alone, the best is "
         "bold, if the paired test of the claims finds it better than the runner-up; this needs three complete seeds of each",
     )

@@ -25,11 +25,11 @@ Belongs = Callable[[str, str, str], bool]
 class Selection(Strict):
     """The cells whose axes have one of the values named here, and that belong to one of the groups."""
 
-    task: Values | None = Field(None, description="tasks of the study")
-    encoder: Values | None = Field(None, description="encoders of the study")
-    method: Values | None = Field(None, description="methods of the study")
-    source: Values | None = Field(None, description="sources of the grids, groups expanded")
-    target: Values | None = Field(None, description="targets of the grids, groups expanded")
+    task: Values | None = Field(default=None, description="tasks of the study")
+    encoder: Values | None = Field(default=None, description="encoders of the study")
+    method: Values | None = Field(default=None, description="methods of the study")
+    source: Values | None = Field(default=None, description="sources of the grids, groups expanded")
+    target: Values | None = Field(default=None, description="targets of the grids, groups expanded")
     group: Values | None = Field(default=None, description="as the groups of a table: mono, en-X, zero-shot:X-en, ...")
     seed: tuple[NonNegativeInt, ...] | None = Field(
         default=None, description="in `select` only, where not all methods have all seeds"

@@ -24,8 +24,8 @@ class Replace(Strict):
     mix as a whole.
     """
 
-    encoders: dict[str, str | None] = Field({}, description="encoder there: encoder here, or null")
-    languages: dict[str, str | None] = Field({}, description="language, pair or mix there: that here, or null")
+    encoders: dict[str, str | None] = Field(default={}, description="encoder there: encoder here, or null")
+    languages: dict[str, str | None] = Field(default={}, description="language, pair or mix there: that here, or null")
 
 
 def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) -> dict[str, Any]:
