@@ -34,7 +34,7 @@ def bring(folder: Path, files: set[str]) -> None:
 
 def row(study: str, exhibit: str) -> tuple[int, int]:
     """Read an exhibit's numbers of runs and of cells, attention included, from docs/papers/cost-{study}.md."""
-    page = (ROOT / "docs" / f"cost-{study}.md").read_text().replace(",", "")
+    page = (ROOT / "docs" / "papers" / f"cost-{study}.md").read_text().replace(",", "")
     [numbers] = re.findall(rf"^{exhibit} +(\d+) +\d+ +(\d+) ", page, re.MULTILINE)
     runs, cells = map(int, numbers)
     return runs, cells

@@ -166,7 +166,7 @@ def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_ar
     asked: list[tuple[str, list[str]]] = []
 
     class Hub:
-        def repo_info(self, repo: str, revision: str, repo_type: str) -> Any:
+        def repo_info(self, repo: str, revision: str, repo_type: str, timeout: float) -> Any:
             if revision not in commits:
                 raise huggingface_hub.errors.OfflineModeIsEnabled(f"Revision Not Found: {revision}")
             return type("Info", (), {"sha": commits[revision]})

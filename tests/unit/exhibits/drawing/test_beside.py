@@ -346,7 +346,7 @@ def test_the_report_shows_a_comparison_under_its_exhibit() -> None:
     folder.mkdir(parents=True)
     for name in ("a.html", "a.csv", "a-published.html", "a-published.csv", "b.html", "b-published.html"):
         (folder / name).write_text(f"<p>{name}</p>")
-    html = report.exhibits(SimpleNamespace(name=planned.name, exhibits=planned.exhibits))  # type: ignore[arg-type]
+    html = report.exhibits(SimpleNamespace(name=planned.name, exhibits=planned.exhibits, root=Path()))  # type: ignore[arg-type]
     assert html.index("<p>a.html</p>") < html.index("<p>a-published.html</p>") < html.index("<p>b.html</p>")
     assert '<a href="exhibits/a-published.csv">published.csv</a>' in html
     assert "b-published" not in html, "left by an earlier study"
