@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,8 +66,10 @@ def test_a_method_passes_its_contract_and_makes_its_table(folder: Path) -> None:
     code = (package / "xlgrid_norm_tuning.py").read_text()
     install(folder / "installed", "xlgrid-norm-tuning", "0.1", code, points)
     fewer(folder / "studies" / "norm-tuning.yaml")
-    runs(folder, f"python -m pytest -q -p no:cacheprovider {package}", make("norm-tuning"))
-    done = shell(ROOT, "python -m pytest -q -p no:cacheprovider tests/unit/methods/test_method.py -k norm-tuning")
+    runs(folder, f"{sys.executable} -m pytest -q -p no:cacheprovider {package}", make("norm-tuning"))
+    done = shell(
+        ROOT, f"{sys.executable} -m pytest -q -p no:cacheprovider tests/unit/methods/test_method.py -k norm-tuning"
+    )
     assert done.returncode == 0 and done.stdout.count(".") >= 40, done.stdout[-4000:]
 
 
@@ -76,6 +79,10 @@ def test_a_natural_language_is_planned_with_its_lexicon(folder: Path, monkeypatc
     library = folder / "library"
     shutil.copytree(ROOT / "src", library)
     monkeypatch.setenv("PYTHONPATH", f"{library}{os.pathsep}{os.environ['PYTHONPATH']}")
-    runs(folder, "python -m xlgrid new language nl")
+    runs(folder, f"{sys.executable} -m xlgrid new language nl")
     assert (library / "xlgrid/synthetic/lexicons/nl.yaml").exists()
-    runs(folder, "python -m xlgrid check nl", f"PATH=.venv/bin:$PATH snakemake --dry-run {make('nl').split()[-1]}")
+    runs(
+        folder,
+        f"{sys.executable} -m xlgrid check nl",
+        f"PATH=.venv/bin:$PATH snakemake --dry-run {make('nl').split()[-1]}",
+    )
