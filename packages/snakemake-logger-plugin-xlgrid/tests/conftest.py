@@ -1,4 +1,4 @@
-"""What several test files share."""
+"""Fixtures that several test files share."""
 
 import sys
 from pathlib import Path

@@ -19,7 +19,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n")
 
 
 class Recording(NamedTuple):
-    """What a command has printed.
+    """The output of a command.
 
     Attributes:
         pieces: the seconds since the beginning, and the text.

@@ -1,4 +1,4 @@
-"""What a run looks like on a terminal, and in lines."""
+"""A run is shown on a terminal, or in lines."""
 
 import io
 import sys

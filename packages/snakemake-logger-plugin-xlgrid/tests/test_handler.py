@@ -50,7 +50,7 @@ def display() -> Display:
 
 @pytest.fixture
 def summary(display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Summary:
-    """What follows a run, without the thread that refreshes the display."""
+    """A follower of a run without the thread that refreshes the display."""
     monkeypatch.chdir(tmp_path)
     return Summary(display, shows_progress=False, now=lambda: 0.0)
 

@@ -152,8 +152,8 @@ class Exhibit(Strict):
         named = {encoder: {fact: known.get(fact) for fact in self.facts} for encoder, known in study.facts.items()}
         # A default that has come later does not render again what exists.
         is_plain = self.latex == type(self).model_fields["latex"].default
-        own = self.model_dump_json(exclude={"latex"} if is_plain else None)
-        return [own, *([json.dumps(named)] if self.facts else [])]
+        keys = self.model_dump_json(exclude={"latex"} if is_plain else None)
+        return [keys, *([json.dumps(named)] if self.facts else [])]
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:

@@ -51,13 +51,11 @@ def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
         dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
     )
     study = plan.study.name
-    lock = [lock_file()] if Path(lock_file()).exists() else []
-    yield (
-        f"{len(wanted)} files are there; commit {lock[0]} to git beside studies/{study}.yaml"
-        if lock
-        else f"{len(wanted)} files are there"
-    )
+    lock = lock_file()
+    is_locked = Path(lock).exists()
+    committed = f"; commit {lock} to git beside studies/{study}.yaml" if is_locked else ""
+    yield f"{len(wanted)} files are there{committed}"
     yield "For a machine without a network, copy these to the same places in a clone of this project there, with their times:"
-    copied = [*lock, RECORDS, *folders]
+    copied = [*([lock] if is_locked else []), RECORDS, *folders]
     yield f"  rsync -aR {shlex.join(copied)} HOST:PROJECT/"
     yield f"and there run: HF_HUB_OFFLINE=1 snakemake --profile laptop {shlex.quote(f'results/{study}/report.html')}"

@@ -45,6 +45,12 @@ FILES = ("en/train", "en/dev", "en/test", "de/test")
 
 
 @pytest.fixture
+def sized_tasks() -> dict[str, Any]:
+    """The tasks of the study with numbers of examples, since German has no training data to count."""
+    return {"topic": {**STUDY["tasks"]["topic"], "examples": {"train": 100, "dev": 10, "test": 10}}}
+
+
+@pytest.fixture
 def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
     """A function that writes the study with changed keys, and files with changed rows (None: no file), and plans the study."""
     monkeypatch.chdir(tmp_path)

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,18 +11,6 @@ from xlgrid.preflight import room
 from xlgrid.preflight.lines import Line, State
 
 XLMR = {"e": {"hub": "FacebookAI/xlm-roberta-base"}}
-# German has no training data, so the study says how many examples there are.
-TASKS = {
-    "topic": {
-        "kind": "sequence",
-        "inputs": ["text"],
-        "target": "label",
-        "labels": ["a", "b"],
-        "data": {"local": "data/{language}/{split}.jsonl"},
-        "max_length": 16,
-        "examples": {"train": 100, "dev": 10, "test": 10},
-    }
-}
 Usage = namedtuple("Usage", "total used free")
 
 
@@ -31,11 +20,11 @@ def lines_of(plan: Plan) -> dict[str, Line]:
 
 @pytest.mark.parametrize(("free", "state"), [(10**13, State.GOOD), (10**9, State.PROBLEM)])
 def test_the_disk_has_to_hold_the_encoder_twice_and_the_runs(
-    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, free: int, state: State
+    plan_of: Callable[..., Plan], sized_tasks: dict[str, Any], monkeypatch: pytest.MonkeyPatch, free: int, state: State
 ) -> None:
     """XLM-R base has 278 million parameters of 4 bytes: in the cache of the Hub, in the results, and in the one run."""
     monkeypatch.setattr(room.shutil, "disk_usage", lambda path: Usage(free, 0, free))
-    line = lines_of(plan_of(encoders=XLMR, tasks=TASKS))["disk"]
+    line = lines_of(plan_of(encoders=XLMR, tasks=sized_tasks))["disk"]
     assert line.state is state and "about 3.3 GB" in line.text
 
 
@@ -44,15 +33,20 @@ def test_the_disk_has_to_hold_the_encoder_twice_and_the_runs(
     [(10**12, False, State.GOOD), (10**9, False, State.PROBLEM), (10**9, True, State.OPEN)],
 )
 def test_the_memory_has_to_hold_weights_gradients_and_optimiser(
-    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, free: int, has_slurm: bool, state: State
+    plan_of: Callable[..., Plan],
+    sized_tasks: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    free: int,
+    has_slurm: bool,
+    state: State,
 ) -> None:
     """Full fine-tuning holds 16 bytes for each parameter."""
     monkeypatch.setattr(room, "memory_here", lambda: ("this machine", free))
     monkeypatch.setattr(room.shutil, "which", lambda name: "/usr/bin/sbatch" if has_slurm else None)
-    line = lines_of(plan_of(encoders=XLMR, tasks=TASKS))["memory"]
+    line = lines_of(plan_of(encoders=XLMR, tasks=sized_tasks))["memory"]
     assert line.state is state and "full-ft on e take 4.4 GB" in line.text
 
 
-def test_an_encoder_of_unknown_size_is_an_open_line(plan_of: Callable[..., Plan]) -> None:
-    [line] = lines_of(plan_of(tasks=TASKS)).values()
+def test_an_encoder_of_unknown_size_is_an_open_line(plan_of: Callable[..., Plan], sized_tasks: dict[str, Any]) -> None:
+    [line] = lines_of(plan_of(tasks=sized_tasks)).values()
     assert line.state is State.OPEN and "some/encoder" in line.text

@@ -1,4 +1,4 @@
-"""What follows a run of Snakemake: it takes the records of Snakemake's log, and lets a display show what they mean."""
+"""Followers of a run: each takes the records of Snakemake's log, and lets a display show what they mean."""
 
 import logging
 import os
@@ -49,7 +49,7 @@ class Follower(Protocol):
 
 
 def follower(settings: OutputSettingsLoggerInterface, seconds: float) -> Follower:
-    """What follows a run with these settings. A dry run, and options that ask for details, print what Snakemake prints.
+    """The follower for these settings. A dry run, and options that ask for details, print what Snakemake prints.
 
     Args:
         seconds: the time between two lines where there is no terminal.

@@ -172,7 +172,7 @@ class Workflow:
         return f"{'about' if is_known else 'more than'} {duration(seconds)} left"
 
     def screen(self, now: float, notes: Sequence[str]) -> Screen:
-        """What a terminal shows now."""
+        """The content of a terminal's screen at this moment."""
         stages = self.stages()
         sums = total(stages)
         parts = [f"{sums.done:,} of {sums.jobs:,} jobs done", clock(now - self.began), self.left()]
