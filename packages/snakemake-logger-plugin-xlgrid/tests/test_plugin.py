@@ -19,7 +19,8 @@ before = set(sys.modules)
 import snakemake_logger_plugin_xlgrid
 print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 """
-# Rules of xlgrid's names, with jobs that only touch files.
+# Rules of xlgrid's names, with jobs that only touch files. The command of `onerror` prints after some time, as `xlgrid partial` does:
+# Snakemake passes its messages on in a thread, which the command does not wait for.
 SNAKEFILE = """
 rule all:
     input: expand("results/s/cells/{n}", n=range(12))
@@ -36,7 +37,7 @@ rule evaluate:
     shell: "{COMMAND}"
 
 onerror:
-    shell("echo the commands of onerror")
+    shell("sleep 2; echo the commands of onerror")
 """
 WORKS = "touch {output}"
 FAILS = "echo 'error: no cell {wildcards.n}' > {log}; test {wildcards.n} -lt 9 && touch {output}"
