@@ -37,11 +37,7 @@ complete keys, show their meaning and underline mistakes. The schema knows singl
 xlgrid checks when it reads the study.
 """
 # The text above the keys of a place in the study, where the docstring of the model is about the code.
-ABOUT = {
-    "Study": "The keys at the top of the file.",
-    "MethodEntry": "A method: its base, and what differs from the defaults of the base.",
-    "TextOptions": "Content of generated texts in natural languages.",
-}
+ABOUT = {"Study": "The keys at the top of the file."}
 
 
 # The page
@@ -114,7 +110,9 @@ class Page:
                 if name in self.places:
                     continue
                 here = f"{at}.{key}" if at else key
-                here = re.sub("^exhibits: [a-z-]+", "exhibits.NAME", here)
+                # Most keys are the same in all kinds of exhibits. A place names the kind where an earlier kind has another model there.
+                general = re.sub("^exhibits: [a-z-]+", "exhibits.NAME", here)
+                here = here if general in self.places.values() else general
                 if name in KINDS:
                     here = f"{here}: {KINDS[name]}"
                 elif several:

@@ -1,13 +1,13 @@
 """Records a terminal session of the demo: `python docs/terminal.py` runs `make demo` in a copy of this project, on a terminal of its
-own, and writes docs/terminal.cast, which asciinema plays, and docs/terminal.svg, a picture of two moments.
+own, and writes docs/terminal.svg, a picture of two moments.
 
 `--study FILE` records another study instead, such as one that takes a minute.
 """
 
 import argparse
 import io
-import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +27,8 @@ COLUMNS, ROWS = 100, 26
 COMMAND = "make demo"
 # Most lines of the picture.
 LINES = 40
+# A rule of CSS that says from where a font is loaded.
+FONT = re.compile(r" *@font-face \{.*?\}\n", re.DOTALL)
 
 
 def copy(folder: Path, study: Path | None) -> Path:
@@ -34,7 +36,7 @@ def copy(folder: Path, study: Path | None) -> Path:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, folder / name)
+        shutil.copy(ROOT / name, folder / name, follow_symlinks=False)
     if study:
         shutil.copy(study, folder / "studies" / "demo.yaml")
     (folder / ".venv").mkdir()
@@ -48,12 +50,6 @@ def session(study: Path | None) -> Recording:
     with tempfile.TemporaryDirectory() as folder:
         place = copy(Path(folder).resolve(), study)
         return record(COMMAND.split(), place, os.environ, COLUMNS, ROWS, seconds=24 * 3600)
-
-
-def cast(recording: Recording) -> str:
-    """The session in asciinema's format."""
-    header = {"version": 2, "width": COLUMNS, "height": ROWS, "title": COMMAND}
-    return "".join(json.dumps(line) + "\n" for line in (header, *([at, "o", text] for at, text in recording.pieces)))
 
 
 def rows(recording: Recording) -> list[str]:
@@ -78,11 +74,11 @@ def trimmed(screen: list[str]) -> list[str]:
 
 
 def picture(lines: list[str]) -> str:
-    """The picture as SVG."""
+    """The picture as SVG, in a monospaced font of the reader's system: rich's own picture loads a font from the network."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
     for line in lines:
         console.print(Text.from_ansi(line), overflow="crop", no_wrap=True)
-    return console.export_svg(title=COMMAND)
+    return FONT.sub("", console.export_svg(title=COMMAND))
 
 
 def main() -> None:
@@ -94,7 +90,6 @@ def main() -> None:
     lines = rows(recording)
     if len(lines) > LINES:
         raise SystemExit(f"the picture has {len(lines)} lines, more than {LINES}")
-    (DOCS / "terminal.cast").write_text(cast(recording), encoding="utf-8")
     (DOCS / "terminal.svg").write_text(picture(lines), encoding="utf-8")
 
 

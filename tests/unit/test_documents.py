@@ -32,10 +32,10 @@ def text(page: str) -> str:
     return (ROOT / page).read_text()
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page: Path) -> list[str]:
     """The names by which GitHub links to the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 def test_the_pages_are_found() -> None:
@@ -48,7 +48,8 @@ def test_links_and_pictures_exist(page: str) -> None:
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text(page)):
         path, _, anchor = link.partition("#")
         target = (ROOT / page).parent / path if path else ROOT / page
-        if not target.exists() or (anchor and anchor not in anchors(target)):
+        # A link to one of two headings of the same words leads to the first.
+        if not target.exists() or (anchor and anchors(target).count(anchor) != 1):
             broken.append(link)
     assert broken == []
 
@@ -56,11 +57,13 @@ def test_links_and_pictures_exist(page: str) -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_a_file_that_a_page_names_exists(page: str) -> None:
     content = text(page)
+    written = {f"studies/{name}.yaml" for name in re.findall(r"^xlgrid new \w+ ([\w-]+)", content, re.MULTILINE)}
     # A study that the page shows right after its name is for the reader to write.
     missing = [
         named[1]
         for named in NAMED.finditer(content)
         if not any((folder / named[1]).exists() for folder in (ROOT, (ROOT / page).parent))
+        and named[1] not in written
         and "```yaml" not in content[named.end() : named.end() + 400]
     ]
     assert missing == []
@@ -91,6 +94,9 @@ def test_the_site_has_every_page(site: Path) -> None:
 def test_a_reader_of_the_site_loads_nothing_from_the_network(site: Path) -> None:
     loaded = re.compile(r"""(?:<(?:script|img|iframe)[^>]*\bsrc=|<link[^>]*\bhref=)["']?((?:https?:)?//[^"' >]+)""")
     assert {link for page in site.rglob("*.html") for link in loaded.findall(page.read_text())} == set()
+    font = re.compile(r"""url\(["']?((?:https?:)?//[^"')]+)""")
+    styled = [path for kind in ("*.html", "*.css", "*.svg") for path in site.rglob(kind)]
+    assert {link for path in styled for link in font.findall(path.read_text())} == set()
 
 
 def test_no_link_of_the_site_is_left_to_a_file_that_it_lacks(site: Path) -> None:
@@ -253,3 +259,23 @@ def test_the_encoders_that_the_page_shows_are_encoders_of_a_study() -> None:
         "small": ("checkpoints/mine", 6),
         "later": ("checkpoints/later", None),
     }
+
+
+def test_the_first_page_leads_to_every_page() -> None:
+    """The page of all papers leads to those about costs and published numbers."""
+    pages_outside = script("pages_outside")
+    shown = {page for page in PAGES if page.startswith("docs/")} | {*pages_outside.PAGES}
+    linked = {
+        os.path.normpath(ROOT / first / ".." / link.partition("#")[0])
+        for first in ("docs/index.md", "docs/papers/index.md")
+        for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text(first))
+    }
+    assert {page for page in shown if str(ROOT / page) not in linked} == {"docs/index.md"}
+
+
+def test_the_readme_is_read_at_once() -> None:
+    lines = text("README.md").splitlines()
+    assert len(lines) <= 125, f"README.md has {len(lines)} lines: move details to a page of docs/"
+    [study] = re.findall(r"^```yaml\n(.*?)^```$", text("README.md"), re.MULTILINE | re.DOTALL)
+    # The first line is for editors.
+    assert len(study.splitlines()) - 1 <= 15

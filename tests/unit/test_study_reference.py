@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,6 +44,16 @@ def test_the_json_schema_is_current(reference: ModuleType) -> None:
 def test_every_key_and_option_has_a_meaning(reference: ModuleType) -> None:
     lines = reference.PAGE.read_text().splitlines()
     assert [line for line in lines if line.startswith("| `") and line.endswith("|  |")] == []
+
+
+def test_the_reference_names_nothing_of_the_code(reference: ModuleType) -> None:
+    """A reader of the page knows YAML, and neither the modules of xlgrid nor the classes of the schema."""
+    text = reference.PAGE.read_text()
+    modules = "|".join(path.stem for path in (ROOT / "src" / "xlgrid").rglob("[a-z]*.py"))
+    models = "|".join(reference.Study.model_json_schema()["$defs"])
+    code = re.compile(rf"\bxlgrid\.\w+|`(?:{models}|Method)\b[^`]*`|`(?:{modules})\.\w+`|\b[A-Z]+_[A-Z_]+\b")
+    places = set(re.findall(r"^#+ (`[^`]*`)$", text, re.MULTILINE))
+    assert {*code.findall(text)} - places - {"`text.data`", "`options.0`"} == set()
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)

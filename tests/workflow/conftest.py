@@ -32,10 +32,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def mine(finished: Path) -> Path:
-    """In the same project, the study of docs/how-to/language-adapter.md, and the one that it extends, cut down as well."""
-    shutil.copy(ROOT / "studies" / "pfeiffer2020.yaml", finished / "studies")
-    shutil.copytree(ROOT / "reference", finished / "reference", dirs_exist_ok=True)
+def mine(tmp_path: Path, finished: Path) -> Path:
+    """In a copy of the project, the study of docs/how-to/language-adapter.md, and the one that it extends, cut down as well."""
+    folder = tmp_path / "project"
+    shutil.copytree(finished, folder, symlinks=True)
+    shutil.copy(ROOT / "studies" / "pfeiffer2020.yaml", folder / "studies")
+    shutil.copytree(ROOT / "reference", folder / "reference", dirs_exist_ok=True)
     mini = yaml.safe_load((ROOT / "studies" / "pfeiffer2020-mini.yaml").read_text())
     mini["text"]["sentences"] = 200
     mini["encoders"]["mini-xlmr"]["scratch"] |= SIZES
@@ -44,8 +46,8 @@ def mine(finished: Path) -> Path:
     steps = {"steps": 4, "batch_tokens": 256, "evaluations": 2}
     mini["training"] = [{"set": steps}, {"when": {"task": "mlm"}, "set": {"snapshots": [2]}}]
     mini["grids"]["ner-snapshots"]["snapshots"] = [2]
-    (finished / "studies" / "pfeiffer2020-mini.yaml").write_text(yaml.safe_dump(mini, sort_keys=False))
+    (folder / "studies" / "pfeiffer2020-mini.yaml").write_text(yaml.safe_dump(mini, sort_keys=False))
     study = yaml.safe_load(shown("docs/how-to/language-adapter.md"))
     study["grids"] = {"ner": {"source": ["qa1", "qa9"], "target": ["qa1", "qa9"], "seed": [1]}}
-    (finished / "studies" / "mine.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
-    return finished
+    (folder / "studies" / "mine.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    return folder

@@ -55,6 +55,12 @@ def blocks(page: str, language: str) -> list[str]:
     return [code for label, code in fenced if label == language]
 
 
+def commands(page: str) -> list[str]:
+    """The lines of a page's `sh` blocks, without comments."""
+    lines = [line.partition("  #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def shown(page: str) -> str:
     """The study that a page of docs/ shows."""
     [study] = blocks(page, "yaml")

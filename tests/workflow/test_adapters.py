@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -159,3 +160,11 @@ def test_a_run_of_adapters_on_a_task_stores_all_that_it_trained(built: Path) -> 
 def test_language_adapters_are_trained_once_for_all_tasks_and_seeds(built: Path) -> None:
     found = sorted(path.parent.name for path in (built / RESULTS / "runs/mlm/mini-xlmr/adapter").glob("*/seed*"))
     assert found == LANGUAGES
+
+
+def test_a_program_that_scores_by_itself_has_the_scores_of_cells_with_adapters(built: Path) -> None:
+    program = ROOT / "benchmarks" / "score_cells.py"
+    done = shell(built, f"{sys.executable} {program} demo --task wikiann siqa-copa --method full-ft madx")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "cells, of which 0 differ; the largest difference is 0.000000 points" in done.stdout.splitlines()[-1]
+    assert {row.split()[2] for row in done.stdout.splitlines()[1:-1]} == {*LANGUAGES}

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from project import FEW, ROOT, SIZES, blocks, project, shell
+from project import FEW, ROOT, SIZES, blocks, commands, project, shell
 
 from xlgrid.data import batches
 from xlgrid.plan.grid import cells
@@ -58,9 +58,8 @@ def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Pat
     assert len(of_benchmarks) == 2 and all(within(example, study) for example in of_benchmarks)
     of_retrieval = yaml.safe_load(blocks("docs/how-to/retrieval.md", "yaml")[1])
     assert within(of_retrieval["tasks"], yaml.safe_load((ROOT / "studies" / "xtreme.yaml").read_text())["tasks"])
-    [commands] = blocks("docs/how-to/task.md", "sh")
-    for command in commands.splitlines():
-        done = shell(folder, command.partition("#")[0].replace("--cores 1", "-n"))
+    for command in commands("docs/how-to/task.md"):
+        done = shell(folder, command.replace("--cores 1", "-n"))
         assert done.returncode == 0, done.stderr[-4000:]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from project import blocks, dry_run, planned, project, shell, small
+from project import commands, dry_run, planned, project, shell, small
 
 # Three targets from one source, in one seed.
 OWN = {
@@ -134,9 +134,7 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     files = contents(copy / "results")
     before = planned(copy, LARGE)
     assert before["train"] == 4 and before["evaluate"] == 14
-    [command] = [
-        line for block in blocks("docs/how-to/copying.md", "") for line in block.splitlines() if "--touch" in line
-    ]
+    [command] = commands("docs/how-to/copying.md")
     done = shell(copy, command)
     assert done.returncode == 0, done.stderr[-4000:]
     assert contents(copy / "results") == files

@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 from plugin_fixture import install
-from project import FEW, ROOT, SIZES, blocks, project, shell
+from project import FEW, ROOT, SIZES, blocks, commands, project, shell
 from safetensors.torch import load_file
 from transformers import XLMRobertaForTokenClassification
 
@@ -30,8 +30,8 @@ pytest.importorskip("peft", reason="the example of the page needs peft, which is
 
 def command(start: str) -> str:
     """The command of the page that begins like this."""
-    [line] = [line for block in blocks(PAGE, "sh") for line in block.splitlines() if line.startswith(start)]
-    return line.partition("  #")[0].strip()
+    [line] = [line for line in commands(PAGE) if line.startswith(start)]
+    return line
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         done = shell(folder, command("snakemake"))
         assert done.returncode == 0, done.stderr[-4000:]
         yield folder
+
+
+def test_these_tests_run_every_command_of_the_page() -> None:
+    assert {*commands(PAGE)} == {command(start) for start in ("snakemake", "xlgrid cost", "pytest")}
 
 
 def test_the_example_is_short() -> None:

@@ -83,8 +83,8 @@ def test_a_broken_default_does_not_disturb_a_named_study(folder: Path) -> None:
     (folder / "config/config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
     try:
         assert planned(folder, "--cores all", f"results/demo/{RULETAKER}")["evaluate"] == 1
-        assert "broken.yaml: not valid YAML" in refused(folder, "")
-        assert "broken.yaml: not valid YAML" in refused(folder, f"all results/demo/{RULETAKER}")
+        assert "broken.yaml:2: not valid YAML" in refused(folder, "")
+        assert "broken.yaml:2: not valid YAML" in refused(folder, f"all results/demo/{RULETAKER}")
         assert planned(folder, "--config study=demo")["all"] == 1
     finally:
         shutil.copy(ROOT / "config/config.yaml", folder / "config")
@@ -94,7 +94,7 @@ def test_a_broken_default_does_not_disturb_a_named_study(folder: Path) -> None:
     ("command", "said"),
     [
         ("results/dmo/report.html", "unknown study 'dmo', did you mean 'demo'"),
-        ("results/broken/report.html", "broken.yaml: not valid YAML"),
+        ("results/broken/report.html", "broken.yaml:2: not valid YAML"),
         ("--config stduy=demo", "unknown setting 'stduy', did you mean 'study'"),
         ("results/demo/report.html results/mine/claims.html", "study mine has no claims"),
         ("results/mine/exhibits/ner-full-ft.csv", "nothing makes results/mine/exhibits/ner-full-ft.csv"),

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from project import ROOT, blocks, planned, project, shell, shown, small
+from project import ROOT, blocks, commands, planned, project, shell, shown, small
 
 from xlgrid.plan.load import load_plan, load_study
 from xlgrid.plan.needs import flat, inputs
@@ -89,6 +89,18 @@ def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) ->
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 3, 9 * 9 * 3)
 
 
+@pytest.mark.slow
+def test_a_study_on_files_of_your_own_is_planned_as_its_page_shows_it(folder: Path) -> None:
+    page = "docs/how-to/data.md"
+    (folder / "studies" / "own.yaml").write_text(blocks(page, "yaml")[0])
+    plan = load_plan(folder / "studies" / "own.yaml")
+    products = {product for cell in plan.cells for product in plan.rests_on(cell)}
+    bring(folder, {file for product in products for file in flat(inputs(plan, product))})
+    [command] = commands(page)
+    done = shell(folder, command.replace("--cores all", "--dry-run"))
+    assert done.returncode == 0 and "report_html" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+
+
 PAPERS = (
     "docs/papers/foroutan2023.md",
     "docs/papers/pfeiffer2020.md",
@@ -99,13 +111,7 @@ PAPERS = (
 
 @pytest.mark.parametrize(
     ("page", "command"),
-    [
-        (page, line)
-        for page in PAPERS
-        for block in blocks(page, "")
-        for line in block.splitlines()
-        if line.startswith("snakemake")
-    ],
+    [(page, command) for page in PAPERS for command in commands(page)],
 )
 def test_a_command_of_a_paper_s_page_is_planned(folder: Path, page: str, command: str) -> None:
     """The project has the studies that the page shows, and the files that these name."""

@@ -1,13 +1,14 @@
 """Questions and choices through the whole workflow: generated, or fetched with training data from elsewhere."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from project import FEW, SIZES, project, shell
+from project import FEW, ROOT, SIZES, project, shell
 
 from xlgrid.data.generated import make_data, make_meanings
 
@@ -105,3 +106,27 @@ def test_a_claim_is_about_the_metric_that_it_names(built: Path) -> None:
     scores = [cell(built, "xquad", target)["scores"]["squad-em"] for target in ("qa1", "qb1")]
     header, line = (line.split(",") for line in told.splitlines())
     assert float(line[header.index("effect")]) == pytest.approx(sum(scores) / 2)
+
+
+def test_a_program_that_scores_by_itself_finds_a_score_that_is_not_that_of_its_model(built: Path) -> None:
+    path = built / "cells/own/mini/full-ft/qa1/qb1/seed1.json"
+    before = path.read_text()
+    record = json.loads(before)
+    scores = {name: score + 2 * (name == "squad-em") for name, score in record["scores"].items()}
+    path.write_text(json.dumps({**record, "scores": scores}))
+    try:
+        done = shell(built.parents[1], f"{sys.executable} {ROOT / 'benchmarks' / 'score_cells.py'} demo")
+    finally:
+        path.write_text(before)
+    assert done.returncode == 0, done.stderr[-4000:]
+    *rows, last = done.stdout.splitlines()[1:]
+    sets = {"xquad": "results/demo/data/xquad/{}/test.parquet", "own": "downloads/{}.parquet"}
+    sets["copa"] = sets["xquad"].replace("xquad", "copa")
+    expected = [
+        [task, "mini", target, "1", "8", f"{2 * (task == 'own' and target == 'qb1'):.6f}", sets[task].format(target)]
+        for task in ("xquad", "own", "copa")
+        for target in ("qa1", "qb1")
+    ]
+    assert [row.split() for row in rows] == expected
+    cell = path.relative_to(built.parents[1])
+    assert last == f"6 cells, of which 1 differ; the largest difference is 2.000000 points, of {cell}"

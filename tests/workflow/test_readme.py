@@ -1,30 +1,39 @@
-"""Every command of README.md and of the pages in docs/ that show commands runs, and README.md's study makes its table."""
+"""Every command that a page of this project shows is run by a test, or has a reason why none runs it; README.md's study makes its table."""
 
 import csv
 import json
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from project import ROOT, blocks, shell
+from project import ROOT, blocks, commands, shell
 
-# `make demo` built the project in which the other commands run; `make test` runs this test.
-SETUP = {"make demo", "make test"}
+# Pages whose commands run as they stand, in the project in which the demo has run.
 PAGES = (
     "README.md",
-    "docs/reference/commands.md",
     "docs/how-to/export.md",
     "docs/how-to/failed-night.md",
     "docs/how-to/preflight.md",
     "docs/how-to/study.md",
+    "docs/reference/commands.md",
+    "packages/snakemake-executor-plugin-submitit/README.md",
+    "packages/snakemake-logger-plugin-xlgrid/README.md",
 )
-# Pages whose commands other tests run or plan. Those of the African study clone public repositories, which no test does.
+# Pages whose commands another test reads from the page, and runs or plans.
 ELSEWHERE = {
     "docs/tutorial.md": "tests/workflow/test_tutorial.py",
+    "docs/how-to/copying.md": "tests/workflow/test_extends.py",
+    "docs/how-to/data.md": "tests/workflow/test_plans.py",
     "docs/how-to/language-adapter.md": "tests/workflow/test_readme.py",
     "docs/how-to/method.md": "tests/workflow/test_own_method.py",
     "docs/how-to/task.md": "tests/workflow/test_benchmarks.py",
+    "docs/papers/foroutan2023.md": "tests/workflow/test_plans.py",
+    "docs/papers/luo2021.md": "tests/workflow/test_plans.py",
+    "docs/papers/pfeiffer2020.md": "tests/workflow/test_plans.py",
+    "docs/papers/pfeiffer2022.md": "tests/workflow/test_plans.py",
     **{
         f"docs/papers/cost-{study}.md": "tests/unit/report/test_cost.py"
         for study in (
@@ -37,14 +46,31 @@ ELSEWHERE = {
         )
     },
 }
-CLONES = "docs/papers/africa.md"
+# Commands that no test runs as they stand, and why.
+NOT_RUN = {
+    "make demo": "the fixture `finished` runs it, and the other commands run after it",
+    "make test": "it runs this test",
+    "make test-fast": "its tests are among those of `make test`",
+    "make lint": ".ci/run runs it",
+    "make format": "`make lint`, which .ci/run runs, fails where it has something to do",
+    "pip install -r envs/lock.txt": "tests/workflow/test_container.py runs it, in an environment of its own",
+    "pip install --no-deps . ./packages/*": "tests/workflow/test_container.py runs it with --editable, in an environment of its own",
+    "pip install ./packages/snakemake-executor-plugin-submitit": "it would change the environment of the tests, in which it is installed",
+    "snakemake --executor slurm --jobs 100 --default-resources slurm_partition=gpu --config gpus=1": (
+        "snakemake-executor-plugin-slurm is not in the environment of the tests"
+    ),
+    'sbatch --time=7-00:00:00 --mem=4G --wrap "snakemake --profile slurm"': "the command in it is one of README.md",
+}
+CLONES = "git clone https://"
+# The beginning of a line that is a command.
+COMMAND = re.compile(r"\$? *(?:snakemake|xlgrid|make|python3?|pip|pytest|sbatch|git|podman|docker|rm|cp) ")
 CELL = "results/{study}/cells/wikiann/mini-xlmr/madx/qa1/qa9/seed1.json"
 
 
-def commands(page: str) -> list[str]:
-    """The lines of a page's `sh` blocks, without comments."""
-    lines = [line.partition("  #")[0].strip() for block in blocks(page, "sh") for line in block.splitlines()]
-    return [line for line in lines if line and not line.startswith("#")]
+def pages() -> list[str]:
+    """The pages of this project."""
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return listed.splitlines()
 
 
 def succeeds(folder: Path, command: str) -> None:
@@ -54,20 +80,36 @@ def succeeds(folder: Path, command: str) -> None:
 
 
 def test_the_readme_has_the_two_commands_of_the_set_up() -> None:
-    assert set(commands("README.md")) >= SETUP
+    assert commands("README.md")[:2] == ["make demo", "make test"]
 
 
-def test_no_page_shows_commands_that_no_test_knows() -> None:
-    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
-    assert {page for page in pages if blocks(page, "sh")} == {*PAGES, *ELSEWHERE, CLONES} - {"README.md"}
-    assert all(line.startswith("git clone https://") for line in commands(CLONES))
+@pytest.mark.parametrize("page", pages())
+def test_a_command_of_a_page_is_run_or_has_a_reason(page: str) -> None:
+    if page not in PAGES and page not in ELSEWHERE:
+        unknown = [line for line in commands(page) if line not in NOT_RUN and not line.startswith(CLONES)]
+        assert unknown == [], f"list {page} in PAGES or ELSEWHERE, or these commands in NOT_RUN"
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_block_of_commands_of_a_page_is_known_as_such(page: str) -> None:
+    """Blocks of other languages, and blocks without a fence, are not read by the tests of commands."""
+    lines = (ROOT / page).read_text().splitlines()
+    indented = [line.strip() for line in lines if line.startswith("    ")]
+    plain = [line for block in blocks(page, "") for line in block.splitlines()]
+    assert [line for line in indented + plain if COMMAND.match(line)] == [], "begin the block with ```sh"
+
+
+def test_the_lists_name_commands_and_tests_that_exist() -> None:
+    shown = {command for page in pages() for command in commands(page)}
+    assert {*NOT_RUN} <= shown
     for page, test in ELSEWHERE.items():
-        assert Path(page).stem.removeprefix("cost-") in (ROOT / test).read_text(), f"{test} tests {page}"
+        name = Path(page).stem.removeprefix("cost-") if "cost-" in page else page
+        assert commands(page) and name in (ROOT / test).read_text(), f"{test} tests {page}"
 
 
-@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)} - SETUP))
+@pytest.mark.parametrize("command", sorted({command for page in PAGES for command in commands(page)} - {*NOT_RUN}))
 def test_a_command_runs(finished: Path, command: str, request: pytest.FixtureRequest) -> None:
-    if "--profile slurm" in command:
+    if "--profile slurm" in command or ("--executor submitit" in command and "--submitit-cluster local" not in command):
         request.getfixturevalue("slurm")
     succeeds(finished, command)
 

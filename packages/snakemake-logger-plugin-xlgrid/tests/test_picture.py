@@ -68,7 +68,8 @@ def test_the_picture_is_drawn_as_svg(script: ModuleType, recording: Recording) -
     assert picture.startswith("<svg") and "dev&#160;88.20" in picture
 
 
-def test_the_session_is_a_cast_of_asciinema(script: ModuleType, recording: Recording) -> None:
-    header, *events = map(script.json.loads, script.cast(recording).splitlines())
-    assert (header["version"], header["width"], header["height"]) == (2, script.COLUMNS, script.ROWS)
-    assert "".join(text for _, kind, text in events if kind == "o") == recording.text
+def test_neither_a_new_picture_nor_that_of_the_documentation_loads_a_font(
+    script: ModuleType, recording: Recording
+) -> None:
+    pictures = (script.picture(script.rows(recording)), (script.DOCS / "terminal.svg").read_text())
+    assert [picture for picture in pictures if "@font-face" in picture or "url(http" in picture] == []

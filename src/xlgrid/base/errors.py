@@ -1,6 +1,11 @@
-"""The error about a damaged file that has to be deleted, because Snakemake makes only files that are missing."""
+"""The error about a damaged file that has to be deleted, because Snakemake makes only files that are missing; errors of libraries."""
 
 from pathlib import Path
+
+
+def first_sentence(error: Exception) -> str:
+    """The first sentence of an error of a library, whose others may be about its own version or code, after the error's type."""
+    return f"{type(error).__name__}: {' '.join(str(error).split()).partition('. ')[0]}"
 
 
 class Damaged(ValueError):

@@ -1,12 +1,35 @@
 """Settings that refuse unknown keys, and their errors in one line."""
 
 import re
+from collections.abc import Container
+from datetime import date
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from xlgrid.base.names import unknown
+
+# Type of a problem that pydantic reports -> the type that a value must have, in the words of YAML instead of those of Python.
+TYPES = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "list_type": "a list, [...]",
+    "tuple_type": "a list, [...]",
+    "dict_type": "keys with values, {key: ...}",
+    "model_type": "keys with values, {key: ...}",
+    "model_attributes_type": "keys with values, {key: ...}",
+}
+# The last part of the place of a problem, in pydantic's reports, if the key is wrong and not the value.
+_OF_KEY = "[key]"
+# The most characters of a value that a message shows.
+_SHOWN = 80
 
 # The range that every library takes which draws random numbers here.
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -39,12 +62,56 @@ class Strict(BaseModel):
 
 
 def plainly(error: ValidationError) -> str:
-    """All problems of a `ValidationError` in one line: the place of each, what is wrong, and the value that was given."""
+    """All problems of a `ValidationError` in one line: the place of each, and `wording`."""
     lines = []
     for problem in error.errors():
-        where = ".".join(map(str, problem["loc"]))
-        text = problem["msg"].removeprefix("Value error, ")
-        # Messages of this project state the value themselves.
-        value = "" if problem["type"] in ("unknown_keys", "value_error") else f", got {problem['input']!r}"
-        lines.append(": ".join([where] * bool(where) + [text]) + value)
+        where = ".".join(str(part) for part in problem["loc"] if part != _OF_KEY)
+        lines.append(": ".join([where] * bool(where) + [wording(problem)]))
     return "; ".join(lines)
+
+
+def wording(problem: Any, *others: Any) -> str:
+    """A sentence about one problem: the value that was given, and the values that are allowed.
+
+    Args:
+        problem: one of `ValidationError.errors()`.
+        others: problems with the type of the same value, which may have one of several types and has none.
+    """
+    kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
+    if kind in TYPES:
+        types = [*dict.fromkeys(TYPES[each["type"]] for each in (problem, *others))]
+        return f"must be {' or '.join(types)}, got {_shown(value)}{_quotes(types, value)}"
+    if kind == "literal_error" and (names := re.findall("'([^']*)'", context["expected"])):
+        return unknown("key" if problem["loc"][-1] == _OF_KEY else "value", value, names)
+    if kind == "union_tag_invalid":
+        return unknown("kind", context["tag"], re.findall("'([^']*)'", context["expected_tags"]))
+    if kind in ("missing", "union_tag_not_found"):
+        name = problem["loc"][-1] if kind == "missing" else "kind"
+        return (
+            f"`{name}` is missing: add it"
+            if isinstance(name, str)
+            else f"must have {name + 1} entries or more, got {_shown(value)}"
+        )
+    if kind in ("unknown_keys", "value_error"):
+        # Messages of this project state the value themselves.
+        return str(problem["msg"].removeprefix("Value error, "))
+    text = re.sub(r"^\w+ should (be )?", lambda match: "must be " if match[1] else "must ", problem["msg"])
+    return f"{re.sub(' after validation, not .*', '', text)}, got {_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    """A value as a study file has it."""
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    text = str(value) if isinstance(value, date) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."
+
+
+def _quotes(types: Container[str], value: Any) -> str:
+    """The advice about a value that YAML does not take for a text."""
+    if TYPES["string_type"] not in types or not isinstance(value, bool | int | float | date):
+        return ""
+    is_word = isinstance(value, bool)
+    return ": write it in quotes" + (
+        ", because no, off, yes and on without quotes mean false and true" if is_word else ""
+    )

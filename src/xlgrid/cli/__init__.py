@@ -60,7 +60,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Grids of cross-lingual transfer.",
+    help="Grids of cross-lingual transfer. `xlgrid COMMAND --help` lists the options of a command.",
 )
 for section, commands in COMMANDS.items():
     for command in commands:

@@ -9,58 +9,68 @@ import typer
 from xlgrid.cli.options import (
     Columns,
     EncoderFolder,
-    File,
-    Json,
+    Kind,
+    Language,
+    LockFile,
     OneSeparator,
     Output,
     RunFolder,
+    TaskOptions,
     VocabularyFolder,
     folder_of,
 )
 
 
-def meanings(kind: str, output: Output, options: Json = "{}") -> None:
-    """Make the meanings of a generated task, which every language then says."""
+def meanings(kind: Kind, output: Output, options: TaskOptions = "{}") -> None:
+    """Draw the meanings of a generated task, which `xlgrid data` then states in each language."""
     from xlgrid.data.generated import make_meanings
 
     make_meanings(kind, json.loads(options), output)
 
 
-def data(kind: str, language: str, meanings: File, output: Output, options: Json = "{}") -> None:
-    """Say the meanings of a generated task in a language or pair."""
+def data(
+    kind: Kind,
+    language: Language,
+    meanings: Annotated[Path, typer.Option(help="the file that `xlgrid meanings` has written")],
+    output: Output,
+    options: TaskOptions = "{}",
+) -> None:
+    """State the meanings of a generated task in a language or pair."""
     from xlgrid.data.generated import make_data
 
     make_data(kind, json.loads(options), language, meanings, output)
 
 
 def fetch_data(
-    kind: str,
-    language: str,
-    split: str,
-    source: Json,
-    lock: File,
+    kind: Kind,
+    language: Language,
+    split: Annotated[str, typer.Argument(help="train, dev or test")],
+    source: Annotated[str, typer.Option(help="where the data come from, in the keys of `data` of a study, as JSON")],
+    lock: LockFile,
     output: Output,
     columns: Columns = "{}",
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="without labels, which a run then gives")] = False,
+    unlabelled: Annotated[
+        bool, typer.Option("--unlabelled", help="leave out the labels, which `xlgrid label-data` then gives")
+    ] = False,
 ) -> None:
-    """Fetch one split (train, dev or test) of a task's data in a language from the Hub or from files."""
+    """Read one split of a task's data in a language from the Hub or from files, and check its rows."""
     from xlgrid.data.fetch import fetch_data
 
     fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns), unlabelled)
 
 
 def label_data(
-    kind: str,
-    language: str,
-    data: Annotated[Path, typer.Argument(help="rows without labels")],
+    kind: Kind,
+    language: Language,
+    data: Annotated[Path, typer.Argument(help="the file of rows without labels")],
     run: RunFolder,
     encoder: EncoderFolder,
     vocabulary: VocabularyFolder,
-    max_length: Annotated[int, typer.Option(help="tokens")],
+    max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
     output: Output,
     columns: Columns = "{}",
 ) -> None:
-    """Give data of a task the labels that the model of a run predicts."""
+    """Give rows of a task the labels that the model of a run predicts."""
     from xlgrid.evaluation.labels import label_data
 
     folders = (folder_of(run), folder_of(encoder), folder_of(vocabulary))
@@ -68,35 +78,52 @@ def label_data(
 
 
 def text(
-    language: str,
+    language: Annotated[str, typer.Argument(help="the language")],
     output: Output,
-    settings: Json = "{}",
+    settings: Annotated[str, typer.Option(help="the keys of `text` of a study, as JSON")] = "{}",
     lock: Annotated[Path | None, typer.Option(help="the lock file, for text from the Hub")] = None,
 ) -> None:
-    """Make or fetch text in a language to pre-train on; one id means the same in every language of a world."""
+    """Generate or fetch the text in a language.
+
+    Rows of generated texts that have the same id mean the same.
+    """
     from xlgrid.data.text import TextSettings, make_text
 
     make_text(language, output, TextSettings.model_validate_json(settings), lock)
 
 
 def tokenize(
-    kind: str,
-    data: Annotated[list[Path], typer.Argument(help="data of a split, and of companions; or a text, or a pair's")],
+    kind: Kind,
+    data: Annotated[
+        list[Path],
+        typer.Argument(help="the file of a split, and that of its companions; or a text, or the two texts of a pair"),
+    ],
     vocabulary: VocabularyFolder,
-    max_length: Annotated[int, typer.Option(help="tokens")],
+    max_length: Annotated[int, typer.Option(help="the most tokens of an input")],
     output: Output,
     one_separator: OneSeparator = False,
-    stride: Annotated[int, typer.Option(help="tokens that two windows of a long example share")] = 128,
+    stride: Annotated[int, typer.Option(help="the number of tokens that two windows of a long example share")] = 128,
     columns: Columns = "{}",
     split: Annotated[
-        Literal["train", "dev", "test"] | None, typer.Option(help="the rows of a text to take", show_default="all")
+        Literal["train", "dev", "test"] | None,
+        typer.Option(help="the split to take of a text", show_default="all rows"),
     ] = None,
-    documents: Annotated[Literal["cut", "split", "pack"], typer.Option(help="what becomes of rows of a text")] = "cut",
-    dev_rows: Annotated[int, typer.Option(help="most rows for dev, every 50th, and for test, between")] = 10_000,
-    lines: Annotated[Literal["joined", "segments"], typer.Option(help="what a line break in a row is")] = "joined",
-    options: Json = "{}",
+    documents: Annotated[
+        Literal["cut", "split", "pack"],
+        typer.Option(
+            help="long rows of a text lose their end (cut) or become several inputs (split); pack fills inputs with rows"
+        ),
+    ] = "cut",
+    dev_rows: Annotated[int, typer.Option(help="the most rows of a text in its dev set, and in its test set")] = 10_000,
+    lines: Annotated[
+        Literal["joined", "segments"],
+        typer.Option(
+            help="a line break in a row of a text is a space (joined), or begins the second segment (segments)"
+        ),
+    ] = "joined",
+    options: TaskOptions = "{}",
 ) -> None:
-    """Turn a file of data, a text, or the parallel texts of a pair into the tokens of a vocabulary."""
+    """Write a file of data, a text, or the parallel texts of a pair as tokens of a vocabulary."""
     from xlgrid.data.tokenize import tokenize
 
     described, folder, of_text = json.loads(columns), folder_of(vocabulary), (split, documents, dev_rows, lines)

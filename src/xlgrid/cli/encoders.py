@@ -7,41 +7,64 @@ from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import EncoderFolder, File, Json, Layers, Output, VocabularyFolder, folder_of
+from xlgrid.cli.options import (
+    EncoderFolder,
+    Layers,
+    LockFile,
+    Modules,
+    Output,
+    Pace,
+    RecipeJson,
+    Revision,
+    VocabularyFolder,
+    folder_of,
+)
+
+Hub = Annotated[str, typer.Argument(help="owner/name on the Hub")]
+Folder = Annotated[Path, typer.Argument(help="the folder to copy")]
 
 
-def vocabulary(texts: list[Path], spec: Json, output: Output) -> None:
+def vocabulary(
+    texts: Annotated[list[Path], typer.Argument(help="the files of the texts")],
+    spec: Annotated[str, typer.Option(help="the keys of `vocabularies.NAME` of a study, as JSON")],
+    output: Output,
+) -> None:
     """Train a vocabulary on texts."""
     from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
 
     make_vocabulary(VocabularyEntry.model_validate_json(spec), texts, output)
 
 
-def fetch_vocabulary(hub: str, lock: File, output: Output, revision: Annotated[str, typer.Option()] = "main") -> None:
+def fetch_vocabulary(hub: Hub, lock: LockFile, output: Output, revision: Revision = "main") -> None:
     """Fetch a vocabulary from the Hub at the commit that the lock file fixes."""
     from xlgrid.data.encoders import fetch_vocabulary
 
     fetch_vocabulary(hub, revision, output, lock)
 
 
-def copy_vocabulary(path: Path, output: Output) -> None:
-    """Take over a vocabulary from a folder with tokenizer.json."""
+def copy_vocabulary(path: Folder, output: Output) -> None:
+    """Copy a vocabulary from a folder that has a tokenizer.json."""
     from xlgrid.data.encoders import copy_vocabulary
 
     copy_vocabulary(path, output)
 
 
 def pretrain(
-    recipe: Json,
+    recipe: RecipeJson,
     vocabulary: VocabularyFolder,
-    train: Annotated[list[Path], typer.Option(help="tokens of the text of a language or pair")],
-    dev: Annotated[list[Path], typer.Option(help="likewise, for evaluations")],
+    train: Annotated[list[Path], typer.Option(help="the tokens to train on, of a language or pair")],
+    dev: Annotated[list[Path], typer.Option(help="the tokens to evaluate on, of a language or pair")],
     output: Output,
-    pace: Json = "{}",
-    begin: Annotated[Path | None, typer.Option(help="the encoder with whose weights it begins")] = None,
-    processes: Annotated[int, typer.Option(min=1, help="that share the work, each with a GPU if there is one")] = 1,
+    pace: Pace = "{}",
+    begin: Annotated[Path | None, typer.Option(help="the encoder with whose weights the pre-training begins")] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="the number of processes that share the work, each with a GPU if there is one")
+    ] = 1,
 ) -> None:
-    """Pre-train an encoder; repeat --train and --dev for each part of the source. A stopped training goes on from where it was."""
+    """Pre-train an encoder; a training that was stopped continues from its last saved state.
+
+    Repeat --train and --dev for each language or pair.
+    """
     from xlgrid.training.processes import is_shared, launch
 
     if processes > 1 and not is_shared():
@@ -52,20 +75,22 @@ def pretrain(
     pretrain(Recipe.parse(recipe, pace), folder_of(vocabulary), train, dev, output, begin and folder_of(begin))
 
 
-def snapshot_encoder(encoder: EncoderFolder, step: Annotated[int, typer.Option()], output: Output) -> None:
-    """Make an encoder of the weights that a pre-training has kept after a step."""
+def snapshot_encoder(
+    encoder: EncoderFolder, step: Annotated[int, typer.Option(help="the step of the pre-training")], output: Output
+) -> None:
+    """Make an encoder of the weights that a pre-training has stored after a step."""
     from xlgrid.training.pretraining import take_snapshot
 
     take_snapshot(folder_of(encoder), step, output)
 
 
 def fetch_encoder(
-    hub: str,
+    hub: Hub,
     vocabulary: VocabularyFolder,
-    lock: File,
+    lock: LockFile,
     output: Output,
-    revision: Annotated[str, typer.Option()] = "main",
-    modules: Json = "{}",
+    revision: Revision = "main",
+    modules: Modules = "{}",
     layers: Layers = None,
 ) -> None:
     """Fetch an encoder from the Hub at the commit that the lock file fixes."""
@@ -75,9 +100,9 @@ def fetch_encoder(
 
 
 def copy_encoder(
-    path: Path, vocabulary: VocabularyFolder, output: Output, modules: Json = "{}", layers: Layers = None
+    path: Folder, vocabulary: VocabularyFolder, output: Output, modules: Modules = "{}", layers: Layers = None
 ) -> None:
-    """Take over an encoder from a folder in the ordinary Hugging Face layout."""
+    """Copy an encoder from a folder in the layout of the Hub."""
     from xlgrid.data.encoders import copy_encoder
 
     copy_encoder(path, folder_of(vocabulary), output, json.loads(modules), layers)

@@ -15,10 +15,15 @@ def export(
     ] = None,
     tensorboard: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="write the learning curves there, too, as TensorBoard event files"),
+        typer.Option(
+            metavar="FOLDER", help="also write the learning curves to this folder, as TensorBoard event files"
+        ),
     ] = None,
 ) -> None:
-    """Write the cells of a study as one parquet file, a row per planned cell, from whatever cells exist."""
+    """Write the cells of a study as one parquet file, with a row for each planned cell.
+
+    A cell without a result has a row without a score.
+    """
     from xlgrid.plan.load import load_plan
     from xlgrid.report import export
 

@@ -14,22 +14,40 @@ from xlgrid.base.errors import Damaged
 
 Output = Annotated[Path, typer.Option(help="the file or folder to write")]
 OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
-File = Annotated[Path, typer.Option(help="a file or folder that an earlier step made")]
+_LOCK = "the lock file, which keeps the commits of what is fetched from the Hub"
+LockFile = Annotated[Path, typer.Option(help=_LOCK)]
+ConfiguredLock = Annotated[Path | None, typer.Option(help=_LOCK, show_default="hub_lock of config/config.yaml")]
+Revision = Annotated[str, typer.Option(help="the branch, tag or commit on the Hub")]
+Kind = Annotated[str, typer.Argument(help="the kind of task, such as wikiann or sequence")]
+Language = Annotated[str, typer.Argument(help="the language, or the pair, such as en-fr")]
 Ledger = Annotated[
     Path | None,
     typer.Option(
-        exists=True, file_okay=False, help="the submitit executor's folder", show_default=".snakemake/submitit"
+        exists=True, file_okay=False, help="the folder of the submitit executor", show_default=".snakemake/submitit"
     ),
 ]
-StudyName = Annotated[str, typer.Argument(metavar="STUDY", help="a study's name, such as demo, or its file")]
-Json = Annotated[str, typer.Option(help="settings as JSON")]
-Layers = Annotated[int | None, typer.Option(min=1, help="that are kept, the first ones", show_default="all")]
-Columns = Annotated[str, typer.Option(help="columns and labels of a task of your own, as JSON")]
-OneSeparator = Annotated[bool, typer.Option("--one-separator", help="between two segments")]
-RunFolder = Annotated[Path, typer.Option(help="a run: its folder or its delta.safetensors")]
-OfStudy = Annotated[str | None, typer.Option(help="the study", show_default="that of the run")]
-EncoderFolder = Annotated[Path, typer.Option(help="an encoder: its folder or its model.safetensors")]
-VocabularyFolder = Annotated[Path, typer.Option(help="a vocabulary: its folder or its tokenizer.json")]
+StudyName = Annotated[
+    str, typer.Argument(metavar="STUDY", help="the name of a study, such as demo, or the path of a study file")
+]
+TaskOptions = Annotated[str, typer.Option(help="the options of the task, as JSON")]
+RecipeJson = Annotated[str, typer.Option(help="the settings that decide the result, as JSON")]
+Pace = Annotated[
+    str, typer.Option(help="the settings that do not change the result, such as checkpoint_seconds, as JSON")
+]
+Modules = Annotated[str, typer.Option(help="language -> name of its module in an X-MOD, as JSON")]
+Layers = Annotated[
+    int | None, typer.Option(min=1, help="the number of layers to keep, the first ones", show_default="all")
+]
+Columns = Annotated[str, typer.Option(help="the columns and labels of a task that a study describes, as JSON")]
+OneSeparator = Annotated[
+    bool, typer.Option("--one-separator", help="put one separator between two segments, whatever the tokenizer does")
+]
+RunFolder = Annotated[Path, typer.Option(help="the run: the folder, or delta.safetensors in it")]
+OfStudy = Annotated[
+    str | None, typer.Option(help="the study that the cell belongs to", show_default="the study of the run")
+]
+EncoderFolder = Annotated[Path, typer.Option(help="the encoder: the folder, or model.safetensors in it")]
+VocabularyFolder = Annotated[Path, typer.Option(help="the vocabulary: the folder, or tokenizer.json in it")]
 
 
 class Commands(TyperGroup):
@@ -40,6 +58,8 @@ class Commands(TyperGroup):
         logging.basicConfig(level=logging.WARNING, format="%(message)s")
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # A reader such as `head` has read enough: typer ends the process without a word.
         except (ValueError, OSError, FloatingPointError) as error:
             print(f"error: {error}", file=sys.stderr)
             paths = map(os.path.relpath, error.paths if isinstance(error, Damaged) else ())

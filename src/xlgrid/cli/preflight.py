@@ -2,21 +2,22 @@
 
 import subprocess
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from xlgrid.cli.options import StudyName
+from xlgrid.cli.options import ConfiguredLock, StudyName
 
 if TYPE_CHECKING:
     from xlgrid.preflight.lines import Line
 
-Lock = Annotated[Path | None, typer.Option(help="the lock file", show_default="hub_lock of config/config.yaml")]
 
+def check(study: StudyName, lock: ConfiguredLock = None) -> None:
+    """Check whether a study can run: files, columns, labels, tokenizers, the Hub, disk and memory.
 
-def check(study: StudyName, lock: Lock = None) -> None:
-    """Check a study before it computes: files, columns, labels, tokenizers, the Hub, disk, memory. Status 1 if there is a problem."""
+    Nothing is computed. ✗ marks a problem, ✓ what is in order, ? what could not be asked or only you can decide. The exit status is 1
+    if there is a problem.
+    """
     from xlgrid.plan.load import load_plan
     from xlgrid.preflight.check import study_lines
     from xlgrid.preflight.fetching import lock_file
@@ -27,7 +28,10 @@ def check(study: StudyName, lock: Lock = None) -> None:
 def doctor(
     submit: Annotated[bool, typer.Option("--submit", help="also submit a job of one second to Slurm")] = False,
 ) -> None:
-    """Check this machine: Python, PATH, packages, Slurm, GPUs, fonts, results. Status 1 if there is a problem."""
+    """Check this machine: Python, PATH, packages, Slurm, GPUs, fonts, the folder of results and its disk.
+
+    ✗ marks a problem, ✓ what is in order, ? what could not be asked or only you can decide. The exit status is 1 if there is a problem.
+    """
     from xlgrid.preflight.doctor import machine_lines
 
     _show(machine_lines(submit))
@@ -35,9 +39,12 @@ def doctor(
 
 def fetch(
     study: StudyName,
-    cores: Annotated[int, typer.Option(min=1, help="files that are fetched at a time")] = 4,
+    cores: Annotated[int, typer.Option(min=1, help="the number of files to fetch at a time")] = 4,
 ) -> None:
-    """Fetch everything that a study needs from the Hub, lock its commits, and say what an offline machine needs."""
+    """Fetch everything that a study needs from the network, and say what to copy to a machine without one.
+
+    The commits of what comes from the Hub are kept in the lock file.
+    """
     from xlgrid.plan.load import load_plan
     from xlgrid.preflight.fetching import advice, command, targets
     from xlgrid.preflight.machine import elsewhere

@@ -5,16 +5,18 @@ from typing import Annotated
 
 import typer
 
-from xlgrid.cli.options import Ledger, Output, OutputFolder, StudyName
+from xlgrid.cli.options import Ledger, OutputFolder, StudyName
 
 
 def exhibit(
     study: StudyName,
-    name: str,
+    name: Annotated[str, typer.Argument(help="the name of the exhibit in the study")],
     output: OutputFolder,
-    published: Annotated[bool, typer.Option("--published", help="compare it with published numbers instead")] = False,
+    published: Annotated[
+        bool, typer.Option("--published", help="write its comparison with the published numbers instead")
+    ] = False,
 ) -> None:
-    """Render a table or figure from whatever cells exist."""
+    """Write a table or figure from the cells that exist."""
     from xlgrid.plan.load import load_plan
 
     plan = load_plan(study)
@@ -22,7 +24,7 @@ def exhibit(
 
 
 def claims(study: StudyName, output: OutputFolder) -> None:
-    """Judge a study's claims from whatever cells exist: effect, interval, p, verdict."""
+    """Judge the claims of a study from the cells that exist: effect, interval, p, verdict."""
     from xlgrid.exhibits.claims import render
     from xlgrid.plan.load import load_plan
 
@@ -33,19 +35,20 @@ def claims(study: StudyName, output: OutputFolder) -> None:
 def report(
     study: StudyName,
     notebook: Annotated[Path, typer.Argument(help="the notebook without outputs")],
-    output: Annotated[Path, typer.Option(help="the notebook with its outputs, to write")],
+    output: Annotated[Path, typer.Option(help="the notebook with outputs, to write")],
     summary: Annotated[Path, typer.Option(help="the table of scores, to write")],
 ) -> None:
-    """Run the notebook of the report, and write the scores of a study, from whatever results exist."""
+    """Run the notebook of the report, and write the table of scores, from the results that exist."""
     from xlgrid.report.notebook import write_report
 
     write_report(study, notebook, output, summary)
 
 
 def report_html(
-    notebook: Annotated[Path, typer.Argument(help="the notebook with its outputs")], output: Output
+    notebook: Annotated[Path, typer.Argument(help="the notebook with outputs")],
+    output: Annotated[Path, typer.Option(help="the page to write")],
 ) -> None:
-    """Make a page of the notebook of a report."""
+    """Write the notebook of a report as a page of HTML."""
     from xlgrid.report.notebook import write_page
 
     write_page(notebook, output)
@@ -54,10 +57,10 @@ def report_html(
 def partial(
     study: StudyName,
     output: OutputFolder,
-    log: Annotated[Path | None, typer.Option(help="Snakemake's log of the run")] = None,
+    log: Annotated[Path | None, typer.Option(help="the log of the run of Snakemake that failed")] = None,
     ledger: Ledger = None,
 ) -> None:
-    """After a failure: list the failed jobs; render every exhibit and judge the claims from whatever cells exist."""
+    """List the jobs that failed, and write every exhibit and verdict from the cells that exist."""
     from xlgrid.plan.load import load_plan
     from xlgrid.report import status
     from xlgrid.report.ledger import FOLDER

@@ -7,10 +7,11 @@ import typer
 
 from xlgrid.cli.options import (
     EncoderFolder,
-    File,
-    Json,
     OfStudy,
     Output,
+    Pace,
+    RecipeJson,
+    Revision,
     RunFolder,
     VocabularyFolder,
     by_target,
@@ -19,19 +20,30 @@ from xlgrid.cli.options import (
 
 
 def train(
-    recipe: Json,
+    recipe: RecipeJson,
     encoder: EncoderFolder,
-    train: Annotated[list[Path], typer.Option(help="tokens of a part of the source")],
-    dev: Annotated[list[Path], typer.Option(help="likewise, or of one of the recipe's `dev_targets`, for selection")],
+    train: Annotated[list[Path], typer.Option(help="the tokens to train on, of a part of the source")],
+    dev: Annotated[
+        list[Path],
+        typer.Option(help="the tokens to evaluate on, of a part of the source or of one of the `dev_targets`"),
+    ],
     output: Output,
-    pace: Json = "{}",
-    start: Annotated[Path | None, typer.Option(help="the run on text that the recipe's `start` names")] = None,
-    first: Annotated[Path | None, typer.Option(help="the run of the task that the recipe's `first` names")] = None,
+    pace: Pace = "{}",
+    start: Annotated[
+        Path | None, typer.Option(help="the run on text with whose weights the run begins (`start` of the method)")
+    ] = None,
+    first: Annotated[
+        Path | None,
+        typer.Option(help="the run of another task with whose weights the run begins (`start` of the task)"),
+    ] = None,
     vocabulary: Annotated[
-        Path | None, typer.Option(help="that of the tokens, for text in another vocabulary than the encoder's")
+        Path | None, typer.Option(help="the vocabulary of the tokens, where it is not the encoder's")
     ] = None,
 ) -> None:
-    """Train one run; repeat --train and --dev for each part of a mix. An interrupted run goes on from where it was."""
+    """Train one run; a training that was stopped continues from its last saved state.
+
+    Repeat --train and --dev for each part of a mix.
+    """
     from xlgrid.training.loop import train as train_run
     from xlgrid.training.recipe import Recipe
 
@@ -42,12 +54,18 @@ def train(
 
 def evaluate(
     encoder: EncoderFolder,
-    tokens: File,
-    target: Annotated[str, typer.Option(help="a language or pair; as of a step of its run on text: qu@1000")],
-    output: Annotated[Path, typer.Option(help="the file to write; without a run, its path says what the cell is")],
-    run: Annotated[Path | None, typer.Argument(help="a run, if any: its folder or delta.safetensors")] = None,
+    tokens: Annotated[Path, typer.Option(help="the tokens of the target's test set")],
+    target: Annotated[
+        str, typer.Option(help="the language or pair; qu@1000 is qu with the run on text as it was after step 1000")
+    ],
+    output: Annotated[Path, typer.Option(help="the file to write, at the path of the cell")],
+    run: Annotated[
+        Path | None,
+        typer.Argument(help="the run: the folder, or delta.safetensors in it; absent: the encoder without training"),
+    ] = None,
     text_run: Annotated[
-        Path | None, typer.Argument(help="the target's run on text, if there is one: its folder or delta.safetensors")
+        Path | None,
+        typer.Argument(help="the run on text of the target, if there is one: the folder, or delta.safetensors in it"),
     ] = None,
     study: OfStudy = None,
 ) -> None:
@@ -65,10 +83,12 @@ def attention(
     run: RunFolder,
     encoder: EncoderFolder,
     vocabulary: VocabularyFolder,
-    tokens: Annotated[list[str], typer.Option(metavar="TARGET=FILE", help="tokens of a target; give it twice")],
+    tokens: Annotated[
+        list[str], typer.Option(metavar="TARGET=FILE", help="the tokens of a target; give the option twice")
+    ],
     output: Output,
     text_run: Annotated[
-        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the target's run on text, if there is one")
+        list[str] | None, typer.Option(metavar="TARGET=RUN", help="the run on text of a target, if there is one")
     ] = None,
     study: OfStudy = None,
 ) -> None:
@@ -84,27 +104,29 @@ def attention(
 
 def export_adapter(
     run: Annotated[Path, typer.Argument(help="the folder of a run whose method has adapters")],
-    encoder: File,
-    output: Output,
-    safetensors: Annotated[bool, typer.Option("--safetensors", help="instead of pytorch_adapter.bin")] = False,
+    encoder: EncoderFolder,
+    output: Annotated[Path, typer.Option(help="the folder to write")],
+    safetensors: Annotated[
+        bool, typer.Option("--safetensors", help="write adapter.safetensors instead of pytorch_adapter.bin")
+    ] = False,
 ) -> None:
-    """Write the language or task adapters that a run has trained to a folder, as the `adapters` library saves them."""
+    """Write the language or task adapter that a run has trained to a folder, as the `adapters` library saves it."""
     from xlgrid.training.adapters import export_adapter
 
-    export_adapter(run, encoder, output, safetensors)
+    export_adapter(run, folder_of(encoder), output, safetensors)
     print(f"{output}: written, for `model.load_adapter` of the adapters library")
 
 
 def import_adapter(
-    place: Annotated[str, typer.Argument(help="a folder; with --lock, owner/name on the Hub")],
-    recipe: Json,
-    encoder: File,
+    place: Annotated[str, typer.Argument(help="the folder of the adapter; with --lock, owner/name on the Hub")],
+    recipe: RecipeJson,
+    encoder: EncoderFolder,
     output: Output,
-    revision: Annotated[str, typer.Option()] = "main",
-    lock: Annotated[Path | None, typer.Option(help="the lock file, for weights from the Hub")] = None,
+    revision: Revision = "main",
+    lock: Annotated[Path | None, typer.Option(help="the lock file, if the adapter comes from the Hub")] = None,
 ) -> None:
-    """Take over an adapter in the layout of AdapterHub as a run on text."""
+    """Take an adapter in the layout of AdapterHub as a run on text, instead of training one."""
     from xlgrid.training.adapters import import_adapter
     from xlgrid.training.recipe import Recipe
 
-    import_adapter(Recipe.model_validate_json(recipe), encoder, place, output, revision, lock)
+    import_adapter(Recipe.model_validate_json(recipe), folder_of(encoder), place, output, revision, lock)

@@ -6,13 +6,20 @@ import typer
 
 
 def new(
-    kind: Annotated[Literal["study", "task", "method", "language"], typer.Argument(help="what to begin")],
-    name: Annotated[str, typer.Argument(help="its name; of a language, its ISO 639 code, or a code such as qa7")],
+    kind: Annotated[
+        Literal["study", "task", "method", "language"], typer.Argument(help="study, task, method or language")
+    ],
+    name: Annotated[
+        str, typer.Argument(help="the name of the study, task or method; of a language the code, such as sw or qa7")
+    ],
     like: Annotated[
         str | None, typer.Option(help="the language whose lexicon is the starting point", show_default="a related one")
     ] = None,
 ) -> None:
-    """Write a commented starting point of a study, task, method or language, which runs at once."""
+    """Write a commented starting point of a study, task, method or language, which runs at once.
+
+    It prints the files that it has written and the commands that come next. It overwrites nothing.
+    """
     from xlgrid.starters.new import begin
 
     begun = begin(kind, name, like)

@@ -11,15 +11,20 @@ from xlgrid.cli.options import Ledger, StudyName
 def status(
     study: StudyName,
     ledger: Ledger = None,
-    watch: Annotated[bool, typer.Option("--watch", help="show it anew until all is done or Ctrl-C is pressed")] = False,
-    every: Annotated[float, typer.Option(min=0.1, help="seconds between two looks of --watch")] = 5,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="refresh the output until all is done or Ctrl-C is pressed")
+    ] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="the seconds between two refreshes, with --watch")] = 5,
     matrix: Annotated[
-        bool, typer.Option("--matrix", help="show all source x target matrices and all failures")
+        bool,
+        typer.Option(
+            "--matrix", help="show a matrix of sources and targets for each task, encoder and method, and all failures"
+        ),
     ] = False,
 ) -> None:
-    """Show on one screen what of a study is done, running, queued and failed; the time left; why failures failed.
+    """Show which jobs of a study are done, running, queued and failed, the reasons of failures, and the time left.
 
-    What runs and what is queued is known of jobs that the submitit executor runs.
+    The output fits one screen. Running and queued jobs are those of the submitit executor, which both profiles use.
     """
     from xlgrid.plan.load import load_plan
     from xlgrid.report import status
@@ -39,25 +44,35 @@ def cost(
         list[str] | None,
         typer.Option(
             metavar="TASK=TRAIN,DEV,TEST",
-            help="how many, where the study does not say; in one language TASK:LANGUAGE=...",
+            help="the sizes of a task's data, where the study does not state them; TASK:LANGUAGE=... for one language",
         ),
     ] = None,
     tokens: Annotated[
-        list[str] | None, typer.Option(metavar="TASK=NUMBER", help="tokens per example; a kind of task goes too")
+        list[str] | None,
+        typer.Option(metavar="TASK=NUMBER", help="the mean number of tokens of an example; TASK may be a kind of task"),
     ] = None,
-    tflops: Annotated[float, typer.Option(help="TFLOP/s that a GPU sustains in training: 25 % of an A100's")] = 78,
+    tflops: Annotated[
+        float,
+        typer.Option(help="the TFLOP/s that a GPU sustains in training; the default is 25 % of the peak of an A100"),
+    ] = 78,
     evaluation_tflops: Annotated[
-        float | None, typer.Option(help="the same of evaluation", show_default="as in training")
+        float | None, typer.Option(help="the TFLOP/s that a GPU sustains in evaluation", show_default="as in training")
     ] = None,
-    step_ms: Annotated[float, typer.Option(help="milliseconds of a step beside that, whatever its size")] = 25,
+    step_ms: Annotated[float, typer.Option(help="the milliseconds that every step takes beside the arithmetic")] = 25,
     measured: Annotated[
-        Path | None, typer.Option(metavar="RUN.json", help="a run of the study that is done, instead of these three")
+        Path | None,
+        typer.Option(
+            metavar="RUN.json", help="a finished run of the study, whose times replace the three options above"
+        ),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="write the table of exhibits there, too")] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="that share a pre-training, for its days")] = 1,
+    csv: Annotated[Path | None, typer.Option(help="also write the table of exhibits to this file")] = None,
+    gpus: Annotated[int, typer.Option(min=1, help="the number of GPUs that share a pre-training")] = 1,
 ) -> None:
-    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk per exhibit; time, text and disk per pre-training;
-    parameters per method; rows and pieces per word of local data."""
+    """Estimate what a study takes: runs, cells, steps, GPU-hours and disk, for each exhibit.
+
+    Further tables show the time, text and disk of each pre-training, the parameters of each method, and the rows and the pieces per word of
+    local data.
+    """
     from xlgrid.plan.load import load_plan
     from xlgrid.report import cost
 

@@ -8,16 +8,17 @@ folder with config.json, model.safetensors, the files of its vocabulary, and enc
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from xlgrid.base.errors import Damaged
+from xlgrid.base.names import unknown
 from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
-from xlgrid.heads.families import EMBEDDINGS
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
 _MODEL = ["config.json", "model*.safetensors"]
@@ -25,6 +26,10 @@ _TOKENIZER = ["tokenizer*", "vocab*", "merges.txt"]
 _TOKENIZER += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
 # Transformers takes the class of many tokenizers from the type of their model.
 _VOCABULARY = [*_TOKENIZER, "config.json"]
+
+# Files of tokenizers that transformers can write as tokenizer.json; it reads the first ones by the package sentencepiece.
+SENTENCEPIECE = "*.model"
+OLDER = (SENTENCEPIECE, "vocab.txt", "vocab.json")
 
 # The token that fills the ends of a batch, in the families of XLM-R and of BERT.
 PADDING = ("<pad>", "[PAD]")
@@ -154,6 +159,7 @@ def check_encoder(folder: str | Path) -> None:
         ValueError: one of the files is missing or damaged.
     """
     from safetensors import SafetensorError, safe_open
+    from transformers import CONFIG_MAPPING
 
     folder = Path(folder)
     if not folder.is_dir():
@@ -167,11 +173,19 @@ def check_encoder(folder: str | Path) -> None:
                 folder,
             )
     try:
-        json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except ValueError as error:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        kind = config.get("model_type")
+    except (ValueError, AttributeError) as error:
         raise Damaged(
             f"{folder}/config.json is damaged ({error}): delete the folder and make it again", folder
         ) from error
+    if kind not in CONFIG_MAPPING:
+        problem = f"has the {unknown('model_type', kind, FAMILIES)}" if kind else "has no `model_type`"
+        raise Damaged(
+            f"{folder}/config.json {problem}: take the config.json that was saved with the weights, or a version of transformers that knows "
+            "the type",
+            folder,
+        )
     weights = folder / "model.safetensors"
     try:
         with safe_open(weights, framework="numpy") as opened:
@@ -194,19 +208,36 @@ def token_ids(folder: str | Path) -> dict[str, int]:
 
     path = Path(folder) / "tokenizer.json"
     if not path.is_file():
-        pieces = [file.name for file in _matching(Path(folder), ["*.model"])] if Path(folder).is_dir() else []
-        advice = (
-            f"save one from its {pieces[0]}, with `AutoTokenizer.from_pretrained(...).save_pretrained(...)` of transformers and the packages "
-            "sentencepiece and protobuf, and name that folder as the `path` of a vocabulary"
-            if pieces
-            else "save, make or fetch it"
-        )
-        raise Damaged(f"{folder} has no tokenizer.json, of which a vocabulary consists: {advice}", folder)
+        names = [file.name for file in Path(folder).iterdir()] if Path(folder).is_dir() else []
+        raise Damaged(without_tokenizer(str(folder), names), folder)
     try:
         ids: dict[str, int] = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True)
     except Exception as error:  # The tokenizers library raises bare Exceptions.
         raise Damaged(f"{path} is damaged ({error}): copy or fetch the vocabulary again", folder) from error
     return ids
+
+
+def older_tokenizer(names: Iterable[str]) -> str | None:
+    """The file, among those with these names, from which transformers makes a tokenizer.json; None if there is none."""
+    return next((name for pattern in OLDER for name in sorted(names) if fnmatch(name, pattern)), None)
+
+
+def without_tokenizer(place: str, names: Collection[str]) -> str:
+    """The problem of a folder or repository without tokenizer.json, and the way out.
+
+    Args:
+        place: where the folder is, or which repository it is.
+        names: those of its files.
+    """
+    older = older_tokenizer(names)
+    if older is None:
+        return f"{place} has no tokenizer.json, of which a vocabulary consists: save, make or fetch it"
+    needed = " and the packages sentencepiece and protobuf" if fnmatch(older, SENTENCEPIECE) else ""
+    return (
+        f"{place} has no tokenizer.json, of which a vocabulary consists, but {older}, from which transformers makes one: "
+        f"`AutoTokenizer.from_pretrained(...).save_pretrained(...)` with transformers{needed}; then name the folder where it is saved as the "
+        "`path` of a vocabulary, and the vocabulary in the entry of the encoder"
+    )
 
 
 def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None) -> None:

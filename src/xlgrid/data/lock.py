@@ -7,6 +7,7 @@ from typing import Any, Literal
 import yaml
 
 from xlgrid.base.files import write_text
+from xlgrid.base.yaml_files import read_yaml
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. Delete a line to fetch the revision anew.\n"
@@ -41,11 +42,13 @@ def read_lock(lock: str | Path) -> dict[str, str]:
     if not lock.exists():
         return {}
     try:
-        commits = yaml.safe_load(lock.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{lock} is not YAML: {error}; restore it from version control or delete it") from error
+        commits = read_yaml(lock)[1] or {}
+    except ValueError as error:
+        raise ValueError(f"{error}; restore the file from version control, or delete it") from None
     if not isinstance(commits, dict):
-        raise ValueError(f"{lock} is no lock file: expected lines like 'model/owner/name@main: <commit>'")
+        raise ValueError(
+            f"{lock} is no lock file: expected lines like 'model/owner/name@main: <commit>'; restore it from version control, or delete it"
+        )
     for key, value in commits.items():
         if not isinstance(value, str) or not _COMMIT.fullmatch(value):
             raise ValueError(f"{lock}, {key}: {value!r} is not a commit of 40 hexadecimal digits; delete the line")

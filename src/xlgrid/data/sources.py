@@ -1,5 +1,6 @@
 """The settings that say where the data of a task come from: the Hub, or local files."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,6 +18,8 @@ SPLITS = ("train", "dev", "test")
 GOLD = "gold"
 
 
+# The names that stand in braces in paths of files, and the files of the Hub.
+_BRACES = {"local": ("language", "split", "name", "part"), "files": ("name", "split"), "name": ("language",)}
 # The types of files whose columns may have no names, and those whose values may stand in quotes.
 _NAMELESS = (".csv", ".tsv", ".txt", *formats.WORDS)
 _QUOTED = (".csv", ".tsv")
@@ -27,7 +30,7 @@ def _written_labels(value: Any) -> Any:
 
 
 class Origin(Strict):
-    """Where data come from that are not generated: the Hub, at a commit that the lock file fixes, or local files.
+    """The place of data that are not generated: a repository on the Hub, at a commit that the lock file keeps, or local files.
 
     Translations of your own are `local` files: one for each language, with parallel rows, at a path such as
     `translations/{language}/{split}.jsonl`. A pair (en-fr: the first input, such as a context or premise, in English,
@@ -38,52 +41,56 @@ class Origin(Strict):
     from the Hub keep their names with `splits: {dev: validation}`.
     """
 
-    hub: str | None = Field(None, description="owner/name")
-    name: str | None = Field(None, description="configuration on the Hub; {language} stands for the language")
+    hub: str | None = Field(None, description="owner/name on the Hub")
+    name: str | None = Field(
+        None, description="the configuration on the Hub, in which {language} stands for the language"
+    )
     names: dict[str, str] = Field(
-        {}, description="language or pair: its configuration, where `name` is not right; without `name`, these are all"
+        {},
+        description="language or pair: its configuration on the Hub, where `name` does not fit; without `name`, the source "
+        "has these languages and pairs alone",
     )
     revision: str = Field(
         "main",
-        description="of `hub`; `refs/convert/parquet` has the files of many data sets whose main branch is a script",
+        description="branch, tag or commit of `hub`; `refs/convert/parquet` has the files of many data sets whose main branch"
+        " is a script",
     )
     files: str | None = Field(
         None,
-        description="pattern of the files in the repository, for one that declares no configurations; {name} stands for the "
+        description="a pattern of the files in a repository that declares no configurations; {name} stands for the "
         "configuration of the language, and {split} for the name of the split",
     )
     splits: dict[Literal["train", "dev", "test"], str] = Field(
         {},
-        description="split: its name in the source, where this is another; `dev` is `validation` on the Hub by itself",
+        description="split: its name in the source, where the two differ; on the Hub, dev is `validation` without an entry",
     )
     local: str | None = Field(
         None,
-        description="path of the files, in which {language}, {split} and {name}, the language's entry in `names`, stand; docs/how-to/data.md "
-        "lists the types of files. For a task of kind `bucc`, {part} may stand in it: for the languages of a pair, whose files have the "
-        "ids and sentences of a pool, and for `gold`, the file of ids of translations",
+        description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are "
+        "replaced; docs/how-to/data.md lists the types of files. In a task of kind `bucc`, {part} stands for each"
+        " language of the pair, whose file has the ids and sentences of a pool, and for `gold`, the file with the"
+        " ids of translations",
     )
     columns: list[str] | None = Field(
         None,
-        description="names of the columns of files without a header, in their order (csv, tsv, and files with a word on each line); _ is "
-        "a column that is not read. Absent: csv and tsv have a header; the word is FORM and its label UPOS in CoNLL-U, and they are the "
-        "first and the last column in other files of words",
+        description="names of the columns of files without a header, in their order (csv, tsv, and files with a word on each "
+        "line); _ is a column that is not read. Absent: csv and tsv have a header; in CoNLL-U, FORM is the word "
+        "and UPOS the label; in other files of words, the first column is the word and the last the label",
     )
     quotes: bool | None = Field(
         None,
-        description="whether values of csv and tsv may stand in double quotes; absent: in csv, and not in tsv, where a quotation mark is "
-        "text",
+        description="whether values of csv and tsv may stand in double quotes; absent: they may in csv, and a quotation mark "
+        "in tsv is text",
     )
     unanswerable: Literal["drop"] | None = Field(
         None,
-        description="drop leaves out the questions without an answer that SQuAD 2.0 has; absent: they are an error",
+        description="drop: leave out questions without an answer, as SQuAD 2.0 has them; absent: they are an error",
     )
-    where: dict[str, str | int | float | bool] = Field(
-        {}, description="column: value; keeps the rows with these values"
-    )
+    where: dict[str, str | int | float | bool] = Field({}, description="column: value; keep the rows with these values")
     begins: dict[str, dict[str, str]] | None = Field(
         None,
-        description="column: {language: text}; keeps the rows in which the column begins with the text of the language, where one "
-        "file has all languages: `{id: {en: english-, sw: swahili-}}`",
+        description="column: {language: text}; where one file has all languages, keep the rows in which the column begins "
+        "with the text of the language: `{id: {en: english-, sw: swahili-}}`",
     )
     rename: dict[str, str] = Field(
         {},
@@ -94,7 +101,7 @@ class Origin(Strict):
     labels: Annotated[
         dict[str, str],
         BeforeValidator(_written_labels, json_schema_input_type=dict[str | int | bool, str | int | float | bool]),
-    ] = Field({}, description="label of the source (text, a number, true or false): label of the task")
+    ] = Field({}, description="label in the source (text, a number, true or false): label of the task")
     limit: int | None = Field(None, gt=0, description="keep at most this many rows of a split, the first ones")
     languages: list[str] | None = Field(None, description="the languages that the source has; absent: all")
 
@@ -106,6 +113,14 @@ class Origin(Strict):
             raise ValueError(
                 "`files` are in a repository on the Hub: leave it out, and give `local` the path of your files"
             )
+        for key, names in _BRACES.items():
+            for name in re.findall(r"\{(.*?)\}", getattr(self, key) or ""):
+                if name not in names:
+                    raise ValueError(unknown(f"name in the braces of `{key}`", name, names))
+        read_types = (*formats.TABLES, formats.LINES)
+        # Without an end of its name, or with one that {split} fills in, only the path of a file tells its type.
+        if (kind := formats.type_of(self.local or "")) and "{" not in kind and kind not in read_types:
+            raise ValueError(f"`local` names files of an unknown type, {kind}: expected {formats.listed(read_types)}")
         for key, types, what in (
             ("columns", _NAMELESS, "names the columns of files without a header"),
             ("quotes", _QUOTED, "is about values"),
@@ -216,17 +231,17 @@ class Teacher(Strict):
     """The run of the study whose model gives labels to rows that have none."""
 
     task: str = Field(description="a task of words, with the same labels")
-    encoder: str = Field(description="encoder of the study")
-    method: str = Field(description="method of the study, without `start` and `companion`")
-    source: Source = Field(description="what the run trains on: none of the languages that it labels")
-    seed: Seed = Field(1, description="of the run")
+    encoder: str = Field(description="the encoder of the run")
+    method: str = Field(description="the method of the run, without `start` and `companion`")
+    source: Source = Field(description="what the run trains on, which is none of the languages that it labels")
+    seed: Seed = Field(1, description="the seed of the run")
 
 
 class Labelled(Origin):
-    """Where rows without labels come from, and the run that labels them: they are the training sets of the `languages` that this
-    lists (Luo et al. 2021, section 4.1: translations of English sentences, labelled by a model that was trained on English).
+    """Training sets without labels, in the `languages` that are listed, and the run that labels them (Luo et al. 2021, section 4.1:
+    translations of English sentences, labelled by a model that was trained on English).
 
-    Columns with labels in the source are not read.
+    Labels in the data are not read.
     """
 
     by: Teacher = Field(description="the run that labels, which a grid of the study has")
@@ -241,23 +256,24 @@ class Labelled(Origin):
 
 
 class DataSource(Origin):
-    """An `Origin` of the test set and, unless they have one of their own, of the training and dev sets:
+    """The place of the test set and, unless `train` and `dev` name others, of the training and dev sets:
     `{hub: google/xquad, name: "xquad.{language}", splits: {test: validation}, train: {hub: rajpurkar/squad, languages: [en]}, dev: ...}`.
 
-    `test` is the origin of the test sets in those languages that it lists, and `translated` that of the training and dev sets:
-    `translated: {local: "translations/{language}/{split}.jsonl", languages: [de, fr]}`.
+    `test` is another place of the test sets in the languages that it lists, and `translated` another place of the training and dev
+    sets: `translated: {local: "translations/{language}/{split}.jsonl", languages: [de, fr]}`.
     """
 
-    train: Origin | None = Field(None, description="where the training set comes from; absent: as the test set")
-    dev: Origin | None = Field(None, description="where the dev set comes from; absent: as the test set")
+    train: Origin | None = Field(None, description="another place of the training set; absent: that of the test set")
+    dev: Origin | None = Field(None, description="another place of the dev set; absent: that of the test set")
 
-    test: Origin | None = Field(None, description="where the test sets of its `languages` come from")
+    test: Origin | None = Field(None, description="another place of the test sets in the `languages` that it lists")
     labelled: Labelled | None = Field(
         None,
-        description="where the training sets of its `languages` come from, and the run of the study that labels them",
+        description="training sets without labels in the `languages` that it lists, and the run of the study that labels them",
     )
     translated: Origin | None = Field(
-        None, description="where the training and dev sets of its `languages` come from, such as translations"
+        None,
+        description="another place of the training and dev sets in the `languages` that it lists, such as translations",
     )
 
     @model_validator(mode="after")

@@ -25,7 +25,7 @@ LAST_ID = "xlgrid last id"
 
 
 class TextOptions(Strict):
-    """Content of generated texts in natural languages. Numbers of words are those of the first ones of `natural.concepts`."""
+    """Content of generated texts in natural languages. Numbers of words select the first words of a lexicon."""
 
     persons: int = Field(default=8, ge=0, le=8, description="names of persons")
     animals: int = Field(default=10, ge=0, le=10, description="nouns for animals")
@@ -64,33 +64,37 @@ class TextSettings(Strict):
     """
 
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
-    seed: Seed = Field(default=0, description="of generated text")
-    dials: Dials = Field(default=Dials(), description="of artificial languages")
+    seed: Seed = Field(default=0, description="decides the generated texts")
+    dials: Dials = Field(default=Dials(), description="how much the artificial languages of generated texts differ")
     customs: Customs = Field(
-        default=Customs(), description="of artificial languages; texts that have some are not parallel"
+        default=Customs(),
+        description="facts that hold in one artificial language only; texts with customs are not parallel",
     )
-    options: TextOptions = Field(default=TextOptions(), description="of natural languages, where generated")
+    options: TextOptions = Field(default=TextOptions(), description="content of generated texts in natural languages")
     data: Origin | None = Field(
         default=None,
-        description="text in natural languages; absent: generated; `local` may also end in .txt, and be compressed",
+        description="where text in natural languages comes from; absent: it is generated. `local` may also end in .txt, and "
+        "be compressed",
     )
     files: dict[str, str] = Field(
         default={},
-        description="language: its file, of the same types as `local` of `data`; wins over `data` and generated text",
+        description="language: a file with its text, of the same types as `local` of `data`; wins over `data` and generated "
+        "text",
     )
     column: str | None = Field(
         default=None,
         description="the column with the text in `data` and `files`; plain text (.txt) has none",
     )
     documents: bool = Field(
-        default=False, description="a row of plain text is a document, which an empty line ends; false: a line"
+        default=False,
+        description="true: a row of plain text is a document, which ends with an empty line; false: a row is a line",
     )
     most_characters: PositiveInt | None = Field(
         default=None, description="keep the leading rows of a fetched text in a language up to this many characters"
     )
     once: str | None = Field(
         default=None,
-        description="language; keep only the first of the rows of `data` whose texts in this language are equal",
+        description="a language; of the rows of `data` whose texts in this language are equal, keep the first only",
     )
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from xlgrid.base.errors import Damaged
+from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
@@ -189,7 +189,7 @@ def tokenize(
             file=sys.stderr,
         )
     if encoding.lost_words:
-        print(f"{where}: {encoding.lost_words} words have no token, and are not scored", file=sys.stderr)
+        print(f"{where}: {encoding.lost_words:,} words have no token, and are read as an unknown one", file=sys.stderr)
 
 
 def _with_dev(test: str | Path, dev: str | Path) -> Iterator["pa.Table"]:
@@ -303,7 +303,14 @@ def load_tokenizer(vocabulary: str | Path) -> Any:
     from transformers import AutoTokenizer
 
     token_ids(vocabulary)
-    return AutoTokenizer.from_pretrained(str(vocabulary), use_fast=True)
+    try:
+        return AutoTokenizer.from_pretrained(str(vocabulary), use_fast=True)
+    except Exception as error:  # Transformers raises errors of many types.
+        raise Damaged(
+            f"the vocabulary {vocabulary} is damaged ({first_sentence(error)}): see its config.json and tokenizer_config.json, or save, "
+            "make or fetch it again",
+            vocabulary,
+        ) from error
 
 
 def check_tokenizer(tokenizer: Any, vocabulary: str | Path, described: Task, max_length: int) -> None:

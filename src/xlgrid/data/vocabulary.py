@@ -23,9 +23,10 @@ Kind = Literal["bert", "xlmr"]
 class VocabularyEntry(Strict):
     """A vocabulary of a study: from the Hugging Face Hub, from a folder, or trained here on the texts of the study."""
 
-    hub: str | None = Field(default=None, description="owner/name")
+    hub: str | None = Field(default=None, description="owner/name on the Hub")
     revision: str = Field(
-        default="main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file"
+        default="main",
+        description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file",
     )
     path: str | None = Field(default=None, description="a folder with tokenizer.json")
     kind: Kind = Field(

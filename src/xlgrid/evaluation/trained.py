@@ -8,7 +8,7 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
 from xlgrid.methods import Method, make
-from xlgrid.models import deltas, load, prediction
+from xlgrid.models import deltas, load, precision, prediction
 from xlgrid.training.recipe import Recipe, Training
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def placed(model: "PreTrainedModel", settings: Training) -> tuple[int, bool, boo
     device = prediction.default_device()
     model.to(device)  # type: ignore[arg-type]
     budget = settings.micro_batch_tokens or settings.batch_tokens
-    return budget, settings.precision == "bf16" and device.type == "cuda", settings.segments
+    return budget, precision.uses_bf16(device, settings.precision), settings.segments
 
 
 def stack(

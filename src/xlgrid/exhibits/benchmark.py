@@ -31,8 +31,12 @@ class Benchmark(Compared):
     """
 
     kind: Literal["benchmark"] = "benchmark"
-    rows: tuple[str, ...] = Field(("encoder",), min_length=1, description="axes, or facts of encoders")
-    statistic: Literal["mean-sd", "mean", "min-max"] = Field("mean-sd", description="as of a table")
+    rows: tuple[str, ...] = Field(
+        ("encoder",), min_length=1, description="axes, or facts of encoders, whose values name the rows"
+    )
+    statistic: Literal["mean-sd", "mean", "min-max"] = Field(
+        "mean-sd", description="what an entry shows of the seeds: mean ± standard deviation, mean, or least to greatest"
+    )
     untrained: Literal["shared", "all", "own"] = Field(
         "shared",
         description="the scores of an encoder without training stand in each row of the encoder whose method reads a sentence alone; "

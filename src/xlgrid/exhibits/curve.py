@@ -28,7 +28,7 @@ class Curve(OfCells):
     """Mean score and standard deviation over seeds against `x`.
 
     `x` is `step`, for learning curves on the dev set; `snapshot`, the step of the target's run on text whose weights evaluate
-    (`Grid.snapshots`); or a fact of the encoders that is a number (`facts`). Lines may be told apart by a fact, too.
+    (`snapshots` of the grid); or a fact of the encoders that is a number (`facts`). Lines may be told apart by a fact, too.
 
     With `panels`, an axis, a fact or `group`, there is a panel for each of its values. A panel of a group averages over the
     targets of the group.

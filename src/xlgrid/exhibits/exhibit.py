@@ -269,13 +269,17 @@ class OfCells(Exhibit):
             if all(facts[cell.encoder].get(fact) in values for fact, values in selected.items())
         ]
 
-    def _of_any_encoder(self, planned: Iterable["Cell"]) -> list["Cell"]:
+    def _of_any_encoder(self, planned: Iterable["Cell"]) -> Iterator["Cell"]:
         """The planned cells that the exhibit selects by other axes than facts of their encoders."""
-        chosen = [cell for cell in planned if (cell.target.step is not None) == self.shows_snapshots]
+        chosen = (cell for cell in planned if (cell.target.step is not None) == self.shows_snapshots)
         select = self.selected
-        return [cell for cell in chosen if all(getattr(cell.shown, axis) in select[axis] for axis in select)]
+        return (cell for cell in chosen if all(getattr(cell.shown, axis) in select[axis] for axis in select))
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
+        if self.selected and next(self._of_any_encoder(planned), None) is None:
+            named = " and ".join(f"{axis} {'/'.join(map(str, values))}" for axis, values in self.selected.items())
+            yield f"select: no grid has a cell with all of {named}: name other values, or leave the exhibit out"
+            return
         if not self.facts:
             return
         incomplete = [

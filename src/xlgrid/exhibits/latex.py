@@ -36,7 +36,7 @@ class Latex(Strict):
 class LatexOfScores(Latex):
     """The place and the width of a table of scores in LaTeX, and how its numbers are printed."""
 
-    deviation: bool = Field(default=True, description="false: means stand without ± and the standard deviation")
+    deviation: bool = Field(default=True, description="false: means are printed without ± and standard deviation")
     bold: Annotated[tuple[str, ...], BeforeValidator(as_tuple, json_schema_input_type=str | tuple[str, ...])] = Field(
         default=(),
         description="one of the rows' or columns' axes, such as `method`, or a list: among entries that differ in it alone, the best is "

@@ -24,8 +24,6 @@ COUNTED = {
     "with biases (M)": ("parameters", MILLION),
     "with biases, %": ("parameters_percent", 1.0),
 }
-# Entries of an encoder that came after the first studies.
-LATER = ("layers", "lm_head")
 PAPER = {"paper (M)": ("published_millions", 1.0), "paper, %": ("published_percent", 1.0)}
 
 
@@ -52,10 +50,8 @@ class Parameters(Exhibit):
 
     def settings(self, study: StudyView) -> list[str]:
         methods = [study.methods[name].model_dump_json() for name in self.methods]
-        entries = [study.encoders[name] for name in self.encoders]
-        # Fields that came later are left out where they are absent, so that the exhibits of older studies are not made again.
-        absent = [{name for name in LATER if getattr(entry, name) is None} for entry in entries]
-        encoders = [entry.model_dump_json(exclude=fields) for entry, fields in zip(entries, absent, strict=True)]
+        # Without defaults, so that a field that encoders get later makes no exhibit again.
+        encoders = [study.encoders[name].model_dump_json(exclude_defaults=True) for name in self.encoders]
         return [*super().settings(study), *methods, *encoders]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:

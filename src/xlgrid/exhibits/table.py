@@ -33,7 +33,7 @@ class Table(Compared):
     statistic: Literal["mean-sd", "mean", "min-max"] = Field(
         "mean-sd", description="what an entry shows of the seeds: mean ± standard deviation, mean, or least to greatest"
     )
-    average: bool = Field(False, description="one more column has the mean over the others")
+    average: bool = Field(False, description="true: one more column has the mean over the others")
     latex: LatexOfScores = Field(
         LatexOfScores(),
         description="the place and the width of the table in a LaTeX document, and which entries are bold",

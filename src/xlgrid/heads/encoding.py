@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Literal
 
 # The label of tokens at which no prediction is due, which torch's cross entropy leaves out.
@@ -21,7 +22,7 @@ class Encoding:
         documents, lines: see `xlgrid.tasks.mlm.Options`.
         carry: the tokens of packed texts that do not fill an input yet, which begin the next one.
         truncated: the number of inputs that were cut; or of examples that have several windows.
-        lost_words: the number of words without a token.
+        lost_words: the number of words that the tokenizer drops, which have the unknown token in place of tokens.
     """
 
     tokenizer: Any
@@ -69,6 +70,38 @@ class Encoding:
         if not self.needs_spaces:
             return list(sentences)
         return [[*words[:1], *(word and f" {word}" for word in words[1:])] for words in sentences]
+
+    @cached_property
+    def unknown(self) -> int:
+        """The token in place of a word that the tokenizer drops; vocabularies of bytes may have none that is for this purpose."""
+        ids = (self.tokenizer.unk_token_id, self.tokenizer.mask_token_id, self.tokenizer.pad_token_id)
+        return next(int(number) for number in ids if number is not None)
+
+    def words(self, sentences: Sequence[list[str]]) -> list[tuple[list[int], list[int | None]]]:
+        """The token ids of each sentence, special tokens included, and the number of each token's word, None for special tokens.
+
+        Every word has a token. Tokenizers drop words of control characters, and empty ones; these have the unknown token, so that they
+        are counted and scored as any other.
+
+        Args:
+            sentences: lists of words.
+        """
+        encoded = self.tokenizer(
+            self.spaced(sentences), is_split_into_words=True, add_special_tokens=False, verbose=False
+        )
+        before, after = self.frame
+        outer = [None] * len(before), [None] * len(after)
+        rows = []
+        for words, ids, encoding in zip(sentences, encoded["input_ids"], encoded.encodings, strict=True):
+            dropped = {*range(len(words))}.difference(encoding.word_ids)
+            self.lost_words += len(dropped)
+            tokens = list(zip(encoding.word_ids, ids, strict=True))
+            if dropped:
+                # The sort is stable, so the tokens of a word stay in their order.
+                tokens = sorted([*tokens, *((word, self.unknown) for word in dropped)], key=itemgetter(0))
+            word_of = [*outer[0], *(word for word, _ in tokens), *outer[1]]
+            rows.append((self._whole([number for _, number in tokens]), word_of))
+        return rows
 
     def cut(self, segments: Sequence[list[str]], last: str) -> dict[str, list[Any]]:
         """The columns `input_ids` and `context_length` of inputs that lose the end of the first segment if they are too long.

@@ -217,7 +217,9 @@ class Head(ABC):
             values = table[column]
             if values.null_count:
                 row = first_row + values.is_null().to_pylist().index(True)
-                raise ValueError(f"{where}, row {row}, column {column!r}: the value is missing")
+                raise ValueError(
+                    f"{where}, row {row}, column {column!r}: the value is missing; fill it in, or remove the row"
+                )
 
     def check_columns(self, table: "pa.Table", task: TaskColumns, where: str) -> list[str]:
         """The columns that a task needs, all of which a table that was read from `where` has.
@@ -423,7 +425,7 @@ def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:
     for column in columns:
         kind = table.schema.field(column).type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected text")
+            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected text in each row")
 
 
 def check_integers(table: "pa.Table", columns: Sequence[str], where: str) -> None:

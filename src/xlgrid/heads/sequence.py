@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.names import unknown
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import Head, TaskColumns, check_text, written
 from xlgrid.heads.metrics import ACCURACY
@@ -74,6 +75,6 @@ def check_names(names: Sequence[Any], task: TaskColumns, where: str, first_row: 
     for row, name in enumerate(names, start=first_row):
         if name not in task.labels:
             raise ValueError(
-                f"{where}, row {row}, column {task.target!r}: there is no label {name!r} "
-                f"(there are: {', '.join(task.labels)}); `labels` in the study translates theirs to ours"
+                f"{where}, row {row}, column {task.target!r}: {unknown('label', name, task.labels)}; `labels` of the task lists its labels, "
+                "and `labels` in `data` translates those of the source into them"
             )

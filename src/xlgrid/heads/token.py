@@ -98,7 +98,8 @@ class TokenHead(Head):
         for row, (words, labels) in enumerate(zip(*columns, strict=True), start=first_row):
             if len(words) != len(labels):
                 raise ValueError(
-                    f"{where}, row {row}: {len(words)} values in {task.inputs[0]!r} but {len(labels)} in {task.target!r}"
+                    f"{where}, row {row}: {len(words)} values in {task.inputs[0]!r} but {len(labels)} in {task.target!r}; give "
+                    "each word one value"
                 )
             for word, label in zip(words, labels, strict=True):
                 if isinstance(label, int) and 0 <= label < len(task.labels):
@@ -141,17 +142,13 @@ class TokenHead(Head):
         return [pa.field("labels", pa.list_(pa.int64())), pa.field("example", pa.int32())]
 
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
-        words = encoding.spaced(table[task.inputs[0]].to_pylist())
-        encoded = encoding.tokenizer(words, is_split_into_words=True, verbose=False)
         columns: dict[str, list[Any]] = {name: [] for name in ("input_ids", "context_length", "labels", "example")}
-        sentences = zip(encoded["input_ids"], encoded.encodings, table[task.target].to_pylist(), strict=True)
-        for example, (ids, numbering, word_labels) in enumerate(sentences):
-            word_of = numbering.word_ids
+        sentences = zip(encoding.words(table[task.inputs[0]].to_pylist()), table[task.target].to_pylist(), strict=True)
+        for example, ((ids, word_of), word_labels) in enumerate(sentences):
             labels = [
                 IGNORED if word is None or word == before else word_labels[word]
                 for before, word in zip([None, *word_of], word_of, strict=False)
             ]
-            encoding.lost_words += len(word_labels) - len({word for word in word_of if word is not None})
             pieces = windows(word_of, encoding.max_length)
             encoding.truncated += len(pieces) > 1
             for piece in pieces:
@@ -193,15 +190,10 @@ class TokenHead(Head):
         return table.append_column(task.target, pa.array(numbers, pa.list_(pa.int64())))
 
     def label(self, table: "pa.Table", task: TaskColumns, tokens: Tokens, predictions: Sequence[Words]) -> "pa.Table":
-        """The sentences with a label for each word. A word without a token, of which the model knows nothing, is left out of its
-        sentence."""
+        """The sentences with a label for each word."""
         import pyarrow as pa
 
-        column, sentences = table.column_names.index(task.inputs[0]), _sentences(tokens, predictions)
-        words = table[task.inputs[0]].to_pylist()
-        kept = [[words[row][number] for number in sentence.gold] for row, sentence in enumerate(sentences)]
-        table = table.set_column(column, task.inputs[0], pa.array(kept, pa.list_(pa.string())))
-        labels = [sentence.predicted for sentence in sentences]
+        labels = [sentence.predicted for sentence in _sentences(tokens, predictions)]
         return table.append_column(task.target, pa.array(labels, pa.list_(pa.int64())))
 
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:

@@ -6,6 +6,7 @@ further languages, and facts that are not known (`xlgrid.study.languages`).
 """
 
 import csv
+import difflib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -78,15 +79,24 @@ def language(code: str, declared: Mapping[str, Language] | None = None) -> Langu
         declared: code -> language, for languages that xlgrid does not know.
 
     Raises:
-        ValueError: no such language; names the nearest codes and how to add one.
+        ValueError: no such language; names the code of the language meant, or the nearest code and how to add a language.
     """
     from xlgrid.synthetic.natural import natural_codes
 
     declared = declared or {}
     if (known := declared.get(code) or known_language(code)) is None:
+        if named := _of_name(code):
+            raise ValueError(f"unknown language {code!r}: the code of {named.name} is {named.code}")
         codes = dict.fromkeys([*declared, *natural_codes(), *_table()])
         raise ValueError(
             f"{unknown('language', code, codes)}; xlgrid also knows all other codes of ISO 639-1 and ISO 639-3; `new_languages` of "
             "a study declares others, by name, family and script; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
         )
     return known
+
+
+def _of_name(name: str) -> Language | None:
+    """The language of the table whose name is the nearest to this one; None if no name is like it."""
+    languages = {row.name.lower(): row for row in _table().values()}
+    near = difflib.get_close_matches(name.lower(), languages, n=1, cutoff=0.8)
+    return languages[near[0]] if near else None

@@ -8,10 +8,10 @@ from xlgrid.models.prediction import default_device
 if TYPE_CHECKING:
     import torch
 
-# Parameters of mallopt (malloc.h), and what they are set to: freed memory is never given back to the system, and large blocks
-# are not mapped one by one.
+# Parameters of mallopt (malloc.h), and what they are set to: the heap never shrinks, and only blocks that are larger than glibc
+# lets a heap hold are mapped one by one.
 _M_TRIM_THRESHOLD, _NEVER = -1, -1
-_M_MMAP_MAX, _NO_BLOCK = -4, 0
+_M_MMAP_THRESHOLD, _LARGEST = -3, 32 * 2**20
 
 
 def training_device() -> "torch.device":
@@ -30,9 +30,9 @@ def keep_freed_memory() -> None:
     """Let this process use freed memory again instead of giving it back to the system.
 
     Each step of a training allocates the same large arrays. glibc would give them back after each step, and the system would
-    fill their pages with zeros again, which takes a tenth of a step on a CPU. C libraries without `mallopt` stay as they are.
+    fill their pages with zeros again, which takes up to a tenth of a step on a CPU. C libraries without `mallopt` stay as they are.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt:
         mallopt(_M_TRIM_THRESHOLD, _NEVER)
-        mallopt(_M_MMAP_MAX, _NO_BLOCK)
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST)

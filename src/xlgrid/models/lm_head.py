@@ -90,16 +90,16 @@ def begin_at_identity(model: "PreTrainedModel") -> None:
             torch.nn.init.zeros_(module.bias)
 
 
-def with_head(encoder: Path, prefix: str, head: Mapping[str, "torch.Tensor"]) -> dict[str, "torch.Tensor"]:
-    """The weights in the folder of an encoder as they are, under the names that they have in a language model, and those of a head.
+def with_trained(encoder: Path, prefix: str, trained: Mapping[str, "torch.Tensor"]) -> dict[str, "torch.Tensor"]:
+    """The weights in the folder of an encoder, under the names that they have in a language model, with those that were trained.
 
     Args:
         prefix: of the names of the encoder's weights in a language model, which an encoder without a head is stored without.
-        head: the weights of the head by name.
+        trained: the weights of the head, and those of the encoder that changed, by name.
     """
     from safetensors.torch import load_file
 
     stored = load_file(encoder / "model.safetensors")
     if not any(name.startswith(f"{prefix}.") for name in stored):
         stored = {f"{prefix}.{name}": tensor for name, tensor in stored.items()}
-    return {**stored, **head}
+    return {**stored, **trained}

@@ -15,6 +15,7 @@ from xlgrid.heads.metrics import Outcome
 from xlgrid.heads.seq2seq.mbart import languages_of
 from xlgrid.heads.tokens import Tokens
 from xlgrid.models.load import has_segments
+from xlgrid.models.precision import arithmetic, autocast
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +81,7 @@ def predictions_on(
             problem = None
             try:
                 batch = head.evaluation_batch(tokens, rows, token_types, device)
-                with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+                with torch.inference_mode(), arithmetic(device, bf16), autocast(device, bf16):
                     batch |= extras(model, method, tokens, rows, training=False)
                     predicted = head.predict(model, batch, tokens, rows)
             except torch.OutOfMemoryError as error:

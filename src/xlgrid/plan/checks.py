@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from xlgrid import methods as registry
 from xlgrid.base.names import unknown
 from xlgrid.data.checkpoints import first_layers
+from xlgrid.data.encoders import older_tokenizer, without_tokenizer
 from xlgrid.data.sources import no_data
 from xlgrid.models.lm_head import lacking
 from xlgrid.models.lm_head import refusal as lm_head_refusal
 from xlgrid.plan.explain import refusal
 from xlgrid.plan.grid import teacher, text_runs
 from xlgrid.plan.needs import new_vocabulary, vocabulary_of
+from xlgrid.results.claims import problem_of_plan
 from xlgrid.results.identity import Encoder
 from xlgrid.study.check_data import has_text, labellers
 from xlgrid.study.check_encoders import modules_of
@@ -30,13 +32,14 @@ LONGEST_NAME = 255
 
 
 def plan_problems(plan: "Plan") -> list[str]:
-    """Each mistake as `place: what is wrong`; a place is the path to a key, joined by dots.
-
-    Raises:
-        ValueError: two grids have the same cell.
-    """
+    """Each mistake as `place: what is wrong`; a place is the path to a key, joined by dots."""
+    try:
+        plan.cells  # noqa: B018
+    except ValueError as error:
+        return [str(error)]
     return [
         *_paths(plan),
+        *_tokenizers(plan),
         *_layers(plan),
         *_lm_heads(plan),
         *_teachers(plan),
@@ -46,6 +49,7 @@ def plan_problems(plan: "Plan") -> list[str]:
         *_vocabularies(plan),
         *_overlaps(plan),
         *_exhibits(plan),
+        *_claims(plan),
     ]
 
 
@@ -59,6 +63,19 @@ def _paths(plan: "Plan") -> Iterator[str]:
     for name, entry in plan.study.encoders.items():
         if entry.path and normpath(entry.path) == normpath(Encoder(plan.study.name, name).folder):
             yield f"encoders.{name}.path: {entry.path} is the folder to which the encoder is copied: name another"
+
+
+def _tokenizers(plan: "Plan") -> Iterator[str]:
+    """Folders with the vocabularies of the study that are here have a tokenizer.json, where they have a tokenizer of an older kind."""
+    study = plan.study
+    for name, entry in study.all_vocabularies.items():
+        folder = Path(entry.path or "")
+        if not entry.path or not folder.is_dir() or (folder / "tokenizer.json").exists():
+            continue
+        names = [file.name for file in folder.iterdir()]
+        if older_tokenizer(names):
+            section = "vocabularies" if name in study.vocabularies else "encoders"
+            yield f"{section}.{name}.path: {without_tokenizer(entry.path, names)}"
 
 
 def _layers(plan: "Plan") -> Iterator[str]:
@@ -242,6 +259,32 @@ def _snapshots(plan: "Plan") -> Iterator[str]:
 
 def _exhibits(plan: "Plan") -> Iterator[str]:
     """The planned cells have what exhibits show."""
+    inherited = plan.ancestors[-1].study.exhibits if plan.ancestors else {}
     for name, exhibit in plan.study.exhibits.items():
-        problems = exhibit.problems_of_plan(plan.cells, plan.study.facts)
-        yield from (f"exhibits.{name}.{problem}" for problem in problems)
+        for problem in exhibit.problems_of_plan(plan.cells, plan.study.facts):
+            # A study that has fewer cells than the one that it extends need not leave out what selects the others.
+            if not (problem.startswith("select: ") and inherited.get(name) == exhibit):
+                yield f"exhibits.{name}.{problem}"
+
+
+def _claims(plan: "Plan") -> Iterator[str]:
+    """The grids have cells for each selection of a claim of the study's own."""
+    for name, problem in _claims_without_cells(plan, inherited=False):
+        yield f"claims.{name}: {problem}"
+
+
+def inherited_problems(plan: "Plan") -> list[str]:
+    """What the report of a study lacks because the study extends another with fewer cells; its tables can be made all the same."""
+    return [
+        f"claims.{name}: {problem} (`claims: {{{name}: null}}` leaves out what is inherited)"
+        for name, problem in _claims_without_cells(plan, inherited=True)
+    ]
+
+
+def _claims_without_cells(plan: "Plan", inherited: bool) -> Iterator[tuple[str, str]]:
+    """The claims, either inherited or the study's own, for which cells are missing: each with the problem."""
+    study = plan.study
+    earlier = plan.ancestors[-1].study.claims if plan.ancestors else {}
+    for name, claim in study.claims.items():
+        if (earlier.get(name) == claim) == inherited and (problem := problem_of_plan(claim, plan.cells, study.belongs)):
+            yield name, problem

@@ -50,7 +50,7 @@ class Cost(NamedTuple):
 
     Attributes:
         text_runs: of the runs, those on text, which others begin with.
-        cells: and comparisons of attention.
+        cells: of the grid, without comparisons of attention, which count among the examples evaluated.
         steps: of the optimiser.
         evaluated: examples, those of the dev sets during training included.
         training_hours, evaluation_hours: of one GPU; the dev sets' are training.
@@ -164,7 +164,8 @@ class Estimate:
         costs += [self.evaluation(cell.run, self._tests(cell), [cell.target.data]) for cell in self._left(evaluated)]
         for each in self._left(compared):
             samples = 2 * min(SAMPLES, self._tests(each.cells[0]))
-            costs.append(self.evaluation(each.run, samples, [cell.target.data for cell in each.cells]))
+            languages = [cell.target.data for cell in each.cells]
+            costs.append(self.evaluation(each.run, samples, languages)._replace(cells=0))
         return total(costs)
 
     def _labellings(self, runs: Iterable[Run]) -> list[Cost]:
@@ -264,6 +265,7 @@ class Estimate:
         scratch = recipe.scratch
         layers = config.num_hidden_layers * (3 if scratch and scratch.has_decoder else 1)
         attention, output = attention_work(layers, config.hidden_size, length), config.hidden_size * config.vocab_size
+        head_alone = recipe.lm_head is not None and recipe.lm_head.trains == "head"
         if scratch:
             # The output embeddings at the tokens that a decoder predicts beyond those that are counted for MLM.
             predicted = scratch.predicted_share(settings.tlm) - entry.task.head.output_share
@@ -274,9 +276,11 @@ class Estimate:
                 # The gradients of what is frozen: none in the first stream; in the second, those of the inputs alone.
                 first, second = without.evaluation + attention / 3, second - 2 * without.passed_trained
             of_token = of_first * first + of_second * second
-        else:
-            # The encoder of a new head goes forward only, and gradients pass the output embeddings.
+        elif head_alone:
+            # The encoder goes forward only, and gradients pass the output embeddings.
             of_token = without.evaluation + attention / 3 + 2 * entry.task.head.output_share * output
+        else:
+            of_token = without.training + attention
         work = of_token * examples * length
         hours = _hours(work, self.assumed.training, updates, self.assumed.step_ms)
         batches = scored * length / (settings.micro_batch_tokens or settings.batch_tokens)
@@ -291,7 +295,7 @@ class Estimate:
             tokens=None if inputs is None else inputs * length,
             text_tokens=None if inputs is None else of_languages * length,
             weights=counted.total,
-            trained=counted.total - (0 if scratch else counted.stored),
+            trained=counted.total - (counted.stored if head_alone else 0),
             snapshots=len(settings.snapshots),
         )
 

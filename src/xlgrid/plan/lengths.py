@@ -16,6 +16,7 @@ from xlgrid.data.fetch import fetch_data
 from xlgrid.data.sources import SPLITS, local_files
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import load_tokenizer
+from xlgrid.heads.encoding import Encoding
 from xlgrid.languages.sources import Target
 from xlgrid.plan.needs import vocabulary_of
 from xlgrid.plan.products import Vocabulary
@@ -80,6 +81,7 @@ def lengths(table: "pa.Table", task: Task, max_length: int, tokenizer: Any, has_
         tokenizer: a fast tokenizer of transformers.
         has_spaces: whether spaces separate the words of text. Words in lists count in any case.
     """
+    encoding = Encoding(tokenizer, max_length)
     pieces: dict[str, list[int]] = {}
     words = word_pieces = unknown = 0
     rows = table.slice(0, ROWS)
@@ -88,14 +90,19 @@ def lengths(table: "pa.Table", task: Task, max_length: int, tokenizer: Any, has_
     shared = [*inputs, *([task.target] if task.head.has_decoder else [])]
     for column in (*shared, *task.choices):
         values = rows[column].to_pylist()
-        listed = [value if isinstance(value, list) else [str(value)] for value in values]
-        encoded = [
-            tokenizer(each, add_special_tokens=False, verbose=False)["input_ids"] if each else [] for each in listed
-        ]
-        pieces[column] = [sum(map(len, each)) for each in encoded]
-        unknown += sum(ids.count(tokenizer.unk_token_id) for each in encoded for ids in each)
-        if has_spaces or any(isinstance(value, list) for value in values):
-            words += sum(len(text.split()) for each in listed for text in each)
+        are_words = any(isinstance(value, list) for value in values)
+        if are_words:
+            encoded = [
+                [token for token, word in zip(ids, word_of, strict=True) if word is not None]
+                for ids, word_of in encoding.words(values)
+            ]
+        else:
+            texts = [*map(str, values)]
+            encoded = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+        pieces[column] = [*map(len, encoded)]
+        unknown += sum(ids.count(tokenizer.unk_token_id) for ids in encoded)
+        if has_spaces or are_words:
+            words += sum(len(value if are_words else str(value).split()) for value in values)
             word_pieces += sum(pieces[column])
     special = tokenizer.num_special_tokens_to_add(pair=len(shared) > 1 or bool(task.choices))
     together = [sum(counts) for counts in zip(*(pieces[column] for column in shared), strict=True)]

@@ -41,7 +41,7 @@ def study_path(study: str | Path) -> Path:
 
 def study_named(name: str) -> Path:
     """The file of the study of a name: in studies/, or one that comes with xlgrid."""
-    return or_shipped(Path("studies") / f"{name}.yaml")
+    return or_shipped(_in_studies(name))
 
 
 def is_path(study: str | Path) -> bool:
@@ -50,7 +50,11 @@ def is_path(study: str | Path) -> bool:
 
 
 def _in_project(study: str | Path) -> Path:
-    return Path(study) if is_path(study) else Path("studies") / f"{study}.yaml"
+    return Path(study) if is_path(study) else _in_studies(study)
+
+
+def _in_studies(name: str | Path) -> Path:
+    return Path("studies") / f"{name}.yaml"
 
 
 def project_of(study: str | Path) -> Path:

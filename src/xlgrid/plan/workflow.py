@@ -84,11 +84,13 @@ def read_settings(config: Mapping[str, Any], is_module: bool = False) -> Setting
         ValueError: there is no such setting, or a setting has a value that it cannot have.
     """
     if unknown_keys := [] if is_module else [key for key in config if key not in Settings.model_fields]:
-        raise ValueError(f"--config: {unknown('setting', unknown_keys[0], Settings.model_fields)}")
+        raise ValueError(
+            f"config/config.yaml or --config: {unknown('setting', unknown_keys[0], Settings.model_fields)}"
+        )
     try:
         return Settings(**{key: value for key, value in config.items() if key in Settings.model_fields})
     except ValidationError as error:
-        raise ValueError(f"--config: {plainly(error)}") from None
+        raise ValueError(f"config/config.yaml or --config: {plainly(error)}") from None
 
 
 def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = False) -> dict[str, Plan]:
@@ -104,7 +106,8 @@ def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = Fal
         ValueError: a study has mistakes, it does not make a target, or it has the name of another study.
     """
     default = study_path(config.study)
-    if is_path(config.study) and (namesake := study_named(default.stem)).is_file() and not namesake.samefile(default):
+    namesake = study_named(default.stem)
+    if default.is_file() and namesake.is_file() and not namesake.samefile(default):
         raise ValueError(f"{default} and {namesake} would both make results/{default.stem}/: rename one of them")
     command = read_command(arguments, config.study)
     for path in () if is_module else command.files:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from xlgrid.plan.checks import inherited_problems
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.files import file_lines, tokenizer_lines
 from xlgrid.preflight.hub import hub_lines
@@ -23,11 +24,22 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     """
     shared = f"; {plan.shared}" if plan.shared else ""
     yield Line(State.GOOD, f"study {plan.study.name}", f"{len(plan.cells):,} cells, {len(plan.runs):,} runs{shared}")
+    yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
     needed = needed_products(plan)
     taken = materials(plan, needed)
     if not taken:
         yield Line(State.GOOD, "files", "everything is generated here: the study needs neither files nor the Hub")
-    yield from hub_lines(plan.study, taken, lock)
-    yield from file_lines(plan, taken)
-    yield from tokenizer_lines(plan, needed)
-    yield from room_lines(plan)
+    of_materials = [
+        *hub_lines(plan.study, taken, lock),
+        *file_lines(plan, taken),
+        *tokenizer_lines(plan, needed),
+    ]
+    yield from of_materials
+    has_problem = any(line.state is State.PROBLEM for line in of_materials)
+    for line in room_lines(plan):
+        # The estimate fails because of one of these problems, which is listed already.
+        yield (
+            line._replace(text="not estimated before the problems are mended")
+            if has_problem and line.thing == "disk and memory"
+            else line
+        )

@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import yaml
-
+from xlgrid.base.yaml_files import read_yaml
 from xlgrid.plan.plan import Plan
+from xlgrid.plan.workflow import read_settings
 from xlgrid.preflight.materials import DOWNLOADED, materials, needed_products
 
 CONFIG = Path("config/config.yaml")
@@ -15,18 +15,22 @@ RECORDS = ".snakemake/metadata"
 
 
 def lock_file() -> str:
-    """The lock file that `hub_lock` of config/config.yaml names.
+    """The lock file that config/config.yaml names.
 
     Raises:
-        ValueError: there is no such file, or no such setting, so that this folder is no project of xlgrid.
+        ValueError: there is no such file, so that this folder is no project of xlgrid, or a setting in it is wrong.
     """
-    settings = yaml.safe_load(CONFIG.read_text(encoding="utf-8")) if CONFIG.is_file() else None
-    if not isinstance(settings, dict) or not isinstance(settings.get("hub_lock"), str):
+    if not CONFIG.is_file():
         raise ValueError(
-            f"no `hub_lock` in {CONFIG} of {Path.cwd()}: run this in the folder of a project, whose config/config.yaml names the lock file, or "
-            "name the file with --lock"
+            f"no {CONFIG} in {Path.cwd()}, which names the lock file: run this in the folder of a project, or name the file with --lock"
         )
-    return settings["hub_lock"]
+    _, values = read_yaml(CONFIG)
+    if values is not None and not isinstance(values, dict):
+        raise ValueError(
+            f"{CONFIG} has settings, each with a value (study: demo), got {str(values)[:40]!r}: correct the file"
+        )
+    # A workflow that takes xlgrid in as a module may have settings of its own there.
+    return read_settings(values or {}, is_module=True).hub_lock
 
 
 def targets(plan: Plan) -> list[str]:

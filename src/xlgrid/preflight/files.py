@@ -107,12 +107,16 @@ def _thing(product: Product) -> str:
 def _missing(thing: str, members: Iterable[Material]) -> Iterator[Line]:
     files = dict.fromkeys(file for material in members for file in material.missing)
     downloaded = [file for file in files if file.startswith(DOWNLOADED)]
-    others = [file for file in files if file not in downloaded]
+    # A study may take the data of a task as the files of another, or of another study.
+    of_tasks = [file for file in files if Data.parse(file)]
+    others = [file for file in files if file not in {*downloaded, *of_tasks}]
+    if of_tasks:
+        yield Line(State.GOOD, thing, f"Snakemake makes {_listed(of_tasks)}")
     if downloaded:
         yield Line(State.GOOD, thing, f"Snakemake downloads {_listed(downloaded)}")
     if others:
         is_one = len(others) == 1
-        missing = "there is no" if is_one else f"{len(others)} files are missing:"
+        missing = "there is no file" if is_one else f"{len(others)} files are missing:"
         them = "it" if is_one else "them"
         yield Line(
             State.PROBLEM, thing, f"{missing} {_listed(others)}: put {them} there, or correct the path in the study"

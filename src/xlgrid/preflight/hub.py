@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.names import unknown
+from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.lock import Unreachable, ask, read_lock
 from xlgrid.plan.products import Vocabulary
 from xlgrid.preflight.lines import Line, State
@@ -88,10 +89,7 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
                 yield f"encoder {product.encoder}: the repository has neither model.safetensors nor pytorch_model.bin: name another"
         elif isinstance(product, Vocabulary):
             if "tokenizer.json" not in files:
-                yield (
-                    f"vocabulary {product.vocabulary}: the repository has no tokenizer.json: save one with transformers, and name its "
-                    "folder as the `path` of a vocabulary"
-                )
+                yield f"vocabulary {product.vocabulary}: {without_tokenizer('the repository', files)}"
         elif origin := origin_of(study, product):
             yield from _missing_data(study, material, origin, files, answer)
 

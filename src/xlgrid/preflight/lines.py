@@ -17,7 +17,8 @@ class Line(NamedTuple):
     """The result of one check.
 
     Attributes:
-        state: whether there is a problem, whether the check could not be made, or whether all is in order.
+        state: whether there is a problem, whether all is in order, or whether that is open: the check could not be made, or it
+            depends on what only the user knows, such as whether Slurm will run the study.
         thing: what was checked, such as "data ner".
         text: the result; of a problem, also what to do next.
     """
@@ -40,6 +41,6 @@ def written(line: Line) -> str:
 def summary(lines: Iterable[Line]) -> str:
     """The numbers of problems, open checks and checks without a problem."""
     states = [line.state for line in lines]
-    problems, unchecked, good = (states.count(state) for state in State)
+    problems, opened, good = (states.count(state) for state in State)
     counted = "1 problem" if problems == 1 else f"{problems or 'no'} problems"
-    return f"{counted}, {unchecked} not checked, {good} in order"
+    return f"{counted}, {opened} open, {good} in order"

@@ -51,8 +51,8 @@ class Material(NamedTuple):
 
     @property
     def missing(self) -> list[str]:
-        """The files that do not exist."""
-        return [file for file in self.files if not Path(file).exists()]
+        """The files that do not exist, or are folders."""
+        return [file for file in self.files if not Path(file).is_file()]
 
 
 def needed_products(plan: Plan) -> list[Product]:

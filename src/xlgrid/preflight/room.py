@@ -25,7 +25,7 @@ def room_lines(plan: Plan) -> Iterator[Line]:
         estimate = Estimate(plan, Assumed())
         needed, memory = _disk(estimate), _memory(estimate)
     except ValueError as error:
-        yield Line(State.OPEN, "disk and memory", str(error))
+        yield Line(State.OPEN, "disk and memory", f"not estimated: {error}")
         return
     free = shutil.disk_usage(existing(RESULTS)).free
     text = f"results need about {gigabytes(needed)}, and {gigabytes(free)} are free in {existing(RESULTS).resolve()}"

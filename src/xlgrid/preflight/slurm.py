@@ -20,13 +20,16 @@ ANSWER, JOB = 20, 300
 
 
 def slurm_lines(submit: bool = False) -> Iterator[Line]:
-    """A line on Slurm, and if asked for, one on a job of one second that is submitted to it."""
+    """A line on Slurm, and if asked for, one on a job of one second that is submitted to it.
+
+    Only a user who wants a job on Slurm has a problem where it is missing or does not answer.
+    """
+    unasked = State.PROBLEM if submit else State.OPEN
     if shutil.which("sinfo") is None:
-        state = State.PROBLEM if submit else State.GOOD
         yield Line(
-            state,
+            unasked,
             "Slurm",
-            "is not on this machine: `--profile laptop` needs none; for `--profile slurm`, go to a login node",
+            "is not on this machine, so it was not asked: `--profile laptop` needs none; for `--profile slurm`, go to a login node",
         )
         return
     try:
@@ -36,9 +39,10 @@ def slurm_lines(submit: bool = False) -> Iterator[Line]:
     except (OSError, subprocess.SubprocessError) as error:
         words = " ".join(str(getattr(error, "stderr", None) or error).split())
         yield Line(
-            State.PROBLEM,
+            unasked,
             "Slurm",
-            f"does not answer ({words}): `--profile slurm` would wait for it, at most --submitit-unreachable-minutes",
+            f"does not answer ({words}): `--profile laptop` needs none; `--profile slurm` would wait for it, at most "
+            "--submitit-unreachable-minutes",
         )
         return
     partitions = [line.split() for line in done.stdout.splitlines() if line.strip()]

@@ -122,8 +122,10 @@ def summary(overview: Overview, width: int, height: int) -> list["Text"]:
     bars = screen.bars(overview.stages, width)
     lines = [Text(f"{overview.study}: jobs done of those planned", "bold"), *bars, *totals(overview).split("\n")]
     if not overview.has_begun:
-        command = f"snakemake --profile laptop {Report(overview.study).path}"
-        return [*lines, Text(f"It has not begun. This command begins it: {command}")]
+        advice = f"""The study has not begun. These commands check whether all that it needs is there, and make it:
+  xlgrid check {overview.study}
+  snakemake --profile laptop {Report(overview.study).path}"""
+        return [*lines, Text(advice)]
     texts = failures(overview, together=True)
     room = height - sum(_height(line.plain, width) for line in lines)
     # A failure takes four lines or more.

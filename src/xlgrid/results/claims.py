@@ -4,12 +4,13 @@ Importing this module is cheap. `xlgrid.results.verdicts` measures the effects a
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
 from xlgrid.results.naming import Values
@@ -30,22 +31,31 @@ class Selection(Strict):
     method: Values | None = Field(default=None, description="methods of the study")
     source: Values | None = Field(default=None, description="sources of the grids, groups expanded")
     target: Values | None = Field(default=None, description="targets of the grids, groups expanded")
-    group: Values | None = Field(default=None, description="as the groups of a table: mono, en-X, zero-shot:X-en, ...")
+    group: Values | None = Field(default=None, description="groups, as in a table: mono, en-X, zero-shot:X-en, ...")
     seed: tuple[NonNegativeInt, ...] | None = Field(
-        default=None, description="in `select` only, where not all methods have all seeds"
+        default=None, description="seeds, where not all methods have all; in `select` only"
+    )
+    snapshot: PositiveInt | None = Field(
+        default=None,
+        description="a step among the `snapshots` of a grid: the cells with the weights of that step of their target's run on text; "
+        "absent: those with the weights of its end",
     )
 
     @property
     def axes(self) -> dict[str, tuple[Any, ...]]:
-        """The axes, or `group`, that are named -> their values, of which seeds are numbers."""
-        named = ((axis, getattr(self, axis)) for axis in type(self).model_fields)
+        """The axes, or `group`, that are named -> their values, of which seeds are numbers.
+
+        A snapshot is none: a selection without one has the weights of the end.
+        """
+        named = ((axis, getattr(self, axis)) for axis in type(self).model_fields if axis != "snapshot")
         return {
             axis: tuple(values if axis == "seed" else map(str, values)) for axis, values in named if values is not None
         }
 
     @property
     def text(self) -> str:
-        return " ".join("/".join(map(str, values)) for values in self.axes.values())
+        words = ["/".join(map(str, values)) for values in self.axes.values()]
+        return " ".join(words + ([] if self.snapshot is None else [f"@{self.snapshot}"]))
 
 
 class Claim(Strict):
@@ -65,7 +75,7 @@ class Claim(Strict):
     """
 
     says: str = Field(min_length=1, description="the paper's claim, with its section or table")
-    select: Selection = Field(Selection(), description="holds for every side")
+    select: Selection = Field(Selection(), description="cells that every side of the comparison selects")
     compare: tuple[Selection, Selection] | None = Field(None, description="two selections: the first minus the second")
     within: tuple[Selection, Selection] | None = Field(
         None, description="with `compare`: two selections; the comparison within the first minus that within the second"
@@ -73,12 +83,18 @@ class Claim(Strict):
     trend: Annotated[tuple[Selection, ...], Field(min_length=3)] | None = Field(
         None, description="three selections or more, in their order: the slope over their means, per step"
     )
-    against: float | None = Field(None, description="in the unit of the metric")
+    against: float | None = Field(
+        None, description="a number, in the unit of the metric, that is subtracted from the mean"
+    )
     expect: Literal["greater", "less", "none"] = Field(
         description="the effect is above `margin`, below -`margin`, or between the two"
     )
-    margin: NonNegativeFloat = Field(0, description="in the unit of the metric: points, if that is percent")
-    metric: str | None = Field(None, description="of several that the cells have; absent: each task's main one")
+    margin: NonNegativeFloat = Field(
+        0, description="the size from which an effect counts, in the unit of the metric, such as points of percent"
+    )
+    metric: str | None = Field(
+        None, description="the metric, where the cells have several; absent: each task's main metric"
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -111,13 +127,17 @@ class Claim(Strict):
             raise ValueError(f"the selections of `{key}` name seeds, over which they are paired: name them in `select`")
         texts = Counter(side.text for side in sides)
         if again := [text for text, count in texts.items() if count > 1]:
-            raise ValueError(f"`{key}` has the selection {again[0]!r} twice")
+            raise ValueError(f"`{key}` has the selection {again[0]!r} twice: name another in one place")
         return named[0]
 
     @property
     def sides(self) -> tuple[Selection, ...]:
         if self.compare and self.within:
-            return tuple(Selection(**side.axes, **within.axes) for within in self.within for side in self.compare)
+            pairs = [(side, within) for within in self.within for side in self.compare]
+            return tuple(
+                Selection(**side.axes, **within.axes, snapshot=side.snapshot or within.snapshot)
+                for side, within in pairs
+            )
         return self.compare or self.trend or (Selection(),)
 
     @property
@@ -166,12 +186,12 @@ class Term(NamedTuple):
     weight: float
 
 
-def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) -> list[Term]:
+def terms(name: str, claim: Claim, cells: Sequence["Cell"], belongs: Belongs) -> list[Term]:
     """The planned cells that a claim is about.
 
     Args:
         name: of the claim, for messages.
-        cells: every planned cell; claims leave out cells with the weights of a step of a run on text (`Grid.snapshots`).
+        cells: every planned cell.
         belongs: whether the target (3rd) belongs to the group (1st) for the source (2nd).
 
     Raises:
@@ -180,15 +200,12 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
     named = set(claim.sides[0].axes)
     # Groups are of sources and targets: sides that name one differ in targets.
     paired = [axis for axis in PAIRED if axis not in named and not (axis == "target" and "group" in named)]
-    chosen = _select([cell for cell in cells if cell.target.step is None], claim.select, belongs)
+    if problem := problem_of_plan(claim, cells, belongs):
+        raise ValueError(f"claims.{name}: {problem}")
     # (seed, the values of `paired`) -> the cells of each side.
     pairs: dict[tuple[int, tuple[str, ...]], list[list[Cell]]] = defaultdict(lambda: [[] for _ in claim.sides])
     for at, side in enumerate(claim.sides):
-        cells_of_side = _select(chosen, side, belongs)
-        if not cells_of_side:
-            selected = f"{claim.select.text} {side.text}".strip()
-            raise ValueError(f"claims.{name}: no cell is planned for {selected}: select others")
-        for cell in cells_of_side:
+        for cell in _of_side(claim, side, cells, belongs):
             pairs[cell.seed, tuple(getattr(cell.shown, axis) for axis in paired)][at].append(cell)
     for (seed, values), sides in pairs.items():
         if missing := [side.text for side, members in zip(claim.sides, sides, strict=True) if not members]:
@@ -210,12 +227,35 @@ def terms(name: str, claim: Claim, cells: Iterable["Cell"], belongs: Belongs) ->
     ]
 
 
-def _select(cells: list["Cell"], where: Selection, belongs: Belongs) -> list["Cell"]:
-    for axis, values in where.axes.items():
-        if axis == "group":
-            runs_on = {(cell.shown.source, cell.target) for cell in cells}
-            inside = {pair for pair in runs_on if any(belongs(group, *pair) for group in values)}
-            cells = [cell for cell in cells if (cell.shown.source, cell.target) in inside]
-        else:
-            cells = [cell for cell in cells if getattr(cell.shown, axis) in values]
-    return cells
+def problem_of_plan(claim: Claim, cells: Sequence["Cell"], belongs: Belongs) -> str | None:
+    """Which selection of a claim has no planned cell, and what to do; None if each has some.
+
+    That the cells of sides are paired is asked by `terms` alone, since a study that adds a language to another inherits its claims.
+
+    Args:
+        cells, belongs: as for `terms`.
+    """
+    for side in claim.sides:
+        if next(_of_side(claim, side, cells, belongs), None) is None:
+            return f"no cell is planned for {f'{claim.select.text} {side.text}'.strip()}: select others, or leave the claim out"
+    return None
+
+
+def _of_side(claim: Claim, side: Selection, cells: Iterable["Cell"], belongs: Belongs) -> Iterator["Cell"]:
+    """The planned cells of a side."""
+    # The selection of a claim and those of its sides name no axis twice.
+    axes = claim.select.axes | side.axes
+    step, groups = side.snapshot or claim.select.snapshot, axes.pop("group", ())
+
+    @cache
+    def is_inside(source: str, target: str) -> bool:
+        return not groups or any(belongs(group, source, target) for group in groups)
+
+    for cell in cells:
+        if cell.target.step != step:
+            continue
+        shown = cell.shown
+        if all(getattr(shown, axis) in values for axis, values in axes.items()) and is_inside(
+            shown.source, shown.target
+        ):
+            yield cell

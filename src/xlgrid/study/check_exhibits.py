@@ -73,10 +73,13 @@ def claims(study: "Study") -> Iterator[str]:
     """Claims compare what the grids have."""
     known, defined = axes(study), definitions(study)
     for name, claim in study.claims.items():
+        stated = claim.select.task or {value for side in claim.sides for value in side.task or ()}
+        tasks = [str(key) for key in known["task"] if key in (stated or known["task"])]
         if claim.metric:
-            tasks = claim.select.task or {value for side in claim.sides for value in side.task or ()} or known["task"]
-            measured = metrics(study, [key for key in tasks if key in known["task"]])
-            yield from among(f"claims.{name}.metric", "metric of its tasks", [claim.metric], measured)
+            yield from among(f"claims.{name}.metric", "metric of its tasks", [claim.metric], metrics(study, tasks))
+        elif stated and len(main := dict.fromkeys(study.metrics[key][0] for key in tasks)) > 1:
+            # Where no task is stated, an encoder or a method may leave cells of one task alone.
+            yield f"claims.{name}.select.task: one effect has one metric, but these tasks have {' and '.join(main)}: state a claim for each"
         # As the file has them: `against` has no sides of its own.
         keys = {"compare": claim.compare, "within": claim.within, "trend": claim.trend}
         sides = {f"{key}.{at}": side for key, chosen in keys.items() for at, side in enumerate(chosen or ())}

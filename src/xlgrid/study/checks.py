@@ -201,10 +201,14 @@ def _names(study: "Study") -> Iterator[str]:
         for axis in ("source", "target"):
             for value in getattr(grid, axis):
                 try:
-                    for member in study.expand(value, grid):
+                    members = study.expand(value, grid)
+                    for member in members:
                         Source(member) if axis == "source" else Target(member)
                 except ValueError as error:
                     yield f"grids.{name}.{axis}: {error}"
+                else:
+                    if not members:
+                        yield f"grids.{name}.{axis}: group {value!r} has no members: add some to it, or name another group"
 
 
 def _untrained(study: "Study") -> Iterator[str]:

@@ -8,6 +8,8 @@ from pydantic import ValidationError
 
 from xlgrid.base.files import SHIPPED
 from xlgrid.base.names import unknown
+from xlgrid.base.settings import TYPES, wording
+from xlgrid.base.yaml_files import read_yaml
 from xlgrid.study.replace import Replace, merge, replaced
 from xlgrid.study.schema import Study
 
@@ -39,16 +41,18 @@ def read_lineage(path: Path) -> list[StudyFile]:
 
 def _checked(path: Path, keys: dict[str, Any], lines: Lines) -> StudyFile:
     try:
-        return StudyFile(path, Study(**{**keys, "name": path.stem}), lines)
+        return StudyFile(path, Study.model_validate({**keys, "name": path.stem}), lines)
     except ValidationError as error:
-        mistakes = [text for mistake in error.errors() for text in _explain(mistake, lines, path)]
-        raise ValueError("\n".join(mistakes)) from None
+        raise ValueError("\n".join(_explain(error, lines, path))) from None
 
 
 def located(problem: str, lines: Lines, path: Path) -> str:
-    """The problem, written as `key.of.the.study: text`, after the file and the line of that key."""
+    """The problem, written as `key.of.the.study: text`, after the file and the line of that key, or of the nearest key above it."""
     places = {".".join(place): place for place in lines}
-    return _located(places.get(problem.partition(": ")[0], ()), problem, lines, path)
+    key = problem.partition(": ")[0]
+    while key and key not in places:
+        key = key.rpartition(".")[0]
+    return _located(places.get(key, ()), problem, lines, path)
 
 
 def _near(path: Path) -> list[str]:
@@ -69,32 +73,30 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict
     Args:
         extending: the files that extend this one, the outermost first.
     """
-    if path in extending:
-        raise ValueError(
-            f"{path}: studies extend one another in a circle: {' -> '.join(p.name for p in (*extending, path))}"
-        )
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{extending[-1]}: extends a study that is not there: {unknown('study', path.stem, _near(path))}"
-        )
-    try:
-        node = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
-        keys = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not valid YAML: {error}") from None
+    node, keys = read_yaml(path)
     if not isinstance(keys, dict):
-        raise ValueError(f"{path}: a study is a mapping (title: ..., grids: ...), got {type(keys).__name__}")
+        got = "an empty file" if keys is None else "a list" if isinstance(keys, list) else f"{str(keys)[:40]!r}"
+        raise ValueError(
+            f"{path}: a study has keys (title: ..., grids: ...), got {got}: `xlgrid new study NAME` writes a starting point"
+        )
     lines: Lines = {}
     _locate(node, (), path, lines)
     extended = []
     if "extends" in keys:
-        extended = _read(_extended(path, keys["extends"]), (*extending, path))
+        other, files = _extended(path, keys["extends"]), (*extending, path)
+        if other in files:
+            circle = " -> ".join(file.name for file in (*files, other))
+            problem = f"extends: studies extend one another in a circle: {circle}: leave `extends` out of one of them"
+            raise ValueError(located(problem, lines, path))
+        if not other.is_file():
+            problem = f"extends: there is no such study: {unknown('study', other.stem, _near(other))}"
+            raise FileNotFoundError(located(problem, lines, path))
+        extended = _read(other, files)
         _, parent, parent_lines = extended[0]
         try:
             parent = replaced(parent, Replace.model_validate(keys.get("replace", {})), keys.get("languages", []))
         except ValidationError as error:
-            mistakes = [text for mistake in error.errors() for text in _explain(mistake, lines, path, ("replace",))]
-            raise ValueError("\n".join(mistakes)) from None
+            raise ValueError("\n".join(_explain(error, lines, path, ("replace",)))) from None
         except ValueError as error:
             raise ValueError(located(str(error), lines, path)) from None
         keys, lines = merge(parent, keys), parent_lines | lines
@@ -112,7 +114,8 @@ def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Line
             here = (*at, str(key.value))
             if here in lines:
                 raise ValueError(
-                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here][1]})"
+                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here][1]}): remove or rename one "
+                    "of the two"
                 )
             lines[here] = (path, key.start_mark.line + 1)
             _locate(value, here, path, lines)
@@ -122,20 +125,37 @@ def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Line
             _locate(item, (*at, str(index)), path, lines)
 
 
-def _explain(mistake: Any, lines: Lines, path: Path, place: tuple[str, ...] = ()) -> list[str]:
-    """The texts of one mistake that pydantic reports below `place`, each with its file and line."""
-    for part in map(str, mistake["loc"]):
-        # Pydantic adds the kind of an exhibit or of data, which is no key of the file.
-        if (*place, part) in lines:
-            place = (*place, part)
-    if mistake["type"] == "unknown_keys":
-        return [_located((*place, key), text, lines, path) for key, text in mistake["ctx"]["keys"].items()]
-    if mistake["type"] == "missing":
-        return [_located(place, f"`{mistake['loc'][-1]}` is missing", lines, path)]
-    return [_located(place, mistake["msg"].removeprefix("Value error, "), lines, path)]
+def _explain(error: ValidationError, lines: Lines, path: Path, place: tuple[str, ...] = ()) -> list[str]:
+    """The mistakes that pydantic reports below `place`, each with its file and line."""
+    by_place: dict[tuple[str, ...], list[Any]] = {}
+    for mistake in error.errors():
+        here = place
+        for part in map(str, mistake["loc"]):
+            # Pydantic adds the kind of an exhibit or of data, which is no key of the file.
+            if (*here, part) in lines:
+                here = (*here, part)
+        by_place.setdefault(here, []).append(mistake)
+    texts = []
+    for here, mistakes in by_place.items():
+        # A value that may have several types is one mistake if it has none of them, and none if its own parts have mistakes.
+        of_type = [mistake for mistake in mistakes if mistake["type"] in TYPES]
+        if of_type and not any(there[: len(here)] == here for there in by_place if len(there) > len(here)):
+            texts.append(_located(here, wording(*of_type), lines, path))
+        for mistake in mistakes:
+            if mistake["type"] == "unknown_keys":
+                keys = mistake["ctx"]["keys"]
+                texts += [_located((*here, key), text, lines, path) for key, text in keys.items()]
+            elif mistake["type"] not in TYPES:
+                texts.append(_located(here, wording(mistake), lines, path))
+    return texts
 
 
 def _located(place: tuple[str, ...], text: str, lines: Lines, path: Path) -> str:
+    text = text.removeprefix(f"{'.'.join(place)}: ")
+    key, colon, rest = text.partition(": ")
+    while colon and (*place, key) in lines:
+        place, text = (*place, key), rest
+        key, colon, rest = text.partition(": ")
     file, line = lines.get(place, (path, 1))
     where = ".".join(place)
-    return f"{file}:{line}: {text if text.startswith(where) else f'{where}: {text}'}"
+    return f"{file}:{line}: {where}{': ' * bool(where)}{text}"

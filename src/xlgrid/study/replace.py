@@ -16,16 +16,15 @@ Rename = Callable[[str], str | None]
 
 
 class Replace(Strict):
-    """Names of the study that is extended, and those that stand for them here; null where nothing does.
+    """New names for encoders and languages of the extended study, in all that is inherited; null removes a name.
 
-    Nothing stands for a language that is neither named here nor among the study's own `languages`. A list, or a mix that
-    stands alone, loses what nothing stands for. A value that would leave nothing in its place stays, and is then unknown
-    here: the study says what stands there, or drops the exhibit or claim. A key of `languages` is a language, or a pair or
-    mix as a whole.
+    A language that is neither a key of `languages` here nor in the study's own `languages` is removed, too. Lists, and mixes that
+    stand alone, lose the names that are removed. Where nothing would be left, the old name stays and is an error, until the study
+    states another value or removes the exhibit or claim. A key of `languages` is a language, or a pair or mix as a whole.
     """
 
-    encoders: dict[str, str | None] = Field(default={}, description="encoder there: encoder here, or null")
-    languages: dict[str, str | None] = Field(default={}, description="language, pair or mix there: that here, or null")
+    encoders: dict[str, str | None] = Field(default={}, description="old name of an encoder: new name, or null")
+    languages: dict[str, str | None] = Field(default={}, description="old language, pair or mix: new one, or null")
 
 
 def replaced(keys: Mapping[str, Any], names: Replace, languages: Sequence[str]) -> dict[str, Any]:

@@ -40,13 +40,22 @@ def _facts_without_truth_values(encoder: Any) -> Any:
 class ImportedAdapters(Strict):
     """Adapters in the layout of AdapterHub that are read instead of training a method's runs on text."""
 
-    hub: str | None = Field(None, description="owner/name, in which {language} and {encoder} stand for the run's")
-    revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
-    path: str | None = Field(None, description="a folder, in which {language} and {encoder} stand for the run's")
+    hub: str | None = Field(
+        None,
+        description="owner/name on the Hub, in which {language} and {encoder} stand for the language and the encoder of the "
+        "run",
+    )
+    revision: str = Field(
+        "main", description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file"
+    )
+    path: str | None = Field(
+        None,
+        description="a folder, in which {language} and {encoder} stand for the language and the encoder of the run",
+    )
     names: dict[str, str] = Field(
         {},
-        description="name of a language or encoder in the study: name in the repository, where they differ; {language} may "
-        "stand in the latter",
+        description="language or encoder of the study: its name in the repository or folder, where the two differ; {language}"
+        " may stand in the latter",
     )
 
     @model_validator(mode="after")
@@ -74,11 +83,14 @@ class ImportedAdapters(Strict):
 
 
 class MethodEntry(Strict):
-    """A method: its base in xlgrid.methods.ALL_METHODS and what differs from the defaults."""
+    """A method: the base, and the options that differ from the defaults of the base."""
 
-    base: str = Field(description="name in xlgrid.methods.ALL_METHODS; absent: the name of the entry")
+    base: str = Field(
+        description="the method of xlgrid, or of an installed package, that the entry varies: see Options of methods; absent:"
+        " the method of the entry's own name"
+    )
     options: dict[str, float | int | str | bool] = Field(
-        {}, description="options of the base that differ from its defaults"
+        {}, description="options of the base, where they differ from the defaults"
     )
     start: Start | None = Field(None, description="the runs on text with whose weights runs of the method begin")
     imported: ImportedAdapters | None = Field(
@@ -96,10 +108,10 @@ class TrainingEntry(Strict):
 
     when: dict[Literal["task", "encoder", "method", "base", "source"], str | list[str]] = Field(
         {},
-        description="the runs that are meant: `base` means every method of that base; a source may be a group, as in grids, "
-        "which means each of its members",
+        description="the runs to which the entry applies; absent: all. `base` stands for every method of that base; a group "
+        "among the sources stands for each of its members",
     )
-    set: dict[str, Any] = Field(description="settings of the training loop, for these runs")
+    set: dict[str, Any] = Field(description="settings of the training loop for these runs: see Settings of training")
 
 
 class Grid(Strict):
@@ -117,19 +129,24 @@ class Grid(Strict):
     source: list[str] = Field(min_length=1, description="what runs train on: languages, pairs, mixes or groups")
     target: list[str] = Field(min_length=1, description="what runs are evaluated on: languages, pairs or groups")
     seed: list[Seed] = Field(min_length=1, description="one run for each seed; a verdict on a claim needs three")
-    languages: list[str] = Field([], description="what the groups range over; absent: the study's languages")
+    languages: list[str] = Field(
+        [], description="the languages over which groups such as `mono` range; absent: the study's languages"
+    )
     snapshots: list[PositiveInt] = Field(
         [],
-        description="steps of the targets' runs on text: there is a cell target@step for each step, which evaluates with the "
-        "weights of that step instead of the last ones; the training of these runs has the steps among its `snapshots`",
+        description="steps of the targets' runs on text. For each step there is a cell target@step, which evaluates with the "
+        "weights of that step instead of the last ones; `snapshots` in the training of these runs has the steps, "
+        "too",
     )
 
 
 class Study(Strict):
     """One study."""
 
-    extends: str | None = Field(None, description="the study whose keys this one has where it says nothing else")
-    replace: Replace = Field(Replace(), description="names in what is inherited that others stand for here")
+    extends: str | None = Field(
+        None, description="a study from which this one inherits every key that it does not state"
+    )
+    replace: Replace = Field(Replace(), description="new names for the encoders and languages of the extended study")
     title: str = Field(description="the heading of the report")
     description: str = Field("", description="a text below the title of the report")
     languages: list[str] = Field(
@@ -137,29 +154,35 @@ class Study(Strict):
     )
     new_languages: dict[LanguageCode, NewLanguage] = Field(
         {},
-        description="code: what `languages` may name besides the languages that xlgrid knows, and facts that it lacks",
+        description="code: a language that xlgrid does not know, or facts about a language that xlgrid lacks",
     )
     groups: dict[Name, list[str]] = Field(
         {}, description="named lists of languages or pairs, beside the built-in groups"
     )
     text: TextSettings = Field(
-        TextSettings(), description="the data of encoders from scratch and of tasks of kind `mlm`"
+        TextSettings(), description="the text on which encoders from `scratch`, and runs of tasks of kind `mlm`, train"
     )
     vocabularies: dict[Name, VocabularyEntry] = Field(
-        {}, description="vocabularies that encoders name; an encoder that names none has one of its own, of its name"
+        {},
+        description="name: a vocabulary, which several encoders may share; an encoder that names none has a vocabulary of its"
+        " own",
     )
     encoders: dict[Name, Annotated[EncoderEntry, BeforeValidator(_facts_without_truth_values)]] = Field(
         description="name: an encoder, from the Hub, from a folder, or pre-trained here"
     )
     tasks: dict[Name, TaskEntry] = Field(description="name: a task and its data")
-    methods: dict[Name, MethodEntry] = Field(description="name: a method of transfer and its options")
+    methods: dict[Name, MethodEntry] = Field(description="name: a method and its options")
     training: list[TrainingEntry] = Field(
         [], description="settings of the training loop; later entries win over earlier ones"
     )
-    grids: dict[Name, Grid] = Field(description="name: a product of axes, which gives runs and cells")
+    grids: dict[Name, Grid] = Field(
+        description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells"
+    )
     exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
-    claims: dict[Name, Claim] = Field({}, description="statements of the paper, each of which gets a verdict")
-    published: Naming = Field(Naming(), description="defaults for the `published` of every exhibit that has one")
+    claims: dict[Name, Claim] = Field({}, description="name: a statement of the paper, which gets a verdict")
+    published: Naming = Field(
+        Naming(), description="the paper's names for what the study names, for all exhibits with published numbers"
+    )
     name: Name = Field("", description="the name of the file, without .yaml, whatever stands here")
 
     @field_validator("methods", mode="before")

@@ -13,7 +13,7 @@ from xlgrid.tasks import Columns, Task, task
 
 
 class Sizes(Strict):
-    """Numbers of examples in the splits of a task's data. Without `test`, it has as many as the dev set if the data are text."""
+    """Numbers of examples in the splits of a task's data. A text without `test` has as many test examples as dev examples."""
 
     train: PositiveInt = Field(description="examples of the training set")
     dev: PositiveInt = Field(description="examples of the dev set")
@@ -21,34 +21,42 @@ class Sizes(Strict):
 
 
 class TaskEntry(Columns):
-    """A task: a kind that has columns of its own, or a head with `inputs`, `target`, `labels` and `choices`; and its data.
+    """A task and its data. `kind` is a benchmark with columns of its own, or a head, which needs `inputs`, `target` and `labels`.
 
-    The data come from `data`. Without it they are generated, as `options` say; those of a task of kind `mlm` or `perplexity`
-    are the texts of the study (`text`). The runs of a task of kind `mlm` are those with which other runs begin (`start` of a
-    method).
+    `data` says where the data come from. Without it they are generated, as `options` say, or, for kinds `mlm` and `perplexity`, are
+    the texts of the study. Runs of a task of kind `mlm` have no cells: runs of other tasks begin with them (`start` of a method).
     """
 
     kind: str = Field(
-        description="name in xlgrid.tasks.ALL_TASKS, or of a head in xlgrid.heads.ALL_HEADS: sequence, token, span, ..."
+        description="a head, such as sequence, token or span, or a benchmark with columns of its own, such as xnli or "
+        "wikiann: docs/how-to/task.md lists both"
     )
     options: dict[str, Any] = Field(
         {}, description="options of the kind, such as the size and content of generated data"
     )
-    data: DataSource | None = Field(None, description="absent: generated, or the texts of the study")
-    examples: Sizes | None = Field(
-        None, description="sizes of data that are not generated; `xlgrid cost` alone asks for them"
+    data: DataSource | None = Field(
+        None, description="where the data come from; absent: they are generated, or are the texts of the study"
     )
-    examples_of: dict[str, Sizes] = Field({}, description="language or pair: its sizes, where they are not `examples`")
-    tokens: PositiveInt | None = Field(None, description="tokens of an example on average; `xlgrid cost` alone asks")
+    examples: Sizes | None = Field(
+        None, description="numbers of examples of data that are not generated, for `xlgrid cost` alone"
+    )
+    examples_of: dict[str, Sizes] = Field(
+        {}, description="language or pair: its numbers of examples, where they differ from `examples`"
+    )
+    tokens: PositiveInt | None = Field(
+        None, description="the mean number of tokens of an example, for `xlgrid cost` alone"
+    )
     max_length: PositiveInt = Field(512, description="most tokens of an input")
     start: Name | None = Field(
         None,
-        description="task of the study; runs begin with all weights, head too, of that task's run of the same method",
+        description="a task of the study; a run begins with all weights, the head's too, of that task's run of the same "
+        "method",
     )
     vocabulary: str | None = Field(
         None,
-        description="of a task of kind `mlm`: the vocabulary of its runs and of those that begin with them, where it is not the "
-        "encoder's; the runs train embeddings of its tokens. {language} stands for the language of the run",
+        description="for tasks of kind `mlm`: the vocabulary of their runs, and of runs that begin with them, where it is not"
+        " that of the encoder; the runs train embeddings of its tokens. {language} stands for the language of the"
+        " run",
     )
     trained_on: str | None = Field(
         None, description="another task of the study with the same head; the runs train on its training and dev sets"
@@ -60,9 +68,9 @@ class TaskEntry(Columns):
     )
     companions: str | None = Field(
         None,
-        description="another task of the study with this head, whose test set in a language has this task's test examples in that "
-        "language translated into the language of companions (option `companion` of a method); absent: this task's test set in the "
-        "language of companions has the same examples",
+        description="for methods with the option `companion`: another task of the study with this head. Its test set in a "
+        "language has the test examples of this task in that language, translated into the language of "
+        "companions. Absent: this task's own test set in the language of companions has the same examples",
     )
     stride: NonNegativeInt = Field(
         128, description="tokens that two windows of a long context share (heads `span` and `span-mlqa`)"

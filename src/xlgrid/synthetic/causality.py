@@ -37,10 +37,10 @@ _SPLITS = ("train", "dev", "test")
 
 
 class Options(Dials):
-    """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
+    """Size of the data, and how much the artificial languages differ."""
 
     n: PositiveInt = Field(10_000, description="questions in all three splits")
-    seed: Seed = Field(0, description="of the generated data")
+    seed: Seed = Field(0, description="decides the generated data")
 
 
 class Example(NamedTuple):

@@ -20,8 +20,8 @@ MOST = len(world.ADJECTIVES) * len(AGENTS) * len(VERBS)
 class Customs(Strict):
     """The customs that a text states."""
 
-    facts: int = Field(default=0, ge=0, le=MOST, description="in each language; 0: none")
-    share: float = Field(default=0.5, gt=0, lt=1, description="of the rows that state one of them")
+    facts: int = Field(default=0, ge=0, le=MOST, description="number of customs in each language; 0: none")
+    share: float = Field(default=0.5, gt=0, lt=1, description="share of the rows that state a custom")
 
 
 @cache

@@ -45,8 +45,10 @@ class Options(Sizes):
     """Size and content of generated premises and hypotheses."""
 
     n: PositiveInt = Field(30_000, description="examples in all three splits; every three share a premise")
-    facts: tuple[int, int] = Field((3, 6), description="per premise, at least 1")
-    rules: tuple[int, int] = Field((0, 3), description="per premise, which never has fewer than max_depth")
+    facts: tuple[int, int] = Field((3, 6), description="least and most facts of a premise, at least 1")
+    rules: tuple[int, int] = Field(
+        (0, 3), description="least and most rules of a premise, which never has fewer than max_depth"
+    )
     negated: float = Field(0.5, ge=0, le=1, description="share of negative facts, conclusions and hypotheses")
     unmentioned: float = Field(
         0.0, ge=0, le=1, description="share of neutral hypotheses whose attribute the premise does not mention"

@@ -21,14 +21,18 @@ class Sizes(Strict):
 
     n: PositiveInt = Field(description="examples in all three splits")
     max_depth: int = Field(0, ge=0, le=MAX_DEPTH, description="depths from 0 to this one are equally frequent")
-    seed: Seed = Field(0, description="of the generated data")
-    persons: int = Field(8, ge=0, le=8, description="use this many persons, the first ones of `natural.concepts`")
-    animals: int = Field(10, ge=0, le=10, description="use this many animals, the first ones")
-    attributes: int = Field(16, ge=0, le=16, description="use this many attributes, the first ones")
-    relations: int = Field(8, ge=0, le=8, description="use this many relations, the first ones")
+    seed: Seed = Field(0, description="decides the generated data")
+    persons: int = Field(8, ge=0, le=8, description="use this many names of persons, the first ones of a lexicon")
+    animals: int = Field(10, ge=0, le=10, description="use this many nouns for animals, the first ones of a lexicon")
+    attributes: int = Field(16, ge=0, le=16, description="use this many adjectives, the first ones of a lexicon")
+    relations: int = Field(
+        8, ge=0, le=8, description="use this many verbs between two animals, the first ones of a lexicon"
+    )
     facts: tuple[int, int] = Field(description="per text")
     rules: tuple[int, int] = Field(description="per text, which never has fewer than max_depth")
-    entities: int = Field(4, description="most per text, at least 2, and at least 3 if there are relations")
+    entities: int = Field(
+        4, description="most persons or animals of a text, at least 2, and at least 3 if there are relations"
+    )
     relational: float = Field(
         0.5, ge=0, le=1, description="share of texts about animals and relations; the others are about persons"
     )

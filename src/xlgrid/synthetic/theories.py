@@ -43,11 +43,12 @@ class Options(Sizes):
     LEAST_FACTS = 2
 
     n: PositiveInt = Field(100_000, description="examples in all three splits")
-    facts: tuple[int, int] = Field((4, 8), description="per theory, at least 2")
+    facts: tuple[int, int] = Field((4, 8), description="least and most facts of a theory, at least 2")
     rules: tuple[int, int] = Field(
-        (3, 8), description="per theory, which never has fewer than max_depth; (0, 0) leaves facts only"
+        (3, 8),
+        description="least and most rules of a theory, which never has fewer than max_depth; [0, 0] leaves facts only",
     )
-    conditions: int = Field(3, ge=1, le=3, description="most conditions per rule")
+    conditions: int = Field(3, ge=1, le=3, description="most conditions of a rule")
     negated_rules: bool = Field(
         True, description="half of the theories have rules with negative conditions; otherwise none does"
     )

@@ -43,12 +43,12 @@ class Options(Strict):
     """Size and content of generated LeapOfThought data."""
 
     n: PositiveInt = Field(30_000, description="examples in all three splits")
-    seed: Seed = Field(0, description="of the generated data")
-    classes: int = Field(4, ge=3, le=4, description="use this many classes, the first ones of `natural.taxonomy`")
-    members: int = Field(9, ge=3, le=9, description="use at most this many members of each class, the first ones")
-    attributes: int = Field(
-        16, ge=3, le=16, description="use this many attributes, the first ones of `natural.concepts`"
+    seed: Seed = Field(0, description="decides the generated data")
+    classes: int = Field(4, ge=3, le=4, description="use this many classes, the first ones of a lexicon")
+    members: int = Field(
+        9, ge=3, le=9, description="use at most this many members of each class, the first ones of a lexicon"
     )
+    attributes: int = Field(16, ge=3, le=16, description="use this many adjectives, the first ones of a lexicon")
     distractors: tuple[int, int] = Field(
         (1, 3), description="least and most sentences of a context that no answer depends on, at most 4"
     )

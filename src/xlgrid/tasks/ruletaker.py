@@ -19,7 +19,7 @@ COLUMNS = ("context", "question", "label", "config")
 class Options(theories.Options):
     """Size and content of generated RuleTaker data."""
 
-    question_form: Literal["statement", "interrogative"] = Field("statement", description="how the question is put")
+    question_form: Literal["statement", "interrogative"] = Field("statement", description="the form of the question")
 
 
 def speaks(code: str) -> bool:

@@ -20,10 +20,10 @@ _TRAIN_SHARE = 0.8
 
 
 class Options(Dials):
-    """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
+    """Size of the data, and how much the artificial languages differ."""
 
     n: PositiveInt = Field(10_000, description="sentences in all three splits")
-    seed: Seed = Field(0, description="of the generated data")
+    seed: Seed = Field(0, description="decides the generated data")
     held_out_entities: bool = Field(
         False, description="dev and test mention only entities that training never mentions"
     )

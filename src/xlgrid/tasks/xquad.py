@@ -31,7 +31,7 @@ _FACTS_PER_SENTENCE, _MORE_FACTS = 2, 60
 
 
 class Options(wikiann.Options):
-    """Size of the data, and how much the artificial languages differ; see `xlgrid.synthetic.artificial`."""
+    """Size of the data, and how much the artificial languages differ."""
 
     n: int = Field(10_000, gt=0, description="questions in all three splits, one for each context")
     sentences: int = Field(3, ge=1, le=8, description="facts of a context, each with another verb")

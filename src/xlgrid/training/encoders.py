@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, ValidationError, model_validator
 
+from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
 from xlgrid.data.checkpoints import first_layers
@@ -27,19 +28,21 @@ class EncoderEntry(Strict):
     """An encoder: from the Hugging Face Hub, from a folder in the Hub's layout, pre-trained here from scratch, a snapshot of
     the pre-training of another encoder, or another encoder with a language-modelling head that is trained here."""
 
-    hub: str | None = Field(None, description="owner/name")
-    revision: str = Field("main", description="of `hub`; resolved to a commit at first fetch and kept in the lock file")
+    hub: str | None = Field(None, description="owner/name on the Hub")
+    revision: str = Field(
+        "main", description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file"
+    )
     path: str | None = Field(None, description="a folder in the Hub's layout")
     sizes_of: str | None = Field(
         None,
-        description="of an encoder from `path`: owner/name of an encoder on the Hub that has the same sizes; `xlgrid cost` alone asks, as "
-        "long as the files are not there",
+        description="for an encoder from `path`: owner/name of an encoder on the Hub that has the same sizes, from which "
+        "`xlgrid cost` takes the sizes until the files are there",
     )
     layers: PositiveInt | None = Field(
         None,
-        description="of an encoder from `hub` or `path`: the number of layers to keep, the first ones; absent: all",
+        description="for an encoder from `hub` or `path`: the number of layers to keep, the first ones; absent: all",
     )
-    scratch: Scratch | None = Field(None, description="pre-trains the encoder here, on texts of the study")
+    scratch: Scratch | None = Field(None, description="an encoder that is pre-trained here, on texts of the study")
     training: dict[str, Any] = Field(
         {},
         description=f"settings of the pre-training from `scratch`; {', '.join(f'{k} {v}' for k, v in TRAINING.items())} where absent; "
@@ -57,12 +60,13 @@ class EncoderEntry(Strict):
     step: PositiveInt | None = Field(None, description="step of the snapshot, one of the `snapshots` in its `training`")
     vocabulary: str | None = Field(
         None,
-        description="vocabulary of the study, or an encoder with whose vocabulary this one shares tokens; absent: its own",
+        description="a vocabulary of the study, or an encoder whose vocabulary this one shares; absent: a vocabulary of its "
+        "own",
     )
     modules: dict[str, str] = Field(
         {},
-        description="of an X-MOD from `hub` or `path`: language of the study: name of its module there, where they differ "
-        "({en: en_XX}); languages that are not here are not used",
+        description="for an X-MOD from `hub` or `path`: language of the study: name of its module in the checkpoint, where "
+        "the two differ, as in {en: en_XX}; modules that are not listed keep their names",
     )
     facts: dict[str, Fact] = Field(
         {},
@@ -265,7 +269,13 @@ def _whole_configuration(origin: EncoderEntry, folder: str | Path, size: int | N
                     f"{folder} has the first {kept} layers alone, and the study asks for {origin.layers or 'all'}: delete {folder}, and "
                     "the encoder is fetched again"
                 )
-            return AutoConfig.from_pretrained(place, local_files_only=True)
+            try:
+                return AutoConfig.from_pretrained(place, local_files_only=True)
+            except Exception as error:  # Transformers raises errors of many types.
+                raise Damaged(
+                    f"{place}/config.json describes no encoder ({first_sentence(error)}): take the config.json that was saved with the weights",
+                    place,
+                ) from error
     if origin.sizes_of:
         return AutoConfig.for_model(**HUB[origin.sizes_of])
     if origin.scratch and (size or not origin.vocabulary):

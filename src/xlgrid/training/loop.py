@@ -31,6 +31,7 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
 from xlgrid.models import averaging, deltas, first_token, load, prediction
 from xlgrid.models.device import training_device
+from xlgrid.models.precision import arithmetic, autocast, uses_bf16
 from xlgrid.training import processes, schedule, state
 from xlgrid.training.optimiser import clip, new_optimiser
 from xlgrid.training.progress import Progress, added, means
@@ -143,7 +144,7 @@ class Loop:
             raise ValueError(f"{', '.join(map(str, dev))}: no examples to choose the best checkpoint with")
         self.head = self.objective = ALL_HEADS.find(self.train.head)
         self.metric, *_ = self.head.metrics(self.train.label_names)
-        self.bf16 = self.settings.precision == "bf16" and self.device.type == "cuda"
+        self.bf16 = uses_bf16(self.device, self.settings.precision)
         self.method = make(recipe.base, recipe.options)
         random.seed(recipe.seed)
         np.random.seed(recipe.seed % 2**32)
@@ -282,7 +283,8 @@ class Loop:
         while True:
             parts = self.cut(chosen)
             try:
-                return self.accumulate(parts)
+                with arithmetic(self.device, self.bf16):
+                    return self.accumulate(parts)
             except torch.OutOfMemoryError as error:
                 problem = str(error)
             if self.processes.count > 1:
@@ -333,7 +335,7 @@ class Loop:
         for number, batch in reversed(computed.items()):
             if number:
                 torch.manual_seed(self.seeds(number)[1])
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+            with autocast(self.device, self.bf16):
                 shares = {
                     name: loss / max(1, totals[name]) for name, loss in self.objective.losses(self.model, batch).items()
                 }

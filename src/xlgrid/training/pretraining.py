@@ -168,8 +168,8 @@ class Pretraining(loop.Loop):
 class HeadTraining(loop.Loop):
     """The training of a language-modelling head in progress.
 
-    The encoder is frozen, and so are the output embeddings, which the head shares with it. The state and the evaluated weights are
-    those of the head.
+    Unless all weights train, the encoder is frozen, and so are the output embeddings, which the head shares with it. The state and
+    the evaluated weights are those that train.
     """
 
     def load_model(self) -> "PreTrainedModel":
@@ -178,7 +178,8 @@ class HeadTraining(loop.Loop):
         return model
 
     def trains(self, name: str) -> bool:
-        return lm_head.is_of_head(self.model, name)
+        assert self.recipe.lm_head
+        return self.recipe.lm_head.trains == "all" or lm_head.is_of_head(self.model, name)
 
     def kept(self) -> dict[str, "torch.nn.Parameter"]:
         return self.weights
@@ -192,7 +193,7 @@ class HeadTraining(loop.Loop):
         path = self.encoder / "encoder.json"
         origin = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         origin |= {"source": "lm_head", "of": str(self.encoder), "recipe": json.loads(self.recipe.identity())}
-        tensors = lm_head.with_head(self.encoder, self.model.base_model_prefix, self.best)
+        tensors = lm_head.with_trained(self.encoder, self.model.base_model_prefix, self.best)
         write_encoder(self.folder, json.dumps(config, ensure_ascii=False, indent=2) + "\n", origin, tensors)
 
 

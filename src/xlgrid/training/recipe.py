@@ -54,10 +54,10 @@ class Training(Strict):
     )
     lr: PositiveFloat = Field(2e-5, description="peak learning rate")
     warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps of linear warm-up; decays linearly to 0")
-    weight_decay: float = Field(0.0, ge=0, description="of AdamW")
+    weight_decay: float = Field(0.0, ge=0, description="the weight decay of AdamW")
     betas: tuple[Rate, Rate] = Field((0.9, 0.999), description="decay rates of both moments of AdamW")
     epsilon: PositiveFloat = Field(1e-8, description="AdamW adds it to the root of the second moment")
-    clip: PositiveFloat = Field(1.0, description="gradient norm")
+    clip: PositiveFloat = Field(1.0, description="the norm to which larger gradients are scaled")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
     evaluations: PositiveInt = Field(10, description="evaluations on the dev set, evenly spaced")
     dev_targets: tuple[Target, ...] = Field(
@@ -71,29 +71,38 @@ class Training(Strict):
     )
     keep: Literal["best", "last", "average"] = Field(
         "best",
-        description="which of the evaluated weights become the run's (Foroutan et al. 2023's code: last); average: the mean of the "
-        "last ones",
+        description="the weights that the run stores: those with the best score on the dev set, the last ones (Foroutan et "
+        "al. 2023's code), or the average of those at the last evaluations",
     )
-    averaged: PositiveInt = Field(5, description="with `keep: average`: evaluated weights whose mean is taken")
+    averaged: PositiveInt = Field(
+        5, description="with `keep: average`: the number of evaluations whose weights are averaged"
+    )
     checkpoint_seconds: PositiveFloat = Field(60, description="seconds between saves of the state for resuming")
     segments: bool = Field(
-        True, description="tell BERT the second segment by its type (Foroutan et al. 2023's code: no)"
+        True,
+        description="true: BERT is told the second segment by its token types; false: all tokens have the first type "
+        "(Foroutan et al. 2023's code)",
     )
     head: Literal["fresh", "lm-head"] = Field(
-        "fresh", description="XLM-R's classifier: its dense layer is that of its LM head (Foroutan et al. 2023's code)"
+        "fresh",
+        description="the dense layer of XLM-R's classifier: new, or that of the language-modelling head (Foroutan et al. "
+        "2023's code)",
     )
     precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="of the arithmetic on a GPU; weights and the optimiser stay in fp32"
+        "fp32",
+        description="the number format in which a GPU, or a CPU with AMX or AVX512-BF16, multiplies matrices; weights and the optimiser stay"
+        " in fp32",
     )
     snapshots: tuple[PositiveInt, ...] = Field(
         (), description="steps after which the weights are also written, as step{n}.safetensors in the run's folder"
     )
-    mix_seed: Seed = Field(65, description="decides which of a mix's examples are in which part, with `mix: shares`")
+    mix_seed: Seed = Field(65, description="with `mix: shares`: decides which part of a mix gives which example")
     mixed_batches: bool = Field(
-        True, description="a batch has examples of all parts of a mix; false: of one (Foroutan et al. 2023's code)"
+        True,
+        description="true: a batch has examples of all parts of a mix; false: of one part (Foroutan et al. 2023's code)",
     )
     curriculum: tuple[Phase, ...] = Field(
-        (), description="phases by proof depth, in their order; absent: one phase over all"
+        (), description="phases by proof depth, in their order; absent: one phase over all examples"
     )
     alpha: float | None = Field(
         None,
@@ -105,12 +114,12 @@ class Training(Strict):
         0.5,
         ge=0,
         le=1,
-        description="with `alpha`: the share of rows that are from the pairs of a mix, if it has both languages and pairs",
+        description="with `alpha`: the share of rows from the pairs of a mix that has both languages and pairs",
     )
     micro_batches: Literal["mixed", "language"] = Field(
         "mixed",
-        description="a part of a step that is computed at once has rows of all parts of a mix, or of one, which is faster for large "
-        "models with modules for languages",
+        description="the rows of a step that are computed at once: mixed, rows of all languages; language: rows of one "
+        "language, which is faster for large models with modules for languages",
     )
 
     @property
@@ -134,32 +143,34 @@ class Training(Strict):
 
 
 class Start(Strict):
-    """The run on text whose weights a run begins with: one for all (`source`), one for each of some
-    languages or pairs (`pairs`) or, with neither, one for each language.
+    """The run on text with whose weights a run begins: one for all (`source`), one for each of some languages or pairs
+    (`pairs`) or, with neither, one for each language.
 
-    Where there are several, `at` says whose it is. What Foroutan et al. 2023, section 4.2 leave open are `reverse` and
-    `missing`, which go with `pairs`.
+    Where there are several, `at` says which of them a run and a cell take. `reverse` and `missing` go with `pairs`; they decide what
+    Foroutan et al. 2023, section 4.2 leave open.
     """
 
     task: str = Field(description="the task of the run on text, of kind `mlm`")
-    method: str = Field(description="of the run on text")
-    source: Source | None = Field(None, description="what it was trained on, where it is one for all")
+    method: str = Field(description="the method of the run on text")
+    source: Source | None = Field(None, description="the source of the run on text, where one run is for all")
     pairs: tuple[Source, ...] = Field(
-        (), description="languages or pairs that have one of their own, where not all have"
+        (), description="the languages or pairs that have a run on text of their own, where not all have"
     )
     at: Literal["both", "source", "target"] = Field(
         "both",
-        description="both: a run begins with the run on text of its source, and its cells take the parameters that "
-        "`Method.is_language_specific` names from the run on text of their target; source: cells keep those of the run; "
-        "target: there is a run for each target, source@target, that begins with the run on text of the target",
+        description="both: a run begins with the run on text of its source, and a cell takes the parameters of a language, "
+        "such as language adapters, from the run on text of its target; source: a cell keeps the parameters of "
+        "the run; target: there is a run for each target, source@target, which begins with the run on text of the"
+        " target",
     )
-    seed: Seed = Field(1, description="of the run on text")
+    seed: Seed = Field(1, description="the seed of the run on text")
     reverse: Literal["same", "none"] = Field(
-        "same", description="a target fr-en takes that of en-fr, or counts as missing"
+        "same", description="same: a target fr-en takes the run on text of en-fr; none: it counts as missing"
     )
     missing: Literal["source", "none"] = Field(
         "source",
-        description="a target without one keeps that of the run's source, or, of methods that can go without, gets none",
+        description="source: a target without a run on text keeps the parameters of the run's source; none: it gets none, "
+        "with methods that can go without",
     )
 
     @model_validator(mode="after")
@@ -230,10 +241,10 @@ class Recipe(Strict):
 
     study: str
     task: str
-    kind: str = Field(description="name in xlgrid.tasks.ALL_TASKS, or of a head")
+    kind: str = Field(description="the kind of task: a head, or a benchmark with columns of its own")
     encoder: str
     method: str = Field(description="the study's name for it")
-    base: str = Field(description="name in xlgrid.methods.ALL_METHODS")
+    base: str = Field(description="the method of xlgrid, or of an installed package")
     options: dict[str, float | int | str | bool] = {}
     source: Source
     seed: Seed

@@ -45,12 +45,19 @@ SHAPES: dict[str, dict[str, Any]] = {
 class LmHead(Strict):
     """A language-modelling head for an encoder that is published without one, such as a sentence encoder.
 
-    It is trained by masked language modelling, and the encoder does not change.
+    It is trained by masked language modelling.
     """
 
-    languages: tuple[str, ...] = Field(min_length=1, description="languages of the text, which the encoder should know")
+    languages: tuple[str, ...] = Field(
+        min_length=1, description="the languages of the text, which the encoder should know"
+    )
     task: str = Field(
-        PRETRAINING, description="task of kind `mlm` of the study whose tokens are read, as for encoders from `scratch`"
+        PRETRAINING, description="the task of kind `mlm` whose tokens are read, as for encoders from `scratch`"
+    )
+    trains: Literal["head", "all"] = Field(
+        "head",
+        description="the weights that train. head: those of the head, and the encoder does not change; all: those of the encoder, too, "
+        "whose pre-training so goes on",
     )
     seed: Seed = Field(
         0, description="decides batches and masks; encoders that differ by it alone are draws of one encoder"
@@ -78,51 +85,57 @@ class Scratch(Strict):
     )
     objective: Literal["mlm+tlm", "ca-mlm", "ca-mlm+tlm", "denoising"] | None = Field(
         None,
-        description="what is predicted of a row as a pair (x, y), of bitext or of adjacent segments (Luo et al. 2021, section 2.2). "
-        "mlm+tlm: the masked tokens of x and of y from either alone and, of bitext, from both in one input; ca-mlm: from either "
-        "alone, and by cross-attention from both; ca-mlm+tlm: all of these; denoising: of mbart, a text from a damaged copy of it, and "
-        "a translation from a damaged text. Absent: ca-mlm+tlm for architecture veco, and denoising for mbart; for others, a row is one "
-        "input, MLM of a text and TLM of bitext",
+        description="what the encoder learns to predict, where a row is a pair (x, y) of bitext or of adjacent segments (Luo "
+        "et al. 2021, section 2.2). mlm+tlm: the masked tokens of x and of y, from either alone and, for bitext, "
+        "from both in one input; ca-mlm: the masked tokens, from either alone, and by cross-attention from both; "
+        "ca-mlm+tlm: all of these; denoising (mbart): a text from a damaged copy, and a translation from a "
+        "damaged text. Absent: ca-mlm+tlm for architecture veco, and denoising for mbart; for others, a row is "
+        "one input, with MLM for a text and TLM for bitext",
     )
-    denoising: Denoising = Field(Denoising(), description="of mbart: the noise, and what the decoder predicts")
+    denoising: Denoising = Field(
+        Denoising(), description="for architecture mbart: the noise, and what the decoder predicts"
+    )
     masked: Masked = Field(Masked(), description="shares of tokens that are masked; evaluations mask 0.15")
     adjacent: Literal["halves", "next"] = Field(
         "halves",
-        description="with `objective`: the pair of a row of one segment is its two halves, or itself and the next row of the text, as "
-        "suits `documents: pack`",
+        description="with `objective`: the pair that is made of a row of one segment. halves: the two halves of the row; "
+        "next: the row and the next row of the text, which suits `documents: pack`",
     )
     s_stream: Literal["self+cross", "cross"] = Field(
         "self+cross",
-        description="of veco: what a layer of the stream S has before its feed-forward part, self- and cross-attention (section 2.1, "
-        "and the released decoder) or cross-attention alone (equations 6 to 9)",
+        description="for architecture veco: the attention of a layer of the stream S: self-attention and cross-attention "
+        "(section 2.1, and the released decoder), or cross-attention alone (equations 6 to 9)",
     )
     detach: bool = Field(
         True,
-        description="of veco: the partner's states are constants for S, which sends no gradient to them (section 2.2)",
+        description="for architecture veco: true: S sends no gradient to the states of the partner (section 2.2); false: it "
+        "does",
     )
     begin: str | None = Field(
         None,
-        description="encoder of the study, of the same sizes and vocabulary, with whose weights this one begins, those of "
-        "cross-attention included if it has any; absent: new weights",
+        description="an encoder of the study, of the same sizes and vocabulary, with whose weights this one begins, those of "
+        "cross-attention included; absent: new weights",
     )
     trains: Literal["all", "cross-attention"] = Field(
         "all",
-        description="of veco with `begin`: the weights that train; cross-attention alone is the first of the two stages of section 4",
+        description="for architecture veco with `begin`: the weights that train; cross-attention alone is the first of the "
+        "two stages of section 4",
     )
     reduction: PositiveInt = Field(2, description="the hidden size divided by the size of a module's bottleneck")
     absent: Literal["skip", "zero"] = Field(
         "skip",
-        description="the gradient of a module whose language a step has no rows of: none, so that the module does not move, or "
-        "zero, as in transformers, so that weight decay and momentum move it",
+        description="the gradient of a module if a step has no rows in its language. skip: none, so that the module does not "
+        "move; zero: a gradient of zero, as in transformers, so that weight decay and momentum move the module",
     )
-    languages: tuple[str, ...] = Field(min_length=1, description="languages of the text")
+    languages: tuple[str, ...] = Field(min_length=1, description="the languages of the text")
     bitext: tuple[tuple[str, str], ...] = Field(
         (), description="pairs of languages to align by TLM (Conneau and Lample 2019)"
     )
     vocab: PositiveInt = Field(2000, description="most entries of a vocabulary of its own")
     shape: Literal["base", "large"] | None = Field(
         None,
-        description="stands for hidden, layers, heads, intermediate and dropout of BERT or XLM-R that are not written",
+        description="hidden, layers, heads, intermediate and dropout of BERT or XLM-R in this size, where the study does not "
+        "state them",
     )
     hidden: PositiveInt = Field(128, description="size of the hidden states")
     layers: PositiveInt = Field(
@@ -130,22 +143,22 @@ class Scratch(Strict):
     )
     heads: PositiveInt = Field(4, description="attention heads of a layer, which divide `hidden`")
     intermediate: PositiveInt = Field(256, description="size of the feed-forward block")
-    dropout: float = Field(0.0, ge=0, lt=1, description="of the encoder, in later runs, too")
+    dropout: float = Field(0.0, ge=0, lt=1, description="the dropout of the encoder, in later runs, too")
     max_length: PositiveInt = Field(512, description="most tokens of an input")
     task: str = Field(
         PRETRAINING,
-        description="task of kind `mlm` of the study whose tokens are read; a study need not have the task `pretraining`, whose "
-        "rows are cut at 512 tokens, with a line break before the second segment",
+        description="the task of kind `mlm` whose tokens are read. A study need not state the task `pretraining`: its rows "
+        "are cut at 512 tokens, and a line break begins the second segment",
     )
     bitext_task: str | None = Field(
         None,
-        description="task of kind `mlm` of the study with two `inputs` and `data` in the pairs of `bitext`, whose tokens are read for "
-        "them; absent: rows of one id in the texts of both languages, as tokens of `task`",
+        description="the task of kind `mlm`, with two `inputs` and `data`, whose tokens are read for the pairs of `bitext`; "
+        "absent: the rows with the same id in the texts of both languages",
     )
     nsp: bool = Field(
         False,
-        description="also tell, from the first token, whether a text's second line is its own or that of another text of the "
-        "language (next sentence prediction, Devlin et al. 2019); a bert keeps the pooler",
+        description="also learn to tell, from the first token, whether the second line of a text is its own or that of "
+        "another text of the language (next sentence prediction, Devlin et al. 2019); a bert keeps the pooler",
     )
     seed: Seed = Field(
         0, description="decides weights, batches and masks; encoders that differ by it alone are draws of one encoder"

@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+from typing import Any
 
+import pytest
+import typer
 from typer.testing import CliRunner
 
 from xlgrid.cli import COMMANDS, app
@@ -12,6 +15,21 @@ def test_the_help_begins_with_the_commands_for_people() -> None:
     output = CliRunner().invoke(app, ["--help"]).output
     places = [output.index(section) for section in COMMANDS]
     assert places == sorted(places) and next(iter(COMMANDS)) == "For people"
+
+
+LISTED: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_every_option_of_a_command_says_what_it_is(name: str) -> None:
+    assert [option.name for option in LISTED[name].params if not option.help] == []
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_meaning_of_a_command_is_a_sentence_of_at_most_two_lines(name: str) -> None:
+    """The first paragraph of its help stands in the list of `xlgrid --help`, on a terminal of 80 columns."""
+    first = LISTED[name].help.partition("\n\n")[0]
+    assert first.endswith(".") and len(first) <= 120, first
 
 
 def test_the_commands_load_no_heavy_library_before_one_is_chosen() -> None:

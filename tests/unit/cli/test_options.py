@@ -1,5 +1,7 @@
 """What commands share."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,3 +19,10 @@ def test_a_path_for_each_target() -> None:
     for wrong in ("a.arrow", "en="):
         with pytest.raises(ValueError, match="--tokens takes TARGET=PATH"):
             by_target("tokens", [wrong])
+
+
+def test_a_reader_that_has_read_enough_is_no_error(tmp_path: Path) -> None:
+    """As `head` in `xlgrid doctor | head -1`."""
+    (tmp_path / "studies").mkdir()
+    command = f"{sys.executable} -m xlgrid new study mine | true"
+    assert subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True).stderr == ""

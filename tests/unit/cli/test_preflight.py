@@ -30,7 +30,7 @@ def test_a_problem_ends_with_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xlgrid.preflight.doctor.machine_lines", lambda submit: lines)
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 1
-    assert result.output.splitlines() == ["✗ b: bad", "✓ a: fine", "1 problem, 0 not checked, 1 in order"]
+    assert result.output.splitlines() == ["✗ b: bad", "✓ a: fine", "1 problem, 0 open, 1 in order"]
 
 
 def test_a_study_that_is_generated_needs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,6 +72,29 @@ def test_a_folder_without_a_tokenizer_is_no_vocabulary(tmp_path):
         copy_vocabulary(tmp_path, tmp_path / "copy")
 
 
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (
+            ["spm.model", "vocab.txt"],
+            r"but spm\.model, .*AutoTokenizer.*save_pretrained.* and the packages sentencepiece and protobuf; then name",
+        ),
+        (
+            ["merges.txt", "vocab.json"],
+            r"but vocab\.json, .*AutoTokenizer.*save_pretrained\(\.\.\.\)` with transformers; then",
+        ),
+        (["config.json"], "consists: save, make or fetch it"),
+    ],
+    ids=["SentencePiece", "BPE", "nothing"],
+)
+def test_a_folder_with_an_older_tokenizer_says_how_to_convert_it(names, advice, tmp_path):
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(Damaged, match=rf"has no tokenizer\.json, of which a vocabulary .*{advice}"):
+        copy_vocabulary(tmp_path, tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
 def test_another_encoder_leaves_nothing_of_the_one_before(encoder, tmp_path):
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "added_tokens.json").write_text("{}")
@@ -84,6 +107,22 @@ def test_weights_in_several_files_are_refused(encoder, tmp_path):
     (tmp_path / "several" / "model.safetensors").rename(tmp_path / "several" / "model-00001-of-00002.safetensors")
     with pytest.raises(Damaged, match="its weights are in several files"):
         check_encoder(tmp_path / "several")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("{", "is damaged"),
+        ("[]", "is damaged"),
+        ("{}", "has no `model_type`: take"),
+        ('{"model_type": "bertt"}', r"has the unknown model_type 'bertt', did you mean 'bert'\?"),
+    ],
+)
+def test_a_config_that_describes_no_encoder_is_an_error(encoder, tmp_path, config, said):
+    shutil.copytree(encoder, tmp_path / "other")
+    (tmp_path / "other" / "config.json").write_text(config)
+    with pytest.raises(Damaged, match=rf"other/config\.json {said}"):
+        check_encoder(tmp_path / "other")
 
 
 def test_cut_weights_are_an_error(encoder, tmp_path):

@@ -43,6 +43,12 @@ def test_a_file_may_have_the_name_that_a_language_has_in_the_source():
         ),
         ({"local": "x.tsv", "columns": []}, "got nothing"),
         ({"local": "x.json", "unanswerable": "keep"}, "Input should be 'drop'"),
+        (
+            {"local": "{lang}/x.csv"},
+            r"unknown name in the braces of `local` 'lang', did you mean 'language'\? \(there are",
+        ),
+        ({"hub": "a/b", "name": "{split}"}, r"unknown name in the braces of `name` 'split' \(there are: language\)"),
+        ({"local": "{language}.docx"}, r"`local` names files of an unknown type, \.docx: expected \.parquet, \.jsonl"),
     ],
 )
 def test_settings_that_do_not_suit_the_type_of_the_files_are_refused(change, problem):

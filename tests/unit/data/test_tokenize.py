@@ -210,11 +210,12 @@ def test_companions_with_ids_have_those_of_the_examples(world, tmp_path, others,
         tokenize(data, world / "encoder", "wikiann", 64, out)
 
 
-def test_words_without_a_token_are_reported(world, tmp_path, capsys):
-    pq.write_table(pa.table({"tokens": [["Bob", "", "runs"]], "ner_tags": [[1, 0, 0]]}), tmp_path / "d.parquet")
+def test_a_word_without_a_token_is_the_unknown_token_and_is_reported(world, tmp_path, capsys):
+    words = ["Bob", "", "runs"]
+    pq.write_table(pa.table({"tokens": [words], "ner_tags": [[1, 0, 0]]}), tmp_path / "d.parquet")
     tokenize([tmp_path / "d.parquet"], world / "encoder", "wikiann", 64, tmp_path / "t.arrow")
-    assert HEADS["token"].counts(batches.read(tmp_path / "t.arrow", "qa1"), []) == {"words": 2}
-    assert "d.parquet: 1 words have no token, and are not scored" in capsys.readouterr().err
+    assert HEADS["token"].counts(batches.read(tmp_path / "t.arrow", "qa1"), []) == {"words": 3}
+    assert "d.parquet: 1 words have no token, and are read as an unknown one" in capsys.readouterr().err
 
 
 def test_an_empty_second_segment_has_no_tokens(world):

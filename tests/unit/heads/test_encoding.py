@@ -4,7 +4,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers_fixture import KINDS, LETTERS, PIECES, tokenizer_of
 
 from xlgrid.heads.encoding import Encoding, context_length
 
@@ -103,6 +106,67 @@ def test_words_have_the_tokens_that_they_have_in_running_text(kind: str) -> None
     assert spaced == [["ab", " a", "", " ab"], ["ab"]] and sentences[0][1] == "a"
     ids = encoding.tokenizer(spaced, is_split_into_words=True)["input_ids"]
     assert ids == encoding.tokenizer(["ab a ab", "ab"])["input_ids"]
+
+
+@pytest.mark.parametrize("kind", BYTES)
+def test_sentences_have_the_tokens_of_running_text_with_the_word_of_each(kind: str) -> None:
+    encoding = Encoding(BYTES[kind], 20)
+    sentences = [["ab", "a", "abab"], [], ["ab"]]
+    rows = encoding.words(sentences)
+    assert [ids for ids, _ in rows] == encoding.tokenizer(["ab a abab", "", "ab"])["input_ids"]
+    assert [word_of for _, word_of in rows] == [[None, 0, 1, 2, 2, 2, None], [None, None], [None, 0, None]]
+    assert encoding.lost_words == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [({"unk_token": "<unk>"}, "<unk>"), ({"mask_token": "<mask>"}, "<mask>"), ({}, "[SEP]")],
+    ids=["the unknown token", "the mask", "padding"],
+)
+@pytest.mark.parametrize(
+    ("words", "word_of"),
+    [
+        (["", "a b", "", "", "c", ""], [None, 0, 1, 1, 2, 3, 4, 5, None]),
+        ([""], [None, 0, None]),
+    ],
+    ids=["between others", "alone"],
+)
+def test_a_word_that_the_tokenizer_drops_has_a_token_in_its_place(
+    tokens: dict[str, str], expected: str, words: list[str], word_of: list[int | None]
+) -> None:
+    dropping = tokenizer(1)
+    dropping.add_special_tokens(tokens)
+    encoding = Encoding(dropping, 20)
+    known = [CLS, *map(dropping.convert_tokens_to_ids, "abc"), SEP]
+    [(ids, numbers)] = encoding.words([words])
+    assert numbers == word_of
+    number = dropping.convert_tokens_to_ids(expected)
+    in_place = [at for at, word in enumerate(numbers) if word is not None and not words[word]]
+    assert [ids[at] for at in in_place] == [number] * words.count("")
+    rest = [token for at, token in enumerate(ids) if at not in in_place]
+    assert rest == (known if len(words) > 1 else [CLS, SEP])
+    assert encoding.lost_words == words.count("")
+
+
+TOKENIZERS = {kind: tokenizer_of(kind) for kind in KINDS}
+WORDS = st.lists(
+    st.sampled_from([*PIECES, "a"]) | st.text(f"{LETTERS}жя语", min_size=1, max_size=8), min_size=1, max_size=6
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(sentence=WORDS)
+@settings(max_examples=100)
+def test_each_piece_of_running_text_is_of_the_word_at_its_place(kind: str, sentence: list[str]) -> None:
+    """The place of a piece in running text, which has no list of words, tells to which word it belongs; a space belongs to the word
+    after it. Vocabularies of all kinds then label the same words, since each word has a piece."""
+    [(ids, word_of)] = Encoding(TOKENIZERS[kind], 64).words([sentence])
+    text = TOKENIZERS[kind](" ".join(sentence), return_offsets_mapping=True, verbose=False)
+    assert ids == text["input_ids"]
+    word_at = [number for number, word in enumerate(sentence) for _ in f" {word}"][1:]
+    places = [word_at[max(0, end - 1)] for _, end in text["offset_mapping"][1:-1]]
+    assert word_of == [None, *places, None]
+    assert {*places} == {*range(len(sentence))}
 
 
 def test_words_of_other_vocabularies_stay_as_they_are() -> None:

@@ -52,6 +52,12 @@ def test_a_misspelt_code_names_the_nearest_and_the_ways_out() -> None:
         language("pcmm")
 
 
+@pytest.mark.parametrize(("name", "language_of_it"), [("swahilli", "Swahili is sw"), ("Yoruba", "Yoruba is yo")])
+def test_a_name_in_place_of_a_code_names_the_code(name: str, language_of_it: str) -> None:
+    with pytest.raises(ValueError, match=rf"unknown language '{name}': the code of {language_of_it}$"):
+        language(name)
+
+
 def test_the_tables_of_the_standard_are_read_only_where_they_are_needed() -> None:
     """A grid is thousands of short processes."""
     code = (

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-# The pages that the system adds to a process in ten rounds of allocating and freeing 64 MB, after a first round.
+# The pages that the system adds to a process in ten rounds of allocating and freeing 24 MB, after a first round.
 PAGES = """
 import resource, sys
 import numpy as np
@@ -13,10 +13,10 @@ from xlgrid.models.device import keep_freed_memory
 
 if sys.argv[1] == "keep":
     keep_freed_memory()
-np.ones(2**23)
+np.ones(3 * 2**20)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(10):
-    np.ones(2**23)
+    np.ones(3 * 2**20)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 

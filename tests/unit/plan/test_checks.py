@@ -7,6 +7,7 @@ import pytest
 from study_fixture import SPOKEN, TEXT, write
 from transformers import BertConfig, BertModel
 
+from xlgrid.plan.checks import inherited_problems
 from xlgrid.plan.load import load_plan, load_study
 
 
@@ -88,8 +89,8 @@ def test_an_average_is_of_evaluations_that_there_are(tmp_path: Path) -> None:
         ("task: rt", "[en, gr]", r"s\.yaml:\d+: .*dev_targets: .*'gr'"),
         ("task: rt", "[en, fr, romance]", r"`dev_targets` has a target twice among en, fr, fr"),
         ("task: rt", "[en-fr, qa1]", "language or group"),
-        ("task: rt", "5", r"s\.yaml:\d+: training.3.set: dev_targets: .*, got 5"),
-        ("task: rt", "{en: fr}", r"training.3.set: dev_targets: .*, got {'en': 'fr'}"),
+        ("task: rt", "5", r"s\.yaml:\d+: training.3.set.dev_targets: .*, got 5"),
+        ("task: rt", "{en: fr}", r"training.3.set.dev_targets: .*, got {'en': 'fr'}"),
         ("task: mlm", "[en]", "is a run on text, which is evaluated on the text that it trains on"),
         ("task: ner", "[en, fr]", "ner has no dev data in fr"),
         ("task: rt, method: own", "romance", "cells of fr have weights of another run on text"),
@@ -268,3 +269,74 @@ def test_an_encoder_has_the_layers_that_it_should_keep(headless: Path) -> None:
     load_study(write(headless, HEADLESS.replace("{path: e5}", "{path: e5, layers: 2}")))
     with pytest.raises(ValueError, match=r"encoders\.e5\.layers: .* the first 3 layers, and the encoder has 2"):
         load_study(write(headless, HEADLESS.replace("{path: e5}", "{path: e5, layers: 3}")))
+
+
+@pytest.mark.parametrize("place", ["encoders.e5.path", "vocabularies.v.path"])
+def test_a_vocabulary_of_an_older_kind_is_refused_when_the_study_is_read(headless: Path, place: str) -> None:
+    """Snakemake would say that it misses tokenizer.json, and not how to make it."""
+    Path("e5", "spm.model").touch()
+    study = HEADLESS
+    if place.startswith("vocabularies"):
+        Path("v").mkdir()
+        Path("e5", "spm.model").rename("v/spm.model")
+        study = study.replace("{path: e5}", "{path: e5, vocabulary: v}") + "vocabularies: {v: {path: v}}\n"
+    with pytest.raises(ValueError, match=r"has no tokenizer\.json, .* but spm\.model, .* sentencepiece") as refused:
+        load_study(write(headless, study))
+    assert place in str(refused.value)
+    for folder in ("e5", "v"):
+        Path(folder).mkdir(exist_ok=True)
+        Path(folder, "tokenizer.json").touch()
+    load_study(write(headless, study))
+
+
+WITH_CLAIM = """\
+title: methods compared
+languages: [en, fr]
+encoders: {mini: {scratch: {kind: bert, languages: [en, fr]}}}
+tasks: {d0: {kind: ruletaker, options: {n: 100, max_depth: 0}}}
+methods: {full-ft: {}, bitfit: {}}
+grids:
+  all: {task: [d0], encoder: [mini], method: [full-ft], source: [en, fr], target: [mono], seed: [1, 2]}
+  few: {task: [d0], encoder: [mini], method: [bitfit], source: [en], target: [mono], seed: [1, 2]}
+claims: {better: {says: s, select: {source: en}, compare: [{method: bitfit}, {method: full-ft}], expect: greater}}
+exhibits: {bitfit: {kind: table, title: BitFit, select: {method: bitfit, source: en}, rows: [source], columns: target}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "refused"),
+    [
+        ("", None),
+        (
+            "claims: {mine: {says: s, select: {method: bitfit, source: en}, against: 50, expect: greater}}\n",
+            "claims.mine",
+        ),
+        (
+            "exhibits: {mine: {kind: table, title: t, select: {method: bitfit, source: en}, rows: [source], columns: target}}\n",
+            "exhibits.mine",
+        ),
+    ],
+)
+def test_a_study_with_fewer_cells_keeps_what_it_inherits_and_its_own_needs_cells(
+    tmp_path: Path, own: str, refused: str | None
+) -> None:
+    (tmp_path / "whole.yaml").write_text(WITH_CLAIM)
+    (tmp_path / "part.yaml").write_text(f"extends: whole\ntitle: a part\ngrids: {{few: {{source: [fr]}}}}\n{own}")
+    if refused is None:
+        assert len(load_plan(tmp_path / "part.yaml").cells) == 12
+    else:
+        with pytest.raises(ValueError, match=rf"part.yaml:4: {refused}\b"):
+            load_plan(tmp_path / "part.yaml")
+
+
+def test_inherited_claims_without_cells_are_named_because_the_report_needs_them(tmp_path: Path) -> None:
+    (tmp_path / "whole.yaml").write_text(WITH_CLAIM)
+    part = tmp_path / "part.yaml"
+    part.write_text("extends: whole\ntitle: a part\ngrids: {few: {source: [fr]}}\n")
+    assert inherited_problems(load_plan(part)) == [
+        "claims.better: no cell is planned for en bitfit: select others, or leave the claim out "
+        "(`claims: {better: null}` leaves out what is inherited)"
+    ]
+    assert not inherited_problems(load_plan(tmp_path / "whole.yaml"))
+    part.write_text(part.read_text() + "claims: {better: null}\n")
+    assert not inherited_problems(load_plan(part))

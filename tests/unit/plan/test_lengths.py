@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tokenizers_fixture import KINDS, tokenizer_of
 
 from xlgrid.data.tokenize import load_tokenizer, tokenize
 from xlgrid.data.vocabulary import VocabularyEntry, make_vocabulary
@@ -86,6 +87,20 @@ def test_pieces_per_word_count_the_beginnings_of_words(vocabulary: Path) -> None
     assert len(begins) == 4 < len(pieces), "words that no text has are cut"
     measured = lengths(pa.table({"text": texts}), task("mlm"), 64, tokenizer)
     assert measured == Lengths((len(pieces) + 4) / 2, len(pieces) / 4, 0.0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_of_words_are_those_of_a_tokens_file(kind: str, tmp_path: Path) -> None:
+    """A space in running text belongs to the word after it in some vocabularies. A word with a space inside is one word,
+    and an empty one is read as the unknown token."""
+    tokenizer_of(kind).save_pretrained(tmp_path / "v")
+    rows = [{"tokens": ["anne", "is", "", "big", "10 000"], "ner_tags": [0] * 5}, {"tokens": ["big"], "ner_tags": [0]}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "d.parquet")
+    tokenize([tmp_path / "d.parquet"], tmp_path / "v", "wikiann", 64, tmp_path / "t.arrow")
+    sizes = [len(ids) for ids in pa.ipc.open_file(tmp_path / "t.arrow").read_all()["input_ids"].to_pylist()]
+    measured = lengths(pa.Table.from_pylist(rows), task("wikiann"), 64, load_tokenizer(tmp_path / "v"))
+    assert measured.tokens == sum(sizes) / 2
+    assert measured.fertility == (sum(sizes) - 4) / 6, "each input has two special tokens"
 
 
 def test_a_letter_that_no_text_has_is_an_unknown_piece(vocabulary: Path) -> None:

@@ -168,3 +168,18 @@ def test_a_head_costs_the_way_forward_through_the_encoder() -> None:
     assert got["e5-mlm"].hours == pytest.approx(hours + dev * forward / 78e12 / 3600 + waits, rel=1e-3)
     assert got["e5-mlm"].trained == HEAD
     assert got["e5-mlm"].state_gigabytes == pytest.approx(2 * 4 * 4 * HEAD / 1e9)
+
+
+def test_a_head_whose_encoder_trains_costs_what_a_pretraining_costs() -> None:
+    head = (
+        "  e5: {path: x, vocabulary: large, sizes_of: FacebookAI/xlm-roberta-base}\n"
+        "  e5-mlm: {of: e5, lm_head: {languages: [en, fr], trains: all}, training: {steps: 1000, batch_size: 64, evaluations: 1}}\n"
+    )
+    Path("tiny.yaml").write_text(STUDY.replace("encoders:\n", f"encoders:\n{head}").replace("[base]", "[e5-mlm]"))
+    got = Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings["e5-mlm"]
+    of_token = 6 * (LAYERS + 0.15 * WORDS) + 12 * 12 * 768 * 512
+    training = 1000 * (64 * 512 * of_token / 78e12 + 0.025) / 3600
+    dev = 2 * 1_000 * 900
+    evaluation = dev * (2 * (LAYERS + 0.15 * WORDS) + 4 * 12 * 768 * 512) / 78e12 / 3600 + dev / 4096 * 0.025 / 3 / 3600
+    assert got.hours == pytest.approx(training + evaluation, rel=1e-3)
+    assert got.trained == got.weights

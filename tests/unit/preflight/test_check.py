@@ -27,6 +27,20 @@ def test_every_thing_that_the_study_needs_has_a_line(plan_of: Callable[..., Plan
     ]
 
 
+def test_a_problem_that_hinders_the_estimate_is_told_once(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
+    plan = plan_of({"en/train": []})
+    [estimate] = [line for line in study_lines(plan, "hub.lock.yaml") if line.thing == "disk and memory"]
+    assert estimate.text == "not estimated before the problems are mended"
+
+
+def test_a_report_that_cannot_be_made_is_a_problem(
+    plan_of: Callable[..., Plan], no_hub: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("xlgrid.preflight.check.inherited_problems", lambda plan: ["claims.one: no cell"])
+    reports = [line for line in study_lines(plan_of(), "hub.lock.yaml") if line.thing == "report"]
+    assert [(line.state, line.text) for line in reports] == [(State.PROBLEM, "claims.one: no cell")]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_study_of_this_project_is_checked_without_the_hub(

@@ -42,6 +42,27 @@ def test_the_advice_names_the_lock_and_each_folder_once(plan_of: Callable[..., P
     assert "HF_HUB_OFFLINE=1" in text
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            "- study\n",
+            r"config/config\.yaml has settings, each with a value \(study: demo\), got \"\['study'\]\": correct",
+        ),
+        ("study: [\n", r"config/config\.yaml:\d: not valid YAML"),
+        ("hub_lock: 3\n", "hub_lock: must be a text, got 3: write it in quotes"),
+    ],
+)
+def test_settings_that_are_none_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config").mkdir()
+    Path("config/config.yaml").write_text(settings)
+    with pytest.raises(ValueError, match=said):
+        lock_file()
+
+
 def test_a_folder_that_is_no_project_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="run this in the folder of a project"):

@@ -46,6 +46,13 @@ def test_a_wrong_row_is_a_problem_with_its_file(plan_of: Callable[..., Plan], ro
     assert problem.state is State.PROBLEM and "data/de/test.jsonl" in problem.text and said in problem.text
 
 
+def test_a_folder_of_the_name_of_a_file_is_no_file(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of({"de/test": None})
+    Path("data/de/test.jsonl").mkdir(parents=True)
+    problem, _ = of_files(plan)
+    assert problem.state is State.PROBLEM and problem.text.startswith("there is no file data/de/test.jsonl: put it")
+
+
 def test_a_large_file_is_left_to_its_job(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xlgrid.preflight.files.MOST", 10)
     [line] = of_files(plan_of())
@@ -57,6 +64,26 @@ def test_files_that_rules_download_are_no_problem(plan_of: Callable[..., Plan]) 
     text = {"data": {"local": "cc100/{language}.txt.xz"}, "documents": True}
     lines = {line.thing: line for line in of_files(plan_of(encoders={"e": {"scratch": scratch}}, text=text))}
     assert lines["text"].state is State.GOOD and "Snakemake downloads cc100/en.txt.xz" in lines["text"].text
+
+
+def test_data_of_another_task_are_no_problem_before_they_are_made(plan_of: Callable[..., Plan]) -> None:
+    generated = {"kind": "wikiann", "max_length": 16, "options": {"n": 10}}
+    taken = {
+        "kind": "wikiann",
+        "max_length": 16,
+        "data": {"local": "results/topics/data/generated/{language}/{split}.parquet"},
+    }
+    grid = {
+        "task": ["taken"],
+        "encoder": ["e"],
+        "method": ["full-ft"],
+        "source": ["qa1"],
+        "target": ["mono"],
+        "seed": [1],
+    }
+    tasks = {"generated": generated, "taken": taken}
+    [line] = of_files(plan_of(languages=["qa1", "qa2"], tasks=tasks, grids={"all": grid}))
+    assert line.state is State.GOOD and "Snakemake makes results/topics/data/generated/" in line.text
 
 
 def write_encoder(folder: Path, tokens: list[str], embeddings: int, **config: object) -> None:

@@ -81,6 +81,7 @@ def test_a_repository_that_does_not_exist_is_a_problem(
         (["model.safetensors", "tokenizer.json"], "no config.json"),
         (["config.json", "tokenizer.json"], "neither model.safetensors"),
         (["config.json", "pytorch_model.bin"], "no tokenizer.json"),
+        (["config.json", "pytorch_model.bin", "spm.model"], "packages sentencepiece and protobuf"),
     ],
 )
 def test_a_repository_without_a_file_that_is_needed_is_a_problem(

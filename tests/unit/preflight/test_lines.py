@@ -14,5 +14,5 @@ def test_a_line_is_one_line_whatever_its_text() -> None:
 
 
 def test_the_summary_counts_each_state() -> None:
-    assert summary(LINES) == "1 problem, 1 not checked, 1 in order"
-    assert summary(LINES[:1]) == "no problems, 0 not checked, 1 in order"
+    assert summary(LINES) == "1 problem, 1 open, 1 in order"
+    assert summary(LINES[:1]) == "no problems, 0 open, 1 in order"

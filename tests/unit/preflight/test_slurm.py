@@ -16,7 +16,7 @@ def sinfo(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(folder))
 
 
-@pytest.mark.parametrize(("submit", "state"), [(False, State.GOOD), (True, State.PROBLEM)])
+@pytest.mark.parametrize(("submit", "state"), [(False, State.OPEN), (True, State.PROBLEM)])
 def test_a_machine_without_slurm_is_a_problem_only_for_a_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, submit: bool, state: State
 ) -> None:
@@ -25,12 +25,13 @@ def test_a_machine_without_slurm_is_a_problem_only_for_a_job(
     assert line.state is state
 
 
-def test_a_slurm_that_does_not_answer_is_a_problem_in_its_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("submit", "state"), [(False, State.OPEN), (True, State.PROBLEM)])
+def test_a_slurm_that_does_not_answer_is_a_problem_only_for_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, submit: bool, state: State
 ) -> None:
     sinfo(tmp_path, "echo 'Unable to contact slurm controller' >&2; exit 1", monkeypatch)
-    [line] = slurm_lines()
-    assert line.state is State.PROBLEM and "Unable to contact slurm controller" in line.text
+    [line] = slurm_lines(submit)
+    assert line.state is state and "Unable to contact slurm controller" in line.text
 
 
 def test_the_partitions_of_a_slurm_that_answers_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

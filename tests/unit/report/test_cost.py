@@ -40,7 +40,7 @@ def test_the_command_prints_exhibits_methods_and_what_they_rest_on() -> None:
     assert result.exit_code == 0, result.output
     lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.split()}
     assert lines["full"][1:6] == ["4", "0", "12", "176", "4,000"]
-    assert lines["whole"][2:5] == ["12", "3", "28"]
+    assert lines["whole"][2:5] == ["12", "3", "27"]
     assert [line for line in result.output.splitlines() if line.split()[1:3] == ["query", "mlm"]]
     assert "50 TFLOP/s in training, 50 in evaluation, and 25 ms a step, assumed" in result.output
     with Path("cost.csv").open() as file:
@@ -135,10 +135,12 @@ def printed(study: str) -> str:
     return result.output
 
 
+# The studies whose costs, without options, docs/papers/ shows.
+SHOWN = ["foroutan2023", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released", "luo2021", "luo2021-released"]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "study", ["foroutan2023", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released", "luo2021", "luo2021-released"]
-)
+@pytest.mark.parametrize("study", SHOWN)
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
     documented = set((DOCS / f"cost-{study}.md").read_text().splitlines())
     rows = [line.rstrip() for line in printed(study).splitlines() if not line.startswith(("Tokens", "Examples"))]
@@ -169,8 +171,8 @@ def test_sizes_that_the_study_says_need_no_option() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", sorted(path.stem for path in (ROOT / "studies").glob("*.yaml")))
-def test_every_study_has_its_cost_without_options(study: str) -> None:
+@pytest.mark.parametrize("study", sorted({path.stem for path in (ROOT / "studies").glob("*.yaml")} - {*SHOWN}))
+def test_every_other_study_has_its_cost_without_options(study: str) -> None:
     result = CliRunner().invoke(app, ["cost", str(ROOT / "studies" / f"{study}.yaml")])
     assert result.exit_code == 0, result.output
 

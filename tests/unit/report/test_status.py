@@ -122,10 +122,10 @@ def test_status_shows_all_matrices_when_it_is_asked_to() -> None:
     assert "reason: out of memory\n" in done.output
 
 
-def test_a_study_that_has_not_begun_has_a_summary_and_the_command_that_begins_it() -> None:
+def test_a_study_that_has_not_begun_has_a_summary_and_the_commands_that_begin_it() -> None:
     output = ask("status", "tiny").output
     assert "0 of 12 cells done, 12 waiting" in output
-    assert output.endswith("This command begins it: snakemake --profile laptop results/tiny/report.html\n")
+    assert output.endswith("  xlgrid check tiny\n  snakemake --profile laptop results/tiny/report.html\n")
 
 
 def test_a_training_in_progress_shows_its_step_and_score() -> None:

@@ -184,8 +184,11 @@ def test_the_first_of_several_sides_that_are_not_planned_is_named(load: Callable
 
 
 def test_a_selection_without_cells_is_refused(load: Callable[..., Study]) -> None:
-    with pytest.raises(ValueError, match=r"claims\.one: no cell is planned for d1 bitfit"):
-        terms(load(select={"task": "d1"}))
+    """When the study is read, with the line of the claim."""
+    with pytest.raises(
+        ValueError, match=r"s\.yaml:\d+: claims\.one: no cell is planned for d1 bitfit: select others, or"
+    ):
+        load(select={"task": "d1"})
 
 
 def test_seeds_that_differ_in_what_is_planned_are_refused(load: Callable[..., Study]) -> None:
@@ -210,7 +213,8 @@ def test_an_expectation_reads_as_an_inequality(
     assert (claim.expected, claim.range) == (said, bounds)
 
 
-def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out(tmp_path: Path) -> None:
+def with_snapshots() -> dict[str, Any]:
+    """The study as YAML has it, with the method `query`, whose cells have the weights of step 5 of a run on text, and of its end."""
     raw = yaml.safe_load(STUDY)
     raw["methods"] |= {"bitfit": {"start": {"task": "mlm", "method": "full-ft", "at": "target"}}}
     raw["methods"] |= {"query": {"base": "qcross", "start": {"task": "mlm", "method": "full-ft"}}}
@@ -221,6 +225,11 @@ def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_l
     raw["grids"]["early"] = raw["grids"]["few"] | early
     raw["grids"]["end"] = raw["grids"]["early"] | {"snapshots": []}
     raw["claims"]["one"] |= {"select": {"task": "d0", "group": "zero-shot:mono"}}
+    return dict(raw)
+
+
+def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_left_out(tmp_path: Path) -> None:
+    raw = with_snapshots()
     raw["claims"]["one"]["compare"] = [{"method": ["bitfit"]}, {"method": ["query"]}]
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(raw), encoding="utf-8")
@@ -233,3 +242,16 @@ def test_runs_for_one_target_each_pair_by_what_they_train_on_and_snapshots_are_l
         ("en", "fr"),
         ("en", "de"),
     }
+
+
+def test_a_side_with_a_snapshot_has_the_cells_of_that_step_alone(tmp_path: Path) -> None:
+    raw = with_snapshots()
+    raw["claims"]["one"]["compare"] = [{"method": "query", "snapshot": 5}, {"method": "bitfit"}]
+    path = tmp_path / "s.yaml"
+    path.write_text(yaml.safe_dump(raw), encoding="utf-8")
+    study = load_study(path)
+    weight_of = terms(study)
+    assert {target for _, method, _, target, _ in weight_of if method == "query"} == {"fr@5", "de@5"}
+    assert {target for _, method, _, target, _ in weight_of if method == "bitfit"} == {"fr", "de"}
+    assert sum(weight_of.values()) == pytest.approx(0)
+    assert study.claims["one"].measured == "query @5 − bitfit"

@@ -43,6 +43,11 @@ def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
     [
         ("select: {method: full-ft}", "select: {metric: squad-me}", "did you mean 'squad-em'"),
         ("expect: greater,", "expect: greater, metric: accuracy,", "unknown metric of its tasks 'accuracy'"),
+        (
+            "select: {task: xquad}",
+            "select: {task: [xquad, copa]}",
+            "claims.one.select.task: one effect has one metric, but these tasks have squad-f1 and accuracy: state a claim for each",
+        ),
         ("kind: copa,", "kind: copa, trained_on: xquad,", "unknown task with this head 'xquad'"),
         ("kind: copa,", "kind: copa, trained_on: copa,", "unknown task with this head 'copa'"),
         (

@@ -139,6 +139,7 @@ def test_the_studies_of_the_pages_about_architectures_are_valid() -> None:
             "with `tune: bitfit` the method trains biases, and the encoder, of type eurobert",
         ),
         ("microsoft/mdeberta-v3-base", "structured-dropout", "which an encoder of type deberta-v2 does not use"),
+        ("facebook/xmod-base", "madx", "adapters are for encoders without modules for languages, got one of type xmod"),
     ],
 )
 def test_a_method_that_is_not_for_the_family_of_an_encoder_is_refused(hub: str, base: str, problem: str) -> None:

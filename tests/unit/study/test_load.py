@@ -97,7 +97,9 @@ def test_a_misspelling_names_the_line_and_the_neighbour(
 
 def test_a_study_extends_another_with_smaller_axes(tmp_path: Path) -> None:
     write(tmp_path, TEXT)
-    small = write(tmp_path, "extends: s\ngrids:\n  main: {method: [bitfit]}\n", "small.yaml")
+    small = write(
+        tmp_path, "extends: s\ngrids: {main: {method: [bitfit]}}\nexhibits: {heat: {method: bitfit}}\n", "small.yaml"
+    )
     study = load_study(small)
     assert study.name == "small"
     assert study.grids["main"].method == ["bitfit"]
@@ -114,6 +116,30 @@ def test_studies_in_a_circle_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "extends: b\n", "a.yaml")
     with pytest.raises(ValueError, match="circle"):
         load_study(write(tmp_path, "extends: a\n", "b.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("[en, fr]\nenc", "[en, no]\nenc", "2: languages.1: must be a text, got false: write it in quotes, because no"),
+        ("title: a study", "title: 3", "1: title: must be a text, got 3: write it in quotes"),
+        ("{method: bitfit}, set", "{method: {}}, set", "12: training.1.when.method: must be a text or a list, [...], got {}"),
+        ("{method: bitfit}, set", "{method: [1]}, set", "12: training.1.when.method.0: must be a text, got 1: write it in quotes"),
+        ("{n: 100}", "{n: few}", "6: tasks.rt.options.n: must be a whole number, got 'few'"),
+        ("kind: heatmap", "kind: heatmab", "18: exhibits.heat: unknown kind 'heatmab', did you mean 'heatmap'?"),
+        ("{kind: heatmap, ", "{", "18: exhibits.heat: `kind` is missing: add it"),
+        ("title: a study\n", "title: a study\n1: one\n", "2: 1: unknown key '1' (there are: extends"),
+        ("seed: [1]", "seed: [1, 1]", "14: grids.main: the cell results/s/cells/rt/mini/full-ft/en/en/seed1.json is made twice"),
+        ("en-X], seed: [1]}\ngroups:\n  romance: [fr]", "romance], seed: [1]}\ngroups:\n  romance: []", "14: grids.main.target: group 'romance' has no members: add"),
+        ("[full-ft, bitfit], source", "[bitfit], source", "18: exhibits.heat.select: no grid has a cell with all of task rt and method full-ft: name"),
+    ],
+)  # fmt: skip
+def test_one_mistake_is_one_line_in_the_words_of_a_study(tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = TEXT.replace(old, new)
+    assert text != TEXT
+    with pytest.raises(ValueError) as error:
+        load_study(write(tmp_path, text))
+    assert str(error.value).startswith(f"{tmp_path}/s.yaml:{said}") and "\n" not in str(error.value)
 
 
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 NAMES = {"bert": "cls.predictions.transform.dense.weight", "xlmr": "lm_head.dense.weight"}
 
 
-def recipe(**training: Any) -> Recipe:
-    entry = {"of": "bare", "lm_head": {"languages": ["en", "fr"], "seed": 3}}
+def recipe(trains: str = "head", **training: Any) -> Recipe:
+    entry = {"of": "bare", "lm_head": {"languages": ["en", "fr"], "trains": trains, "seed": 3}}
     settings = {"steps": 80, "batch_size": 16, "evaluations": 4, "lr": 0.03, **training}
     return EncoderEntry.model_validate({**entry, "training": settings}).recipe("s", "with-head")
 
@@ -41,8 +41,8 @@ class World:
         described = Scratch.model_validate({"kind": kind, "languages": ("en", "fr"), **TINY})
         self.files = inputs(described, texts_of(folder), folder / "again")
 
-    def train(self, name: str, **training: Any) -> Path:
-        pretraining.pretrain(recipe(**training), *self.files, self.folder / name, self.bare)
+    def train(self, name: str, trains: str = "head", **training: Any) -> Path:
+        pretraining.pretrain(recipe(trains, **training), *self.files, self.folder / name, self.bare)
         return self.folder / name
 
     def run_on_text(self, encoder: Path, language: str) -> loop.Loop:
@@ -79,6 +79,21 @@ def test_the_head_trains_and_nothing_else_changes(world: World, trained: Path) -
     assert (dense - torch.eye(16)).norm() < torch.eye(16).norm(), "it began at the identity"
     configs = [json.loads((folder / "config.json").read_text()) for folder in (world.bare, trained)]
     assert configs[0] | {"architectures": configs[1]["architectures"]} == configs[1]
+
+
+def test_with_all_weights_the_pre_training_of_the_encoder_goes_on(world: World) -> None:
+    folder = world.train("whole", "all", steps=4, evaluations=1, lr=1e-3)
+    before, after = (load_file(each / "model.safetensors") for each in (world.bare, folder))
+    prefix = AutoModel.from_pretrained(world.bare).base_model_prefix
+    # Attention does not depend on the biases of its keys, which so have no gradient.
+    weights = {name: tensor for name, tensor in before.items() if name.endswith("weight")}
+    same = {name for name, tensor in weights.items() if torch.equal(after[f"{prefix}.{name}"].half(), tensor)}
+    assert same == {"pooler.dense.weight"}, "a language model reads all but the pooler"
+    model, about = AutoModelForMaskedLM.from_pretrained(folder, output_loading_info=True, dtype=torch.float32)
+    assert not about["missing_keys"]
+    assert model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    record = json.loads((folder / "run.json").read_text())
+    assert record["parameters"]["trained"] == record["parameters"]["total"]
 
 
 def test_transformers_reads_it_as_a_language_model_with_tied_embeddings(world: World, trained: Path) -> None:

@@ -130,6 +130,22 @@ def test_it_learns(plain: Path) -> None:
     assert losses[-1] < 0.8 * losses[0], losses
 
 
+def test_the_record_has_the_seconds_of_the_cpu_beside_those_of_the_clock(plain: Path) -> None:
+    record = json.loads((plain / "run.json").read_text())
+    # One thread computes.
+    assert 0 < record["cpu_seconds"] < record["seconds"] + 1
+
+
+def test_the_log_of_a_fine_tuning_names_the_weights_that_are_new_and_those_that_are_left(
+    encoder: Path, tokens: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train(recipe(steps=1, evaluations=1), encoder, [tokens], [tokens], tmp_path)
+    log = capsys.readouterr().err
+    maker = "BertForSequenceClassification"
+    assert f"{encoder} lacks weights of {maker}, which are new: classifier.bias, classifier.weight\n" in log
+    assert f"{encoder} has weights that {maker} does not take: cls.predictions.bias, " in log
+
+
 def test_only_results_are_left(plain: Path) -> None:
     assert sorted(path.name for path in plain.iterdir()) == sorted(RESULTS)
 

@@ -112,6 +112,11 @@ rule job:
         path = self.folder / STARTS
         return Counter(line.split()[0] for line in path.read_text().splitlines()) if path.exists() else Counter()
 
+    def processes(self) -> set[str]:
+        """The process IDs of the jobs that run. Slurm calls a task pending before the processes of its job have ended."""
+        pids = {line.split()[2] for line in (self.folder / STARTS).read_text().splitlines()}
+        return {pid for pid in pids if Path(f"/proc/{pid}").exists()}
+
     def outputs(self) -> set[str]:
         """The jobs whose output is there, and right."""
         return {path.stem for path in (self.folder / "out").glob("*.txt") if path.read_text() == f"{path.stem}\n"}

@@ -203,13 +203,15 @@ def test_a_node_that_goes_down_and_comes_back_costs_no_finished_job(grid: Grid) 
     grid.write(4, f"mkdir task-$SLURM_ARRAY_TASK_ID 2> {{log}} || {GATE}", "bundle=2")
     head = grid.start()
     wait("each task is at its second job", lambda: len(grid.starts()) == 4, report=grid.report)
-    done = grid.outputs()
+    done, lost = grid.outputs(), grid.processes()
     node = slurm("sinfo", "--noheader", "--format=%n").strip()
     slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
     try:
         wait("the tasks leave the node", lambda: set(grid.tasks().values()) == {"PENDING"}, report=grid.report)
     finally:
         slurm("scontrol", "update", f"nodename={node}", "state=resume")
+    # A job of before that still runs when the gate opens would end well.
+    wait("the processes of before have ended", lambda: not lost & grid.processes(), report=grid.report)
     grid.open()
     assert grid.end(head) == 0, grid.report()
     assert grid.outputs() == names(4)

@@ -2,13 +2,27 @@
 
 from xlgrid.data.formats.columns import batch_rows, check_columns
 from xlgrid.data.formats.files import BY_NAME, PARQUET, UNREAD, WORDS, Reading, has_words, listed, type_of
-from xlgrid.data.formats.tables import COLUMN, STREAMED, Rows, count_rows, is_lines, notes, read_table, rows, tables
+from xlgrid.data.formats.tables import (
+    COLUMN,
+    LINES,
+    STREAMED,
+    TABLES,
+    Rows,
+    count_rows,
+    is_lines,
+    notes,
+    read_table,
+    rows,
+    tables,
+)
 
 __all__ = [
     "BY_NAME",
     "COLUMN",
+    "LINES",
     "PARQUET",
     "STREAMED",
+    "TABLES",
     "UNREAD",
     "WORDS",
     "Reading",

@@ -1,5 +1,6 @@
 """Tables of text: csv, with commas between values, and tsv, with tabs; with the names of the columns in the first line or without."""
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data.formats.columns import batch_rows, check_columns
-from xlgrid.data.formats.files import COMPRESSION_ERRORS, UNREAD, Reading, damaged, opened, type_of
+from xlgrid.data.formats.files import COMPRESSION_ERRORS, UNREAD, Reading, damaged, opened, text_lines, type_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,14 +22,22 @@ def read_delimited(path: Path, reading: Reading) -> "pa.Table":
     """All rows of a csv or tsv file.
 
     Raises:
-        ValueError: the file is damaged, or a row has another number of columns than the first one, or than `reading` names.
+        ValueError: the file is damaged or not in UTF-8, two columns have one name, or a row has another number of columns than the first one, or than `reading` names.
     """
+    import pyarrow as pa
     from pyarrow import csv
 
     reads, parses, names = _options(path, reading)
     converts = csv.ConvertOptions(include_columns=[name for name in names if name in reading.columns] or None)
     with _errors_named(path, reading), opened(path) as file:
-        return csv.read_csv(file, reads, parses, converts)
+        table = csv.read_csv(file, reads, parses, converts)
+    if any(pa.types.is_binary(kind) for kind in table.schema.types):
+        # Arrow takes text that is not in UTF-8 for bytes. This finds the line.
+        for _ in text_lines(path):
+            pass
+    if doubles := [name for name, count in Counter(table.column_names).items() if count > 1]:
+        raise Damaged(f"{path} has two columns {doubles[0]!r}: rename one of them in the first line")
+    return table
 
 
 def delimited_rows(path: Path, columns: Sequence[str], reading: Reading) -> Generator[tuple[Any, ...], None, None]:
@@ -78,6 +87,8 @@ def _errors_named(path: Path, reading: Reading) -> Iterator[None]:
         problem = f"is damaged or not {type_of(path)[1:]}: {error}"
         if reading.columns:
             problem += f"; `columns` in `data` names {len(reading.columns)}"
+        if type_of(path) == ".csv" and isinstance(error, ValueError) and reading.quotes is not False:
+            problem += "; a value with a comma or a quotation mark in it stands in double quotes"
         if type_of(path) == ".tsv" and not reading.quotes:
             problem += "; if values stand in double quotes, set `quotes: true` in `data`"
         raise damaged(path, problem) from error

@@ -123,8 +123,30 @@ def _table(path: Path, objects: Sequence[dict[str, Any]]) -> "pa.Table":
             try:
                 columns[name] = pa.array(values)
             except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-                raise Damaged(f"{path}, column {name!r}: {error}; give it one type in all lines") from error
+                raise Damaged(
+                    f"{path}, column {name!r}: {_mixed(values) or error}; give it one type in all rows"
+                ) from error
         elif len(keys) == 1:
             with contextlib.suppress(pa.ArrowInvalid):
                 columns[name] = pa.array(values)
     return pa.table(columns)
+
+
+def _mixed(values: Sequence[Any]) -> str:
+    """The first row whose value is of another type than those before, in words; "" if none is."""
+    first = ""
+    for row, value in enumerate(values):
+        kind = _kind(value)
+        first = first or kind
+        if kind and kind != first:
+            return f"row {row} has {kind}, {str(value)[:80]!r}, and the rows before have {first}"
+    return ""
+
+
+def _kind(value: Any) -> str:
+    """The type of a value of JSON, in words; "" if it has none."""
+    if isinstance(value, list):
+        inner = next((kind for item in value if (kind := _kind(item))), "")
+        return f"a list of {inner}" if inner else ""
+    kinds = {bool: "true or false", str: "text", int: "numbers", float: "numbers"}
+    return kinds.get(type(value), "" if value is None else "objects")

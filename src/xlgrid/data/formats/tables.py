@@ -110,7 +110,10 @@ def count_rows(path: str | Path, documents: bool = False, reading: Reading = BY_
     if path.suffix == PARQUET:
         import pyarrow.parquet as pq
 
-        return int(pq.read_metadata(path).num_rows)
+        try:
+            return int(pq.read_metadata(path).num_rows)
+        except (ValueError, OSError) as error:
+            raise damaged(path, f"is damaged or not parquet: {error}") from error
     if has_words(path, reading) or type_of(path) not in (LINES, ".jsonl"):
         return int(read_table(path, reading).num_rows)
     count, after_text = 0, False

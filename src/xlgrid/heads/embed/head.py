@@ -38,14 +38,15 @@ class Embedding(Strict):
 
     layer: Annotated[int | dict[int, int] | None, BeforeValidator(_layer)] = Field(
         None,
-        description="the layer whose output is taken: 1 is the first, 0 the embeddings; or layers by the number of layers of the "
-        "encoder, `{12: 8, 24: 14}`; absent: the last. XTREME's `--specific_layer 18` counts from 0, and is 19 here",
+        description="the layer whose output is taken: 1 is the first, 0 the embeddings. `{12: 8, 24: 14}` states it for "
+        "encoders of 12 and of 24 layers. Absent: the last layer. XTREME's `--specific_layer 18` counts from 0, "
+        "and is 19 here",
     )
     pool: Literal["mean", "cls"] = Field(
         "mean", description="the mean over the tokens of a sentence, or the first token"
     )
     special_tokens: bool = Field(
-        True, description="the mean is over the first and the last token, too, which are special, as in XTREME"
+        True, description="true: the mean includes the first and the last token, which are special, as in XTREME"
     )
     score: search.Score = Field("cosine", description="the cosine, or its margin over the nearest neighbours")
     k: PositiveInt = Field(4, description="the size of a neighbourhood, of which a margin is computed")

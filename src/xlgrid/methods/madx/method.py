@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from xlgrid.heads.families import BERT, FAMILIES, is_embedding, is_language_head, layer_of
 from xlgrid.methods.method import Method, check_choice, check_fits, is_head
+from xlgrid.methods.xmod.names import XMOD
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -28,7 +29,7 @@ class MadX(Method):
         activation: the activation of all adapters. The published adapters of XLM-R have relu, as in the paper; most of those
             of mBERT have gelu_new.
         wiring: how the task adapter follows the language adapter: as in the library whose weights are published, or as
-            in equations 1 and 2 (see `xlgrid.methods.madx.modules`).
+            in equations 1 and 2.
         pre_norm: what adapters read in encoders whose layers have their LayerNorms before the blocks, as those of ModernBERT and
             EuroBERT: the sum of the feed-forward block and its input, as in the library, or this sum after the LayerNorm that reads
             it next. The paper has no such layers.
@@ -79,7 +80,13 @@ class MadX(Method):
             )
 
     def misfit(self, config: Mapping[str, Any]) -> str | None:
-        """Layers with a LayerNorm after their feed-forward block have no other one for `pre_norm: norm`."""
+        """An X-MOD has modules where adapters would be. Layers with a LayerNorm after their feed-forward block have no other one for
+        `pre_norm: norm`."""
+        if config["model_type"] == XMOD:
+            return (
+                f"adapters are for encoders without modules for languages, got one of type {XMOD}: take the methods xmod or full-ft, or "
+                "another encoder"
+            )
         # Other types are taken for BERT, as in `family_of`.
         if self.pre_norm == "sum" or not FAMILIES.get(config["model_type"], BERT).norm:
             return None

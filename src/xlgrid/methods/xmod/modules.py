@@ -39,7 +39,8 @@ class LanguageModule(nn.Module):
         inner = config.hidden_size // config.adapter_reduction_factor
         self.dense1, self.dense2 = nn.Linear(config.hidden_size, inner), nn.Linear(inner, config.hidden_size)
         self.activation = ACT2FN[config.hidden_act]
-        for layer in (self.dense1, self.dense2):
+        # A model whose size is counted has no numbers, and torch would take as long to draw none.
+        for layer in (self.dense1, self.dense2) if not self.dense1.weight.is_meta else ():
             nn.init.normal_(layer.weight, std=config.initializer_range)
             nn.init.zeros_(layer.bias)
 

@@ -76,9 +76,30 @@ def test_a_damaged_row_of_csv_is_named_by_its_number(tmp_path):
         read_table(tmp_path / "my.csv")
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("text,label\nTür,a\n".encode("latin-1"), r"my\.csv, line 2: no UTF-8"),
+        (b"text,text\na,b\n", r"my\.csv has two columns 'text': rename one of them in the first line"),
+    ],
+)
+def test_text_in_another_encoding_and_columns_of_one_name_are_told_by_line(tmp_path, content, said):
+    (tmp_path / "my.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        read_table(tmp_path / "my.csv")
+
+
+def test_a_damaged_parquet_file_is_named_when_its_rows_are_counted(tmp_path):
+    (tmp_path / "my.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ValueError, match=r"my\.parquet is damaged or not parquet"):
+        count_rows(tmp_path / "my.parquet")
+
+
 def test_a_column_with_two_types_is_named(tmp_path):
     (tmp_path / "my.jsonl").write_text(JSON + '{"text": "c", "label": "yes"}\n')
-    with pytest.raises(ValueError, match=r"my\.jsonl, column 'label': Could not convert 'yes'"):
+    with pytest.raises(
+        ValueError, match=r"my\.jsonl, column 'label': row 2 has text, 'yes', and the rows before have numbers; give"
+    ):
         read_table(tmp_path / "my.jsonl")
 
 

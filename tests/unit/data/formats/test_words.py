@@ -78,14 +78,26 @@ def test_the_first_column_is_the_word_and_the_last_its_label(tmp_path: Path, nam
     assert read_table(tmp_path / name, NER).to_pydict() == EXPECTED
 
 
-@pytest.mark.parametrize(("end", "compress"), [("gz", gzip.compress), ("xz", lzma.compress), ("bz2", bz2.compress)])
-@pytest.mark.parametrize("name", ["x.txt", "x.conll", "x.tsv"])
+COMPRESSED = [("gz", gzip.compress), ("xz", lzma.compress), ("bz2", bz2.compress)]
+
+
+@pytest.mark.parametrize(("end", "compress"), COMPRESSED)
+@pytest.mark.parametrize("name", ["x.txt", "x.conll", "x.tsv", "x.iob2"])
 def test_files_of_words_may_be_compressed(
     tmp_path: Path, name: str, end: str, compress: Callable[[bytes], bytes]
 ) -> None:
     path = tmp_path / f"{name}.{end}"
     path.write_bytes(compress(b"Nairobi\tB-LOC\n#\tO\n2021\tB-DATE\n\nAda\tB-PER\n"))
     assert read_table(path, NER).to_pydict() == EXPECTED
+
+
+@pytest.mark.parametrize(("end", "compress"), COMPRESSED)
+def test_conllu_may_be_compressed(tmp_path: Path, end: str, compress: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "fr.conllu").write_text(CONLLU, encoding="utf-8")
+    path = tmp_path / f"fr.conllu.{end}"
+    path.write_bytes(compress(CONLLU.encode()))
+    assert read_table(path, POS) == read_table(tmp_path / "fr.conllu", POS)
+    assert count_rows(path, reading=POS) == 2
 
 
 def test_named_columns_may_be_followed_by_others_in_some_lines(tmp_path: Path) -> None:
