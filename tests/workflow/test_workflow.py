@@ -9,7 +9,6 @@ import pytest
 from project import CELLS, cells, planned, project, shell, small, write
 
 
-# What differs between two runs of one cell: times, and what they are measured on.
 def test_everything_promised_is_there(finished: Path) -> None:
     results = finished / "results" / "demo"
     wanted = ["report.html", "report.ipynb", "summary.csv", "exhibits/ner-full-ft.svg", "exhibits/ner-transfer.tex"]
