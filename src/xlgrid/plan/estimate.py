@@ -159,14 +159,27 @@ class Estimate:
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
         runs = self._left(trained)
-        costs = [self.run(run) for run in runs]
+        costs = [self._of(result) for result in (*runs, *self._left(evaluated))]
         costs += self._labellings(runs)
-        costs += [self.evaluation(cell.run, self._tests(cell), [cell.target.data]) for cell in self._left(evaluated)]
         for each in self._left(compared):
             samples = 2 * min(SAMPLES, self._tests(each.cells[0]))
             languages = [cell.target.data for cell in each.cells]
             costs.append(self.evaluation(each.run, samples, languages)._replace(cells=0))
         return total(costs)
+
+    def _of(self, result: Run | Cell) -> Cost:
+        """The cost of a run or of evaluating a cell, computed once for all exhibits that show it."""
+        if result not in self._costs:
+            self._costs[result] = (
+                self.run(result)
+                if isinstance(result, Run)
+                else self.evaluation(result.run, self._tests(result), [result.target.data])
+            )
+        return self._costs[result]
+
+    @cached_property
+    def _costs(self) -> dict[Run | Cell, Cost]:
+        return {}
 
     def _labellings(self, runs: Iterable[Run]) -> list[Cost]:
         """The costs of labelling the training data of some runs by other runs, once for each language."""
