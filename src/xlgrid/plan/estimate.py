@@ -159,7 +159,7 @@ class Estimate:
 
     def _cost(self, trained: Iterable[Run], evaluated: Iterable[Cell], compared: Iterable[Contrast]) -> Cost:
         runs = self._left(trained)
-        costs = [self._of(result) for result in (*runs, *self._left(evaluated))]
+        costs = [*map(self._of, runs), *map(self._of, self._left(evaluated))]
         costs += self._labellings(runs)
         for each in self._left(compared):
             samples = 2 * min(SAMPLES, self._tests(each.cells[0]))
