@@ -40,8 +40,8 @@ def render(study: StudyView, planned: Sequence[Cell], folder: str | Path) -> Non
             f"study {study.name} has no claims: add some under `claims`, see src/xlgrid/results/claims.py for their keys"
         )
     of_claims = {name: terms(name, claim, planned, study.belongs) for name, claim in study.claims.items()}
-    asked = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
-    judged = verdicts.judge(study.claims, verdicts.measure(of_claims, asked))
+    metrics = {name: claim.metric for name, claim in study.claims.items() if claim.metric}
+    judged = verdicts.judge(study.claims, verdicts.measure(of_claims, metrics))
     table = sheet(study.title, judged)
     folder = Path(folder)
     write_text(folder / "claims.csv", judged.to_csv(index=False, lineterminator="\n"))
@@ -119,12 +119,12 @@ def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]]) -> "
 
     ax = Figure(figsize=(4.6, 0.6 + 0.26 * len(judged)), dpi=plots.DPI).add_axes((0, 0, 1, 1))
     ax.axvline(0, color=plots.FAINT, linewidth=0.8, zorder=0)
-    shown: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     numbers = judged[["low", "effect", "high"]].to_numpy(float)
     for at, (verdict, (low, effect, high)) in enumerate(zip(map(str, judged["verdict"]), numbers, strict=True)):
         colour = plots.COLOURS[[*MARKERS, ""].index(verdict if verdict in MARKERS else "")]
         ax.plot([low, high], [at, at], color=colour, linewidth=1.4, solid_capstyle="butt")
-        shown[verdict] = ax.plot(
+        handles[verdict] = ax.plot(
             [effect],
             [at],
             linestyle="",
@@ -142,12 +142,18 @@ def forest(judged: pd.DataFrame, *, claimed: Sequence[tuple[float, float]]) -> "
         low, high = np.clip(bounds, *ax.get_xlim())
         band = Rectangle((low, at - 0.4), high - low, 0.8, facecolor="#e9f0f6", linewidth=0, zorder=0)
         ax.add_patch(band)
-        shown["claimed"] = band
+        handles["claimed"] = band
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.legend(
-        shown.values(), shown, loc="lower left", bbox_to_anchor=(0, 1), ncols=len(shown), frameon=False, fontsize=8
+        handles.values(),
+        handles,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=len(handles),
+        frameon=False,
+        fontsize=8,
     )
     return ax

@@ -136,14 +136,14 @@ def limits(values: "pd.Series[float]", *, diverging: bool, percent: bool = True)
         diverging: put the centre at 0.
         percent: the scores are in percent, and the scale stays between 0 and 100.
     """
-    shown = values.dropna()
-    if shown.empty:
+    numbers = values.dropna()
+    if numbers.empty:
         return (-5.0, 5.0) if diverging else (0.0, 100.0)
-    largest = float(shown.abs().max())
+    largest = float(numbers.abs().max())
     if diverging:
         reach = max(5.0, largest) if percent else largest or 1.0
         return -reach, reach
-    low, high = float(shown.min()), float(shown.max())
+    low, high = float(numbers.min()), float(numbers.max())
     spare = max(0.0, (10 if percent else 0.1 * largest or 1.0) - (high - low)) / 2
     low, high = low - spare, high + spare
     shift = max(0.0, -low) - max(0.0, high - 100) if percent else 0.0
@@ -303,15 +303,15 @@ def _key(ax: "Axes", marks: set[str], title: str) -> None:
         "short": (Line2D([], [], marker=dagger, markersize=9, color=INK, linestyle=""), "fewer seeds than planned"),
         "blank": (Patch(facecolor="white", edgecolor=FAINT, linewidth=0.6), "not planned"),
     }
-    shown = [handles[name] for name in handles if name in marks]
-    if shown:
+    explained = [handles[name] for name in handles if name in marks]
+    if explained:
         ax.legend(
-            *zip(*shown, strict=True),
+            *zip(*explained, strict=True),
             loc="lower left",
             bbox_to_anchor=(0, 1),
             borderaxespad=0.4,
             borderpad=0,
-            ncols=len(shown),
+            ncols=len(explained),
             frameon=False,
             fontsize=8,
             handlelength=1.1,
@@ -320,4 +320,4 @@ def _key(ax: "Axes", marks: set[str], title: str) -> None:
             columnspacing=1.3,
         )
     if title:
-        ax.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=22 if shown else 8)
+        ax.set_title(title, loc="left", fontsize=10, fontweight="bold", pad=22 if explained else 8)

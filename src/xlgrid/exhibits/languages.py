@@ -92,6 +92,6 @@ class Languages(Exhibit):
         return pd.DataFrame(rows, columns=[*FACTS, *self.columns])
 
     def _facts_of_rows(self, study: StudyView) -> list[dict[str, str]]:
-        shown = {code for group in self.only or self._groups for code in study.groups[group]}
-        languages = [language for code, language in study.languages_used.items() if code in shown]
+        codes = {code for group in self.only or self._groups for code in study.groups[group]}
+        languages = [language for code, language in study.languages_used.items() if code in codes]
         return [{fact: getattr(language, fact) or "" for fact in FACTS} for language in languages]

@@ -113,15 +113,15 @@ class Estimate:
             place for run in self._left(self.plan.runs) for place in (*self._data(run), *self._dev_data(run))
         )
         needed_sizes |= dict.fromkeys((cell.task, cell.target.data) for cell in self._left(self.plan.cells))
-        asked = []
+        missing = []
         for name in dict.fromkeys(name for name, _ in needed_sizes):
             codes = [code for task_name, code in needed_sizes if task_name == name]
             unknown_codes = [code for code in codes if None in self.sizes.of(name, code)]
             # One option is enough where no language has a known size.
             keys = [name] if len(unknown_codes) == len(codes) else [f"{name}:{code}" for code in unknown_codes]
-            asked += [(key, f"--examples {key}={','.join(SPLITS).upper()}") for key in keys]
-        if asked:
-            names, options = zip(*asked, strict=True)
+            missing += [(key, f"--examples {key}={','.join(SPLITS).upper()}") for key in keys]
+        if missing:
+            names, options = zip(*missing, strict=True)
             raise ValueError(
                 f"study {self.study.name} does not say how many examples {' and '.join(names)} have, which are neither "
                 f"generated nor in files here: add `examples: {{train: ..., dev: ..., test: ...}}` to the task in the study, or "

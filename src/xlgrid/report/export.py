@@ -72,8 +72,8 @@ def export_cells(plan: Plan, output: Path) -> str:
     rows = [_row(plan, cell) for cell in plan.cells]
     with whole(output) as aside:
         pq.write_table(_table(rows), aside)
-    done = sum(row["score"] is not None for row in rows)
-    return f"wrote {output}: {done:,} of {len(rows):,} planned cells have a result"
+    scored = sum(row["score"] is not None for row in rows)
+    return f"wrote {output}: {scored:,} of {len(rows):,} planned cells have a result"
 
 
 def _row(plan: Plan, cell: Cell) -> dict[str, Any]:

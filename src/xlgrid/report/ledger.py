@@ -98,15 +98,15 @@ def _bundle(folder: str, existing: Container[str]) -> list[tuple[Job, float]]:
             continue
         status = _mapping(files[str(number)]) if str(number) in files else {}
         state = status.get("state")
-        seen = max(_number(status.get("started")), _number(status.get("ended")))
+        when = max(_number(status.get("started")), _number(status.get("ended")))
         if state == "failed":
             cause, message = (str(status.get(key) or "") for key in ("cause", "message"))
-            listed.append((Job(rule, outputs, "failed", cause, message), seen))
+            listed.append((Job(rule, outputs, "failed", cause, message), when))
         elif state == "done":
-            listed.append((Job(rule, outputs, "done"), seen))
+            listed.append((Job(rule, outputs, "done"), when))
         else:
             listed.append(
-                (Job(rule, outputs, "revoked" if revoked else "running" if state == "running" else "queued"), seen)
+                (Job(rule, outputs, "revoked" if revoked else "running" if state == "running" else "queued"), when)
             )
     return listed
 

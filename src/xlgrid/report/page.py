@@ -149,13 +149,13 @@ def overview(study: Report) -> Html:
     each = cells.drop_duplicates(having(cells, [*RUN, "target"], "run", "snapshot"))
     trained = each[each["source"] != NONE]
     runs = trained.assign(done=trained["score"].notna()).groupby(having(each, RUN, "run"), sort=False)["done"].all()
-    done = int(each["score"].notna().sum())
-    counts = [("cells", done, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
+    scored = int(each["score"].notna().sum())
+    counts = [("cells", scored, len(each)), ("runs with all their cells", int(runs.sum()), len(runs))]
     values = [(f"{axis}s".capitalize(), dict.fromkeys(cells[axis])) for axis in AXES]
     axes = [(label, ", ".join(str(value) for value in each_value if value != "")) for label, each_value in values]
     axes += [("Not made here", study.shared)] if study.shared else []
     boxes = [(*count, _state(*count[1:])) for count in counts]
-    return Html(_PARTS.overview(study, boxes, axes, len(each) - done))
+    return Html(_PARTS.overview(study, boxes, axes, len(each) - scored))
 
 
 def language_table(languages: Mapping[str, Any], cells: pd.DataFrame) -> Html:
@@ -185,10 +185,10 @@ def coverage(cells: pd.DataFrame) -> Html:
             part = part.assign(target=part["target"] + steps)
         targets = list(dict.fromkeys(part["target"]))
         groups = part.groupby(["method", "source", "target"], sort=False)["score"].agg(["count", "size"])
-        done = {key: (int(n), int(planned)) for key, n, planned in groups.itertuples()}
+        results = {key: (int(n), int(planned)) for key, n, planned in groups.itertuples()}
         rows = []
         for keys in part[["method", "source"]].drop_duplicates().itertuples(index=False, name=None):
-            counts = [done.get((*keys, target), (0, 0)) for target in targets]
+            counts = [results.get((*keys, target), (0, 0)) for target in targets]
             entries = [Entry(f"{n}/{of}", _state(n, of)) if of else Entry("") for n, of in counts]
             rows.append([*(Entry(str(key), is_key=True) for key in keys), *entries])
         head = ["Method", "Source", *map(str, targets)]
@@ -284,8 +284,8 @@ def cost(report: Report) -> Html:
     cells = report.cells[report.cells["study"] == report.name]
     runs = [record for record in report.runs if record.get("study") == report.name]
     # Several metrics of one cell share one evaluation.
-    done = cells.dropna(subset="score")
-    done = done.drop_duplicates(having(done, [*RUN, "target"], "snapshot"))
+    scored = cells.dropna(subset="score")
+    scored = scored.drop_duplicates(having(scored, [*RUN, "target"], "snapshot"))
     times = {
         "seconds": [float(record.get("seconds") or 0) for record in runs],
         "cpu_seconds": [float(record.get("cpu_seconds", "nan")) for record in runs],
@@ -297,7 +297,7 @@ def cost(report: Report) -> Html:
             sum=("seconds", "sum"),
             cpu=("cpu_seconds", lambda seconds: seconds.sum(skipna=False)),
         )
-        for part in (trained.assign(**times), done)
+        for part in (trained.assign(**times), scored)
     ]
     # In the order of the study.
     planned = dict.fromkeys([*cells[keys].itertuples(index=False, name=None), *parts[0].index])

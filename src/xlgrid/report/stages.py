@@ -101,5 +101,5 @@ def stages(states: Iterable[tuple[str, str]]) -> list[Stage]:
 
 
 def _stage(name: str, count: Mapping[str, int]) -> Stage:
-    shown = {state: count.get(state, 0) for state in ("done", "running", "queued", "failed")}
-    return Stage(name, sum(count.values()), **shown)
+    of_states = {state: count.get(state, 0) for state in ("done", "running", "queued", "failed")}
+    return Stage(name, sum(count.values()), **of_states)

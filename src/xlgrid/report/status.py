@@ -51,8 +51,8 @@ def matrices(overview: Overview, width: int) -> Iterator["Table | Text"]:
         groups[cell.task, cell.encoder, cell.method][cell.source.data, cell.target].append(state)
     for names, entries in groups.items():
         sources, targets = (list(dict.fromkeys(codes)) for codes in zip(*entries, strict=True))
-        shown = {place: _entry(states) for place, states in entries.items()}
-        counts = max(len(text) for text, _ in shown.values())
+        marks = {place: _entry(states) for place, states in entries.items()}
+        counts = max(len(text) for text, _ in marks.values())
         first = max(map(len, ["source", *sources])) + 2
         tables: list[list[str]] = [[]]
         room = width - first
@@ -69,7 +69,7 @@ def matrices(overview: Overview, width: int) -> Iterator["Table | Text"]:
             for target in columns:
                 table.add_column(target, no_wrap=True, min_width=counts)
             for source in sources:
-                row = [shown.get((source, target), ("", "")) for target in columns]
+                row = [marks.get((source, target), ("", "")) for target in columns]
                 table.add_row(source, *(Text(*entry) for entry in row))
             yield table
             yield Text()

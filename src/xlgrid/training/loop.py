@@ -366,8 +366,8 @@ class Loop:
         elif self.best_step < 0 or self.settings.keep == "last" or self.metric.better(line["score"], self.best_score):
             self.best_step, self.best_score = line["step"], line["score"]
             self.best = self.trained()
-        kept = f"  ({self.settings.keep} {self.best_score:.2f} at {self.best_step})" if self.best else ""
-        say(f"step {self.step}/{self.steps}  {losses}  dev {line['score']:.2f}{kept}  {line['seconds']:.0f} s")
+        weights = f"  ({self.settings.keep} {self.best_score:.2f} at {self.best_step})" if self.best else ""
+        say(f"step {self.step}/{self.steps}  {losses}  dev {line['score']:.2f}{weights}  {line['seconds']:.0f} s")
 
     def score(self, check: Any = lambda: None) -> float:
         """The mean score on the dev sets."""

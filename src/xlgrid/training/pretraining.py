@@ -73,11 +73,11 @@ class Pretraining(loop.Loop):
         folder: Path,
         begin: Path | None = None,
     ) -> None:
-        wanted = recipe.scratch and recipe.scratch.begin
-        if bool(wanted) != bool(begin):
+        first_encoder = recipe.scratch and recipe.scratch.begin
+        if bool(first_encoder) != bool(begin):
             raise ValueError(
-                f"the recipe begins with the encoder {wanted}, but the call names no folder: add --begin"
-                if wanted
+                f"the recipe begins with the encoder {first_encoder}, but the call names no folder: add --begin"
+                if first_encoder
                 else f"the recipe begins with new weights, but the call names {begin}: leave out --begin"
             )
         self.begin = begin
@@ -111,14 +111,14 @@ class Pretraining(loop.Loop):
             self.objective = MlmHead(scratch.masked)
         else:
             languages = self.train.language_of
-            asked = (self.train.contexts < self.train.sizes) & (languages[:, 0] == languages[:, 1])
-            if not asked.any():
+            two_texts = (self.train.contexts < self.train.sizes) & (languages[:, 0] == languages[:, 1])
+            if not two_texts.any():
                 raise ValueError(
                     f"nsp takes texts of two lines, which are those of natural languages with `statements`, and `lines: segments` "
                     f"of task {self.recipe.task}: set nsp to false"
                 )
             # If exchanged inputs could be longer than others, their length would tell them apart.
-            self.objective = NextSentenceHead(int(self.train.sizes[asked].max()), scratch.masked)
+            self.objective = NextSentenceHead(int(self.train.sizes[two_texts].max()), scratch.masked)
             self.objective.attach(model)
         return model
 

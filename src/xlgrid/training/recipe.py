@@ -208,8 +208,8 @@ class Start(Strict):
         if not self.pairs:
             return self
         text = self.of_run(source)
-        kept = {"task": self.task, "method": self.method, "source": text, "seed": self.seed}
-        return Start.model_validate(kept) if text else None
+        keys = {"task": self.task, "method": self.method, "source": text, "seed": self.seed}
+        return Start.model_validate(keys) if text else None
 
     def of_source(self, source: Source) -> Source | None:
         """The source of the run on text with which runs on `source` begin; None if `source` has no such pair.

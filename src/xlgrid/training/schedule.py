@@ -147,7 +147,7 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
     def rows(part: int, start: int, stop: int) -> Ints:
         """The rows of a part at these places of all its epochs."""
         places = np.arange(start, stop)
-        taken = np.empty(len(places), np.int64)
+        row_numbers = np.empty(len(places), np.int64)
         for number in np.unique(places // sizes[part]).tolist():
             if orders.get(part, (-1, None))[0] != number:
                 orders[part] = (
@@ -155,8 +155,8 @@ def _sampled(tokens: Tokens, settings: Training, seed: int, first: int) -> Itera
                     np.random.default_rng([seed, part, number]).permutation(np.arange(sizes[part], dtype=np.int32)),
                 )
             now = places // sizes[part] == number
-            taken[now] = rows_of[part][orders[part][1][places[now] % sizes[part]]]
-        return taken
+            row_numbers[now] = rows_of[part][orders[part][1][places[now] % sizes[part]]]
+        return row_numbers
 
     drawn = np.zeros(len(sizes), np.int64)
     step = 0

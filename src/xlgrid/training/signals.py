@@ -17,18 +17,18 @@ class Stopped(Exception):
 @contextlib.contextmanager
 def signals() -> Iterator[list[signal.Signals]]:
     """A list that receives `SIGNALS` while the block runs (in the main thread; else it stays empty)."""
-    got: list[signal.Signals] = []
+    received: list[signal.Signals] = []
 
     def note(number: int, frame: FrameType | None) -> None:
-        got.append(signal.Signals(number))
+        received.append(signal.Signals(number))
 
     if threading.current_thread() is not threading.main_thread():
-        yield got
+        yield received
         return
     before = {number: signal.signal(number, note) for number in SIGNALS}
     mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     try:
-        yield got
+        yield received
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for number, handler in before.items():
