@@ -49,11 +49,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("parts", [2, 3])
 @pytest.mark.parametrize("head", ["sequence", "token"])
 def test_each_example_of_a_mix_is_its_row_in_exactly_one_part(tmp_path: Path, parts: int, head: str) -> None:
-    made = [rows(12, 1 + 100 * part) for part in range(parts)]
-    tokens = [batches.read(write(tmp_path / f"{n}.arrow", part, head)) for n, part in enumerate(made)]
+    examples = [rows(12, 1 + 100 * part) for part in range(parts)]
+    tokens = [batches.read(write(tmp_path / f"{n}.arrow", part, head)) for n, part in enumerate(examples)]
     mixed = ids(batches.mix(tokens, 65))
     source = [(row[0] - 1) // 100 for row in mixed]
-    assert mixed == [made[part][i] for i, part in enumerate(source)]
+    assert mixed == [examples[part][i] for i, part in enumerate(source)]
     assert [source.count(part) for part in range(parts)] == [12 // parts] * parts
 
 

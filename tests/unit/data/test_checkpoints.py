@@ -163,7 +163,7 @@ def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_ar
         "main": save(published, tmp_path / "published", pickled=True),
     }
     commits = {"refs/pr/1": "a" * 40, "main": "b" * 40}
-    asked: list[tuple[str, list[str]]] = []
+    downloads: list[tuple[str, list[str]]] = []
 
     class Hub:
         def repo_info(self, repo: str, revision: str, repo_type: str, timeout: float) -> Any:
@@ -172,7 +172,7 @@ def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_ar
             return type("Info", (), {"sha": commits[revision]})
 
     def download(hub: str, revision: str, allow_patterns: list[str], ignore_patterns: list[str]) -> str:
-        asked.append((revision, allow_patterns))
+        downloads.append((revision, allow_patterns))
         return str(next(folders[ref] for ref, commit in commits.items() if commit == revision))
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Hub)
@@ -181,7 +181,7 @@ def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_ar
     for revision in folders:
         fetch_encoder("facebook/xmod", revision, vocabulary, tmp_path / revision, lock, MAPPING)
         assert torch.equal(logits(tmp_path / revision, "en"), logits(tmp_path / "refs/pr/1", "en"))
-    pickled = [commit for commit, patterns in asked if checkpoints.PICKLED in patterns]
+    pickled = [commit for commit, patterns in downloads if checkpoints.PICKLED in patterns]
     assert pickled == [commits["main"]]
     assert f"model/facebook/xmod@refs/pr/1: {'a' * 40}" in lock.read_text()
     with pytest.raises(ValueError, match=r"cannot get the commit of model facebook/xmod at refs/pr/9"):

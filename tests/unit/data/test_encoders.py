@@ -110,7 +110,7 @@ def test_weights_in_several_files_are_refused(encoder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "problem"),
     [
         ("{", "is damaged"),
         ("[]", "is damaged"),
@@ -118,10 +118,10 @@ def test_weights_in_several_files_are_refused(encoder, tmp_path):
         ('{"model_type": "bertt"}', r"has the unknown model_type 'bertt', did you mean 'bert'\?"),
     ],
 )
-def test_a_config_that_describes_no_encoder_is_an_error(encoder, tmp_path, config, said):
+def test_a_config_that_describes_no_encoder_is_an_error(encoder, tmp_path, config, problem):
     shutil.copytree(encoder, tmp_path / "other")
     (tmp_path / "other" / "config.json").write_text(config)
-    with pytest.raises(Damaged, match=rf"other/config\.json {said}"):
+    with pytest.raises(Damaged, match=rf"other/config\.json {problem}"):
         check_encoder(tmp_path / "other")
 
 
@@ -145,18 +145,18 @@ def test_a_folder_without_weights_is_an_error(tmp_path):
 def test_the_hub_is_asked_for_the_locked_commit(encoder, tmp_path, monkeypatch):
     import huggingface_hub
 
-    asked = {}
+    arguments = {}
     monkeypatch.setattr(
-        huggingface_hub, "snapshot_download", lambda hub, **more: asked.update(more, hub=hub) or str(encoder)
+        huggingface_hub, "snapshot_download", lambda hub, **more: arguments.update(more, hub=hub) or str(encoder)
     )
     (tmp_path / "lock.yaml").write_text("model/some/encoder@main: " + "c" * 40)
     fetch_encoder("some/encoder", "main", encoder, tmp_path / "fetched", tmp_path / "lock.yaml")
-    assert (asked["hub"], asked["revision"]) == ("some/encoder", "c" * 40)
-    assert "tokenizer*" not in asked["allow_patterns"], "the tokenizer is fetched with the vocabulary"
+    assert (arguments["hub"], arguments["revision"]) == ("some/encoder", "c" * 40)
+    assert "tokenizer*" not in arguments["allow_patterns"], "the tokenizer is fetched with the vocabulary"
     assert "c" * 40 in (tmp_path / "fetched" / "encoder.json").read_text()
     fetch_vocabulary("some/encoder", "main", tmp_path / "vocabulary", tmp_path / "lock.yaml")
-    assert (asked["hub"], asked["revision"]) == ("some/encoder", "c" * 40)
-    assert not any("safetensors" in pattern for pattern in asked["allow_patterns"]), "weights are large"
+    assert (arguments["hub"], arguments["revision"]) == ("some/encoder", "c" * 40)
+    assert not any("safetensors" in pattern for pattern in arguments["allow_patterns"]), "weights are large"
     assert "c" * 40 in (tmp_path / "vocabulary" / "origin.json").read_text()
 
 

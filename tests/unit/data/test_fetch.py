@@ -47,8 +47,8 @@ def test_local_files_of_every_type(made, tmp_path, suffix):
             frame.to_csv(out, index=False)
     source = {"local": f"{tmp_path}/{{language}}-{{split}}.{suffix}", "limit": 3}
     fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
-    found = read_table(tmp_path / "out" / "train.parquet")
-    assert found.to_pylist() == read_table(made / "en" / "train.parquet").slice(0, 3).to_pylist()
+    table = read_table(tmp_path / "out" / "train.parquet")
+    assert table.to_pylist() == read_table(made / "en" / "train.parquet").slice(0, 3).to_pylist()
 
 
 def test_local_files_may_have_other_names_for_splits(made, tmp_path):
@@ -171,9 +171,9 @@ def xnli(folder, language, labels, suffix="parquet"):
 def test_numbers_become_names_of_labels(tmp_path, suffix):
     source = xnli(tmp_path, "en", [2, 0, 1], suffix=suffix)
     fetch_data("xnli", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
-    found = read_table(tmp_path / "out" / "dev.parquet")
-    assert found["label"].to_pylist() == ["contradiction", "entailment", "neutral"]
-    assert found["premise"].to_pylist() == ["en premise 0", "en premise 1", "en premise 2"]
+    table = read_table(tmp_path / "out" / "dev.parquet")
+    assert table["label"].to_pylist() == ["contradiction", "entailment", "neutral"]
+    assert table["premise"].to_pylist() == ["en premise 0", "en premise 1", "en premise 2"]
 
 
 @pytest.mark.parametrize("labels", ["{0: not entailment, 1: entailment}", "{'0': not entailment, '1': entailment}"])
@@ -185,8 +185,8 @@ def test_labels_are_numbers_or_text_on_either_side(tmp_path, labels, answers):
         )
     source = DataSource(local=f"{tmp_path}/{{split}}.csv", labels=yaml.safe_load(labels))
     fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
-    found = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
-    assert found == ["entailment", "not entailment"]
+    names = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
+    assert names == ["entailment", "not entailment"]
 
 
 def test_true_and_false_can_be_labels(tmp_path):
@@ -196,8 +196,8 @@ def test_true_and_false_can_be_labels(tmp_path):
     labels = yaml.safe_load("{true: entailment, false: not entailment}")
     source = DataSource(local=f"{tmp_path}/{{split}}.parquet", labels=labels)
     fetch_data("ruletaker", json.loads(source.model_dump_json()), "en", tmp_path / "out", tmp_path / "lock.yaml")
-    found = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
-    assert found == ["entailment", "not entailment"]
+    names = read_table(tmp_path / "out" / "test.parquet")["label"].to_pylist()
+    assert names == ["entailment", "not entailment"]
 
 
 def test_a_label_that_nothing_translates_names_its_row(tmp_path):
@@ -262,16 +262,16 @@ def test_a_task_without_labels_has_none_to_translate(tmp_path):
 def test_labels_of_a_described_task_are_read_as_text(tmp_path, label):
     columns = {"inputs": ["a", "b"], "target": "same", "labels": [0, 1, True]}
     row = {"a": "x", "b": "y", "same": label, "more": 3}
-    found = fetched("sequence", written(tmp_path, row), tmp_path, columns)
-    assert found == [{"a": "x", "b": "y", "same": "true" if label is True else "1"}] * 2
+    rows = fetched("sequence", written(tmp_path, row), tmp_path, columns)
+    assert rows == [{"a": "x", "b": "y", "same": "true" if label is True else "1"}] * 2
 
 
 def test_parts_of_columns_become_columns(tmp_path):
     row = {"article": "p", "options": ["x", "y"], "choices": {"text": ["v", "w"]}, "answer": {"letter": "B"}}
     columns = {"inputs": ["article"], "choices": ["A", "B"], "target": "right", "labels": ["A", "B"]}
     parts = {"options.0": "A", "choices.text.1": "B", "answer.letter": "right"}
-    found = fetched("choice", written(tmp_path, row) | {"rename": parts}, tmp_path, columns)
-    assert found == [{"article": "p", "A": "x", "B": "w", "right": "B"}] * 2
+    rows = fetched("choice", written(tmp_path, row) | {"rename": parts}, tmp_path, columns)
+    assert rows == [{"article": "p", "A": "x", "B": "w", "right": "B"}] * 2
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_a_joined_pair_is_what_would_have_been_generated(made, tmp_path):
     source = {"local": f"{made}/{{language}}/{{split}}.parquet"}
     fetch_data("ruletaker", source, "en-fr", tmp_path / "joined", tmp_path / "lock.yaml")
     make_data("ruletaker", OPTIONS, "en-fr", made / "meanings.parquet", tmp_path / "said")
-    joined, said = (read_table(tmp_path / name / "train.parquet") for name in ("joined", "said"))
-    assert joined.to_pylist() == said.to_pylist()
+    joined, expected = (read_table(tmp_path / name / "train.parquet") for name in ("joined", "said"))
+    assert joined.to_pylist() == expected.to_pylist()
 
 
 def test_a_file_of_the_pair_wins_and_must_be_whole(tmp_path):
@@ -378,20 +378,20 @@ def test_a_pair_from_the_hub_is_joined_at_one_commit(monkeypatch, tmp_path):
     features = datasets.Features(
         {"premise": datasets.Value("string"), "hypothesis": datasets.Value("string"), "label": datasets.ClassLabel(3)}
     )
-    asked = []
+    calls = []
 
     def load_dataset(path, name, split, revision):
-        asked.append((name, split, revision))
-        found = {"premise": [f"{name} premise"], "hypothesis": [f"{name} hypothesis"], "label": [1]}
-        return datasets.Dataset.from_dict(found, features)
+        calls.append((name, split, revision))
+        columns = {"premise": [f"{name} premise"], "hypothesis": [f"{name} hypothesis"], "label": [1]}
+        return datasets.Dataset.from_dict(columns, features)
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     (tmp_path / "lock.yaml").write_text("dataset/facebook/xnli@main: " + "b" * 40)
     source = {"hub": "facebook/xnli", "name": "{language}", "labels": XNLI}
     fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
-    assert asked[:3] == [("en", "train", "b" * 40), ("fr", "train", "b" * 40), ("en", "validation", "b" * 40)]
-    wanted = {"premise": "en premise", "hypothesis": "fr hypothesis", "label": "neutral"}
-    assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [wanted]
+    assert calls[:3] == [("en", "train", "b" * 40), ("fr", "train", "b" * 40), ("en", "validation", "b" * 40)]
+    expected = {"premise": "en premise", "hypothesis": "fr hypothesis", "label": "neutral"}
+    assert read_table(tmp_path / "out" / "test.parquet").to_pylist() == [expected]
     fetch_data("xnli", source | {"names": {"en-fr": "mixed"}}, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
     assert read_table(tmp_path / "out" / "test.parquet")["premise"].to_pylist() == ["mixed premise"]
     with pytest.raises(ValueError, match=r"is what the source has for both: put \{language\} into `name`"):
@@ -414,9 +414,9 @@ def write_lot(folder, lines):
 def test_labels_that_are_numbers_get_their_names(tmp_path):
     source = write_lot(tmp_path, LOT)
     fetch_data("lot", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
-    found = read_table(tmp_path / "out" / "test.parquet").to_pylist()
-    assert [row["answer"] for row in found] == ["true", "false"]
-    assert [row["phrase"] for row in found] == [line["phrase"] for line in LOT]
+    rows = read_table(tmp_path / "out" / "test.parquet").to_pylist()
+    assert [row["answer"] for row in rows] == ["true", "false"]
+    assert [row["phrase"] for row in rows] == [line["phrase"] for line in LOT]
 
 
 @pytest.mark.parametrize("source", [{}, {"hub": "a/b", "local": "c"}])
@@ -427,17 +427,17 @@ def test_a_source_is_the_hub_or_local(source, tmp_path):
 
 def test_the_hub_is_asked_for_the_locked_commit(monkeypatch, tmp_path):
     datasets = pytest.importorskip("datasets")
-    asked = []
+    calls = []
 
     def load_dataset(path, name, split, revision):
-        asked.append((path, name, split, revision))
+        calls.append((path, name, split, revision))
         return datasets.Dataset.from_dict({"tokens": [["a", "b"]], "pos_tags": [[0, 1]]})
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     (tmp_path / "lock.yaml").write_text("dataset/some/udpos@main: " + "a" * 40)
     source = {"hub": "some/udpos", "name": "udpos.{language}", "names": {"fr": "udpos.French"}}
     fetch_data("udpos", source, "fr", tmp_path / "out", tmp_path / "lock.yaml")
-    assert asked[1] == ("some/udpos", "udpos.French", "validation", "a" * 40)
+    assert calls[1] == ("some/udpos", "udpos.French", "validation", "a" * 40)
     assert read_table(tmp_path / "out" / "test.parquet")["tokens"].to_pylist() == [["a", "b"]]
 
 
@@ -460,9 +460,9 @@ def test_training_data_can_come_from_elsewhere(tmp_path, suffix):
     here = {"local": f"{tmp_path}/squad-{{split}}.{suffix}", "languages": ["en", "es"]}
     source = {"local": f"{tmp_path}/xquad-{{language}}.{suffix}", "train": here, "dev": here}
     fetch_data("xquad", source, "es", tmp_path / "out", tmp_path / "lock.yaml")
-    found = {split: read_table(tmp_path / "out" / f"{split}.parquet").to_pylist() for split in SPLITS}
-    assert [found[split][0]["question"] for split in SPLITS] == ["squad-train?", "squad-dev?", "xquad-es?"]
-    assert found["test"][0]["answers"] == {"text": ["Rome"], "answer_start": [12]}
+    rows = {split: read_table(tmp_path / "out" / f"{split}.parquet").to_pylist() for split in SPLITS}
+    assert [rows[split][0]["question"] for split in SPLITS] == ["squad-train?", "squad-dev?", "xquad-es?"]
+    assert rows["test"][0]["answers"] == {"text": ["Rome"], "answer_start": [12]}
 
 
 def test_a_language_that_a_split_lacks_is_told(tmp_path):
@@ -593,8 +593,8 @@ def test_a_label_that_the_task_lacks_names_file_row_and_word_or_is_translated(tm
     )
     with pytest.raises(ValueError, match=problem):
         fetched("wikiann", source, tmp_path, None, "sw")
-    found = fetched("wikiann", source | {"labels": {"DATE": "O"}}, tmp_path, None, "sw")
-    assert [row["ner_tags"] for row in found] == [[5, 0, 0, 0], [1, 2]]
+    rows = fetched("wikiann", source | {"labels": {"DATE": "O"}}, tmp_path, None, "sw")
+    assert [row["ner_tags"] for row in rows] == [[5, 0, 0, 0], [1, 2]]
 
 
 def test_entities_that_begin_with_i_are_told(tmp_path, capsys):
@@ -659,12 +659,12 @@ def test_questions_without_an_answer_are_an_error_or_left_out(tmp_path, capsys):
     source = squad_file(tmp_path)
     with pytest.raises(ValueError, match=r"test\.json, row 1, .*: the question has no answer .*`unanswerable: drop`"):
         fetched("xquad", source, tmp_path)
-    found = fetched("xquad", source | {"unanswerable": "drop"}, tmp_path)
-    assert [(row["id"], row["answers"]["text"]) for row in found] == [("q0", ["Rome"]), ("q2", ["In"])]
+    rows = fetched("xquad", source | {"unanswerable": "drop"}, tmp_path)
+    assert [(row["id"], row["answers"]["text"]) for row in rows] == [("q0", ["Rome"]), ("q2", ["In"])]
     assert "test.json: 1 of 3 questions have no answer, and are left out" in capsys.readouterr().err
     # The limit counts the rows that are kept.
-    found = fetched("xquad", source | {"unanswerable": "drop", "limit": 2}, tmp_path)
-    assert [row["id"] for row in found] == ["q0", "q2"]
+    rows = fetched("xquad", source | {"unanswerable": "drop", "limit": 2}, tmp_path)
+    assert [row["id"] for row in rows] == ["q0", "q2"]
     with pytest.raises(ValueError, match="`unanswerable` is about questions, and xnli has none: leave it out"):
         fetched("xnli", source | {"unanswerable": "drop"}, tmp_path)
 
@@ -672,17 +672,17 @@ def test_questions_without_an_answer_are_an_error_or_left_out(tmp_path, capsys):
 def test_a_file_of_words_in_a_repository_of_the_hub_is_downloaded_at_the_locked_commit(monkeypatch, tmp_path):
     huggingface_hub = pytest.importorskip("huggingface_hub")
     (tmp_path / "swa.txt").write_text(MASAKHA)
-    asked = []
+    downloads = []
 
     def download(repository, file, repo_type, revision):
-        asked.append((repository, file, repo_type, revision))
+        downloads.append((repository, file, repo_type, revision))
         return str(tmp_path / "swa.txt")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     (tmp_path / "lock.yaml").write_text("dataset/masakhane/ner@main: " + "a" * 40)
     source = {"hub": "masakhane/ner", "files": "data/{name}/{split}.txt", "names": {"sw": "swa"}}
     assert len(fetched("wikiann", source, tmp_path, DATE, "sw")) == 2
-    assert asked == [("masakhane/ner", "data/swa/test.txt", "dataset", "a" * 40)]
+    assert downloads == [("masakhane/ner", "data/swa/test.txt", "dataset", "a" * 40)]
     with pytest.raises(ValueError, match=r"masakhane/ner \(data/swa/test\.txt, aaaaaaa\), row 0, .* unknown label"):
         fetched("wikiann", source, tmp_path, None, "sw")
     with pytest.raises(ValueError, match=r"give `files` the path of one file, got data/swa/\*\.txt"):

@@ -8,18 +8,18 @@ COMMIT = "0123456789" * 4
 
 
 def test_the_hub_is_asked_once(monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(lock, "_ask", lambda *arguments: asked.append(arguments[:3]) or COMMIT)
+    calls = []
+    monkeypatch.setattr(lock, "_ask", lambda *arguments: calls.append(arguments[:3]) or COMMIT)
     for _ in range(2):
         assert lock.commit(tmp_path / "lock.yaml", "model", "some/encoder") == COMMIT
-    assert asked == [("model", "some/encoder", "main")]
+    assert calls == [("model", "some/encoder", "main")]
     assert lock.read_lock(tmp_path / "lock.yaml") == {"model/some/encoder@main": COMMIT}
 
 
 def test_models_and_data_sets_have_entries_of_their_own(monkeypatch, tmp_path):
     monkeypatch.setattr(lock, "_ask", lambda kind, *rest: ("a" if kind == "model" else "b") * 40)
-    found = [lock.commit(tmp_path / "lock.yaml", kind, "some/thing") for kind in ("model", "dataset")]
-    assert found == ["a" * 40, "b" * 40]
+    commits = [lock.commit(tmp_path / "lock.yaml", kind, "some/thing") for kind in ("model", "dataset")]
+    assert commits == ["a" * 40, "b" * 40]
     assert len(lock.read_lock(tmp_path / "lock.yaml")) == 2
 
 

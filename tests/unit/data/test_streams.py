@@ -33,13 +33,13 @@ def wikipedia(tmp_path):
     def run(limit=None, **settings):
         data = {"hub": str(hub), "name": "20231101.{language}"} | ({"limit": limit} if limit else {})
         out = tmp_path / "qu.parquet"
-        said = json.dumps({"data": data, "column": "text", **settings})
-        command = ["text", "qu", "--settings", said, "--lock", str(tmp_path / "lock.yaml"), "--output", str(out)]
+        json_text = json.dumps({"data": data, "column": "text", **settings})
+        command = ["text", "qu", "--settings", json_text, "--lock", str(tmp_path / "lock.yaml"), "--output", str(out)]
         # In a process of its own, whose end shows whether the reading left threads behind, which abort it.
         code = f"from xlgrid.cli import app; app({command})"
         environment = os.environ | {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
-        return done, read_table(out)["text"].to_pylist() if out.exists() else None
+        process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+        return process, read_table(out)["text"].to_pylist() if out.exists() else None
 
     return run
 
@@ -47,48 +47,48 @@ def wikipedia(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("settings", "rows"), [({}, 3000), ({"limit": 700, "most_characters": 99}, 12)])
 def test_text_from_the_hub_is_streamed(wikipedia, tmp_path, settings, rows):
-    done, found = wikipedia(**settings)
-    assert done.returncode == 0, done.stderr
-    assert found == [f"Qillqa {i}" for i in range(rows)]
-    assert f"(20231101.qu, train, bbbbbbb): {rows:,} rows" in done.stderr
+    process, texts = wikipedia(**settings)
+    assert process.returncode == 0, process.stderr
+    assert texts == [f"Qillqa {i}" for i in range(rows)]
+    assert f"(20231101.qu, train, bbbbbbb): {rows:,} rows" in process.stderr
     assert not list((tmp_path / "cache").rglob("*.arrow")), "the data were downloaded"
 
 
 def hub_of(monkeypatch, tmp_path, rows):
     """Settings and lock of data on the Hub that `rows`, a generator, has; what the Hub was asked for."""
     datasets = pytest.importorskip("datasets")
-    asked = []
+    calls = []
 
     class Builder:
         config = None
 
         def __init__(self, path, name, revision):
             self.name = name
-            asked.append((path, name, revision))
+            calls.append((path, name, revision))
 
         def as_streaming_dataset(self, split):
-            asked.append(split)
+            calls.append(split)
             return datasets.IterableDataset.from_generator(rows, gen_kwargs={"name": self.name})
 
     monkeypatch.setattr(datasets, "load_dataset_builder", Builder)
     (tmp_path / "lock.yaml").write_text(f"dataset/facebook/xnli@main: {COMMIT}")
-    return {"data": {"hub": "facebook/xnli", "name": "{language}"}, "column": "premise"}, asked
+    return {"data": {"hub": "facebook/xnli", "name": "{language}"}, "column": "premise"}, calls
 
 
 def test_text_from_the_hub_is_fetched_at_the_locked_commit(tmp_path, monkeypatch):
-    settings, asked = hub_of(monkeypatch, tmp_path, lambda name: [{"premise": f"{name} premise"}])
+    settings, calls = hub_of(monkeypatch, tmp_path, lambda name: [{"premise": f"{name} premise"}])
     with pytest.raises(ValueError, match="takes a lock file: pass --lock"):
         make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings))
     make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings), tmp_path / "lock.yaml")
-    assert asked == [("facebook/xnli", "fr", COMMIT), "train"]
+    assert calls == [("facebook/xnli", "fr", COMMIT), "train"]
     assert read_table(tmp_path / "fr.parquet").to_pylist() == [{"id": 0, "text": "fr premise"}]
 
 
 def test_a_misspelt_column_of_the_hub_is_told(tmp_path, monkeypatch):
     settings, _ = hub_of(monkeypatch, tmp_path, lambda name: [{"premise": "a"}])
     with pytest.raises(ValueError, match=r"\(fr, train, bbbbbbb\): unknown column 'premises', did you mean 'premise'"):
-        made = TextSettings(**settings | {"column": "premises"})
-        make_text("fr", tmp_path / "fr.parquet", made, tmp_path / "lock.yaml")
+        text_settings = TextSettings(**settings | {"column": "premises"})
+        make_text("fr", tmp_path / "fr.parquet", text_settings, tmp_path / "lock.yaml")
 
 
 def test_no_more_is_read_than_asked_for(tmp_path, monkeypatch):
@@ -111,7 +111,7 @@ def test_a_connection_that_breaks_is_told_with_what_was_being_fetched(tmp_path, 
         raise ConnectionError("reset by peer")
 
     settings, _ = hub_of(monkeypatch, tmp_path, rows)
-    told = r"cannot fetch facebook/xnli \(fr, train, bbbbbbb\), after 2,000 rows: ConnectionError: reset .* again"
-    with pytest.raises(ValueError, match=told):
+    message = r"cannot fetch facebook/xnli \(fr, train, bbbbbbb\), after 2,000 rows: ConnectionError: reset .* again"
+    with pytest.raises(ValueError, match=message):
         make_text("fr", tmp_path / "fr.parquet", TextSettings(**settings), tmp_path / "lock.yaml")
     assert not list(tmp_path.glob("*.parquet"))

@@ -97,7 +97,7 @@ def test_a_share_of_texts_tells_who_is_what(tmp_path):
 
 def test_what_texts_tell_of_the_taxonomy_is_true(tmp_path):
     kinds = {f"The {name}".replace("_", " "): kind for kind, names in taxonomy().items() for name in names}
-    shown = set()
+    pairs = set()
     for text in texts(tmp_path, "en", 300, options={"taxonomy": 1.0, "statements": 2})["text"].to_pylist():
         has = {}
         # What classes have may stand after what follows from it.
@@ -109,12 +109,12 @@ def test_what_texts_tell_of_the_taxonomy_is_true(tmp_path):
             article, _, word = rest.partition(" ")
             if article in ("a", "an"):
                 assert (kinds[subject] == word) is positive, sentence
-                shown.add((subject, word))
+                pairs.add((subject, word))
             elif subject in kinds:
                 assert has[kinds[subject], rest] is positive, text
             else:
                 has[subject.split(" ")[1], rest] = positive
-    assert set(kinds.items()) <= shown, "not every hypernymy is told"
+    assert set(kinds.items()) <= pairs, "not every hypernymy is told"
 
 
 def test_a_misspelt_option_is_an_error(tmp_path):
@@ -349,9 +349,11 @@ def test_text_depends_on_the_settings_of_its_language_alone():
     names = {"en": "english", "fr": "french", "de": "german"}
     named = TextSettings(data={"hub": "a/b", "names": names}, column="a", once="en").concerning("fr")
     assert named["data"] == {"hub": "a/b", "names": {"en": "english", "fr": "french"}}, "`once` reads English"
-    assert all(TextSettings(**one).concerning(code) == one for code, one in settings_of.items()), "it is no settings"
+    assert all(TextSettings(**settings).concerning(code) == settings for code, settings in settings_of.items()), (
+        "it is no settings"
+    )
     after = TextSettings(**before | {"files": {"de": "x.txt", "qa1": "z.csv"}})
-    changed = [code for code, one in settings_of.items() if after.concerning(code) != one]
+    changed = [code for code, settings in settings_of.items() if after.concerning(code) != settings]
     assert changed == ["qa1"]
 
 

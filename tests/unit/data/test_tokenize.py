@@ -41,11 +41,11 @@ def test_the_context_is_cut_off_where_its_length_says(world):
     table, meta = tokens(world, "ruletaker")
     reader, data = tokenizer(world), read_table(world / "ruletaker" / "train.parquet").to_pylist()
     assert meta["pad_id"] == reader.pad_token_id
-    for row, said in zip(table.to_pylist(), data, strict=True):
+    for row, example in zip(table.to_pylist(), data, strict=True):
         ids, n = row["input_ids"], row["context_length"]
-        assert ids == reader(said["context"], said["question"])["input_ids"]
-        assert ids[:n] == reader(said["context"])["input_ids"]
-        assert meta["labels"][row["label"]] == said["label"] and row["depth"] == said["depth"]
+        assert ids == reader(example["context"], example["question"])["input_ids"]
+        assert ids[:n] == reader(example["context"])["input_ids"]
+        assert meta["labels"][row["label"]] == example["label"] and row["depth"] == example["depth"]
 
 
 def test_long_inputs_lose_the_end_of_the_context(world, capsys):
@@ -73,8 +73,8 @@ def test_the_first_piece_of_each_word_has_its_label(world):
     table, meta = tokens(world, "wikiann")
     data = read_table(world / "wikiann" / "train.parquet").to_pylist()
     assert meta["head"] == "token"
-    for row, said in zip(table.to_pylist(), data, strict=True):
-        assert [label for label in row["labels"] if label != -100] == said["ner_tags"]
+    for row, example in zip(table.to_pylist(), data, strict=True):
+        assert [label for label in row["labels"] if label != -100] == example["ner_tags"]
         assert len(row["labels"]) == len(row["input_ids"]) == row["context_length"]
         assert row["labels"][0] == row["labels"][-1] == -100
 
@@ -223,9 +223,9 @@ def test_an_empty_second_segment_has_no_tokens(world):
     make_meanings("lot", options, world / "lot.parquet")
     make_data("lot", options, "en", world / "lot.parquet", world / "lot")
     table, _ = tokens(world, "lot")
-    for row, said in zip(table.to_pylist(), read_table(world / "lot" / "train.parquet").to_pylist(), strict=True):
-        assert said["phrase"] == "" and row["context_length"] == len(row["input_ids"])
-        alone = tokenizer(world)(said["context"])["input_ids"]
+    for row, example in zip(table.to_pylist(), read_table(world / "lot" / "train.parquet").to_pylist(), strict=True):
+        assert example["phrase"] == "" and row["context_length"] == len(row["input_ids"])
+        alone = tokenizer(world)(example["context"])["input_ids"]
         assert row["input_ids"][: len(alone)] == alone
         assert set(row["input_ids"][len(alone) :]) == {alone[-1]}, "more than separators follows the context"
 
@@ -246,11 +246,11 @@ def test_data_of_another_task_are_an_error(world, tmp_path):
 def test_one_separator_is_one_on_every_encoder_and_nothing_else_changes(world):
     out = world / "one.arrow"
     tokenize([world / "ruletaker" / "train.parquet"], world / "encoder", "ruletaker", 512, out, one_separator=True)
-    one, usual, sep = batches.read(out), tokens(world, "ruletaker")[0].to_pylist(), tokenizer(world).sep_token_id
+    once, usual, sep = batches.read(out), tokens(world, "ruletaker")[0].to_pylist(), tokenizer(world).sep_token_id
     for i, row in enumerate(usual):
         ids, at = row["input_ids"], row["context_length"]
-        ids_kept = one.values[one.offsets[i] : one.offsets[i + 1]].tolist()
-        assert ids_kept.count(sep) == 2 and one.contexts[i] == at
+        ids_kept = once.values[once.offsets[i] : once.offsets[i + 1]].tolist()
+        assert ids_kept.count(sep) == 2 and once.contexts[i] == at
         assert ids_kept == ids[:at] + [token for token in ids[at:-1] if token != sep] + [sep]
 
 
@@ -264,7 +264,7 @@ def of_text(world, lines, **settings):
     """The inputs of train and dev, or of the splits `names`, of a text of `lines`."""
     path = numbered(world / "lines.parquet", lines)
     parts = splits(world, [path], **settings)
-    return [[one.values[a:b].tolist() for a, b in itertools.pairwise(one.offsets)] for one in parts]
+    return [[part.values[a:b].tolist() for a, b in itertools.pairwise(part.offsets)] for part in parts]
 
 
 def splits(world, texts, code="en", max_length=512, names=("train", "dev"), **settings):
@@ -277,10 +277,10 @@ def splits(world, texts, code="en", max_length=512, names=("train", "dev"), **se
 
 def inside(reader, row):
     """An input's tokens without the special ones, which are where they should be."""
-    taken = reader.num_special_tokens_to_add() // 2
+    count = reader.num_special_tokens_to_add() // 2
     empty = reader("")["input_ids"]
-    assert row[:taken] == empty[:taken] and row[-taken:] == empty[-taken:]
-    return row[taken:-taken]
+    assert row[:count] == empty[:count] and row[-count:] == empty[-count:]
+    return row[count:-count]
 
 
 WORDS = st.lists(st.sampled_from(["Bob", "is", "not", "xyzzy", "Ébène", "木", "\n", "."]), max_size=30).map(" ".join)
@@ -386,14 +386,14 @@ def test_parallel_texts_have_one_separator_where_asked_for(world):
     texts = [world / "en.parquet", world / "fr.parquet"]
     make_text("fr", texts[1], TextSettings(sentences=60))
     parts = []
-    for one in (False, True):
-        parts.append(next(splits(world, texts, "en-fr", one_separator=one)))
+    for single in (False, True):
+        parts.append(next(splits(world, texts, "en-fr", one_separator=single)))
     usual, once = parts
     reader = tokenizer(world)
     extra = reader.num_special_tokens_to_add(pair=True) - 3
     assert once.contexts.tolist() == usual.contexts.tolist()
     for i, at in enumerate(once.contexts):
-        ids, full = (one.values[one.offsets[i] : one.offsets[i + 1]].tolist() for one in (once, usual))
+        ids, full = (part.values[part.offsets[i] : part.offsets[i + 1]].tolist() for part in (once, usual))
         assert ids.count(reader.sep_token_id) == 2 and ids == full[:at] + full[at + extra :]
 
 
@@ -415,10 +415,10 @@ def test_split_documents_lose_nothing(world, documents, max_length):
     ids = [reader(text.replace("\n", " "), add_special_tokens=False)["input_ids"] for text in documents]
     assume(ids[0] and any(ids[1:]))
     parts = of_text(world, documents, documents="split", max_length=max_length)
-    for rows, wanted in zip(parts, (ids[1:], ids[:1]), strict=True):
+    for rows, expected in zip(parts, (ids[1:], ids[:1]), strict=True):
         assert all(len(row) <= max_length for row in rows)
         room = max_length - reader.num_special_tokens_to_add()
-        pieces = [ids[start : start + room] for ids in wanted for start in range(0, len(ids), room)]
+        pieces = [ids[start : start + room] for ids in expected for start in range(0, len(ids), room)]
         assert [inside(reader, row) for row in rows] == pieces
 
 
@@ -498,10 +498,10 @@ def test_packed_documents_fill_all_inputs_but_the_last_and_lose_nothing(world, d
         patch.setattr(module, "BATCH", batch)
         parts = of_text(world, documents, documents="pack", max_length=max_length)
     held_out = [row for row in (0, 25) if row < len(ids)]
-    for rows, wanted in zip(parts, ([i for i in range(len(ids)) if i not in held_out], [0]), strict=True):
+    for rows, texts in zip(parts, ([i for i in range(len(ids)) if i not in held_out], [0]), strict=True):
         pieces = [inside(reader, row) for row in rows]
-        assert [token for piece in pieces for token in piece if token != reader.sep_token_id] == [*chained(wanted, ids)]
-        ends = {*itertools.accumulate(len(ids[row]) for row in wanted)}
+        assert [token for piece in pieces for token in piece if token != reader.sep_token_id] == [*chained(texts, ids)]
+        ends = {*itertools.accumulate(len(ids[row]) for row in texts)}
         # Texts end where inputs do, or at separators; an input lacks one token only if its last text ends before it.
         at, separators, borders = 0, [], []
         for row, piece in zip(rows, pieces, strict=True):
@@ -567,12 +567,12 @@ def test_check_5_nineteen_in_twenty_positions_of_a_packed_text_are_tokens(world)
 def test_the_second_line_of_a_row_is_the_second_segment(world):
     lines = ["Bob is kind .\nIs Bob big ?", "Bob is kind .", "a\nb\nc"] * 20
     reader = tokenizer(world)
-    wanted = [reader(*text.replace("\n", "|", 1).replace("\n", " ").split("|"))["input_ids"] for text in lines]
+    expected = [reader(*text.replace("\n", "|", 1).replace("\n", " ").split("|"))["input_ids"] for text in lines]
     path = numbered(world / "lines.parquet", lines)
     train, _ = splits(world, [path], lines="segments")
     kept = [row for row in range(60) if row % 25]
-    assert [train.values[a:b].tolist() for a, b in itertools.pairwise(train.offsets)] == [wanted[row] for row in kept]
+    assert [train.values[a:b].tolist() for a, b in itertools.pairwise(train.offsets)] == [expected[row] for row in kept]
     for row, context, size in zip(kept, train.contexts.tolist(), train.sizes.tolist(), strict=True):
         assert (context < size) is ("\n" in lines[row])
         first = reader(lines[row].split("\n")[0])["input_ids"]
-        assert wanted[row][:context] == first[:context] and context == len(first)
+        assert expected[row][:context] == first[:context] and context == len(first)

@@ -106,9 +106,9 @@ def test_the_configuration_names_every_special_token(kind: Kind) -> None:
 
 def test_pieces_do_not_depend_on_the_order_of_words():
     words = Counter({"abab": 3, "abc": 2, "bcbc": 2, "cab": 1})
-    found = learn_pieces(words, 12, "##")
-    assert found == learn_pieces(dict(reversed(words.items())), 12, "##")
-    assert {"ab", "a", "##b"} <= set(found)
+    pieces = learn_pieces(words, 12, "##")
+    assert pieces == learn_pieces(dict(reversed(words.items())), 12, "##")
+    assert {"ab", "a", "##b"} <= set(pieces)
 
 
 def text(path: Path, lines: list[str]) -> Path:
@@ -148,13 +148,13 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("keys", "message"),
     [
         ({}, "exactly one of hub, path and languages, got none"),
         ({"hub": "a/b", "languages": ["en"]}, "exactly one of hub, path and languages, got hub and languages"),
         ({"path": "x", "size": 9, "rows": 1}, "rows, size: only a vocabulary that is trained here"),
     ],
 )
-def test_a_vocabulary_has_one_origin(keys: dict[str, object], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_a_vocabulary_has_one_origin(keys: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         VocabularyEntry.model_validate(keys)

@@ -36,25 +36,25 @@ def rows(target: str) -> list[list[int]]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An encoder, tokens of two pairs, and a run of each method."""
-    made = tmp_path_factory.mktemp("attention")
+    root = tmp_path_factory.mktemp("attention")
     torch.manual_seed(1)
     size = {"hidden_size": 16, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "intermediate_size": 16}
     model = BertModel(BertConfig(vocab_size=40, max_position_embeddings=40, **size))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.2)
-    model.save_pretrained(made / "encoder")
+    model.save_pretrained(root / "encoder")
     words = {f"w{i}": i for i in range(40)}
-    (made / "vocabulary").mkdir()
-    Tokenizer(WordLevel(words, unk_token="w0")).save(str(made / "vocabulary" / "tokenizer.json"))
+    (root / "vocabulary").mkdir()
+    Tokenizer(WordLevel(words, unk_token="w0")).save(str(root / "vocabulary" / "tokenizer.json"))
     for target in ("en-fr", "en-ar"):
-        write(made / f"{target}.arrow", rows(target), contexts=CONTEXTS)
+        write(root / f"{target}.arrow", rows(target), contexts=CONTEXTS)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "source": "en-fr", "seed": 1}
     for method, base in METHODS.items():
         recipe = Recipe.model_validate({**names, "method": method, "base": base, "training": {"steps": 2, "lr": 1e-3}})
-        tokens = made / "en-fr.arrow"
-        train(recipe, made / "encoder", [tokens], [tokens], made / method)
-    return made
+        tokens = root / "en-fr.arrow"
+        train(recipe, root / "encoder", [tokens], [tokens], root / method)
+    return root
 
 
 def compare(folder: Path, out: Path, method: str = "qcross", **tokens: Path) -> dict[str, Any]:
@@ -77,43 +77,45 @@ weights = st.lists(st.integers(0, 9), min_size=5, max_size=5).filter(any)
 
 @given(weights, weights)
 def test_the_divergence_is_a_symmetric_number_of_bits(first: list[int], second: list[int]) -> None:
-    one, two = (torch.tensor(each, dtype=torch.float64) / sum(each) for each in (first, second))
-    found = float(attention.divergence(one, two))
-    assert 0 <= found <= 1
-    assert found == pytest.approx(float(attention.divergence(two, one)), abs=1e-12)
-    assert (found < 1e-9) == bool(torch.allclose(one, two))
+    p, q = (torch.tensor(each, dtype=torch.float64) / sum(each) for each in (first, second))
+    divergence = float(attention.divergence(p, q))
+    assert 0 <= divergence <= 1
+    assert divergence == pytest.approx(float(attention.divergence(q, p)), abs=1e-12)
+    assert (divergence < 1e-9) == bool(torch.allclose(p, q))
 
 
 def test_the_divergence_of_a_certain_and_an_even_choice() -> None:
     """H(3/4, 1/4) - (H(1, 0) + H(1/2, 1/2)) / 2, written out."""
     entropy = -(0.75 * np.log2(0.75) + 0.25 * np.log2(0.25))
-    found = attention.divergence(torch.tensor([1.0, 0.0]).double(), torch.tensor([0.5, 0.5]).double())
-    assert float(found) == pytest.approx(entropy - 0.5)
+    divergence = attention.divergence(torch.tensor([1.0, 0.0]).double(), torch.tensor([0.5, 0.5]).double())
+    assert float(divergence) == pytest.approx(entropy - 0.5)
 
 
 def test_the_question_is_one_outcome() -> None:
     whole = torch.rand(HEADS, 6, 6).softmax(-1)
-    found = attention.outcomes(whole, 4)
-    assert found.shape == (HEADS, 4, 5)
-    torch.testing.assert_close(found[..., 4], (whole[:, :4, 4] + whole[:, :4, 5]).double())
+    outcomes = attention.outcomes(whole, 4)
+    assert outcomes.shape == (HEADS, 4, 5)
+    torch.testing.assert_close(outcomes[..., 4], (whole[:, :4, 4] + whole[:, :4, 5]).double())
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_file_holds_the_mean_over_examples_heads_and_rows(folder: Path, method: str, tmp_path: Path) -> None:
-    found = compare(folder, tmp_path / "a.json", method)
+    comparison = compare(folder, tmp_path / "a.json", method)
     by_hand: dict[str, list[float]] = {"context": [], "first": []}
     for row, context in enumerate(CONTEXTS):
-        one, two = (of_example(folder, method, target, row) for target in ("en-fr", "en-ar"))
+        first, second = (of_example(folder, method, target, row) for target in ("en-fr", "en-ar"))
         for head in range(HEADS):
-            by_row = [js(one[head, i], two[head, i], context) for i in range(context)]
+            by_row = [js(first[head, i], second[head, i], context) for i in range(context)]
             by_hand["context"].append(float(np.mean(by_row)))
             by_hand["first"].append(by_row[0])
     # Every example has as many heads, so their mean is that over examples of the mean over heads.
     expected = {name: float(np.mean(values)) for name, values in by_hand.items()}
-    assert found["divergence"] == pytest.approx(expected, rel=1e-4)
+    assert comparison["divergence"] == pytest.approx(expected, rel=1e-4)
     assert expected["context"] > 1e-6, "the two targets must differ for the test to mean anything"
-    assert (found["n"], found["left_out"]) == (len(CONTEXTS), 0)
-    assert {name: np.mean(values) for name, values in found["by_head"].items()} == pytest.approx(found["divergence"])
+    assert (comparison["n"], comparison["left_out"]) == (len(CONTEXTS), 0)
+    assert {name: np.mean(values) for name, values in comparison["by_head"].items()} == pytest.approx(
+        comparison["divergence"]
+    )
 
 
 def of_example(folder: Path, method: str, target: str, row: int) -> np.ndarray:
@@ -125,61 +127,61 @@ def of_example(folder: Path, method: str, target: str, row: int) -> np.ndarray:
 
 
 def js(first: np.ndarray, second: np.ndarray, context: int) -> float:
-    one, two = (np.append(row[:context], row[context:].sum()) for row in (first, second))
-    middle = (one + two) / 2
-    return float(((one * np.log2(one / middle)) + (two * np.log2(two / middle))).sum() / 2)
+    p, q = (np.append(row[:context], row[context:].sum()) for row in (first, second))
+    middle = (p + q) / 2
+    return float(((p * np.log2(p / middle)) + (q * np.log2(q / middle))).sum() / 2)
 
 
 def test_the_last_layer_is_what_the_model_itself_tells(folder: Path) -> None:
     data = batches.read(folder / "en-fr.arrow", "en-fr")
     model: Any = trained.model_of(trained.read(folder / "full-ft"), folder / "encoder", data).eval()
     chosen = np.arange(len(data))
-    found = attention.last_layer(model, make("full-ft", {}), data, chosen, True)
+    attention_weights = attention.last_layer(model, make("full-ft", {}), data, chosen, True)
     model.set_attn_implementation("eager")
     inputs = SequenceHead().collate(data, chosen, True)
     inputs.pop("labels")
     with torch.no_grad():
         expected = model(**inputs, output_attentions=True).attentions[-1]
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(attention_weights, expected, atol=1e-6, rtol=0)
 
 
 def test_the_same_question_has_no_divergence(folder: Path, tmp_path: Path) -> None:
-    found = compare(folder, tmp_path / "a.json", **{"en-ar": folder / "en-fr.arrow"})
-    assert found["divergence"] == {"context": pytest.approx(0, abs=1e-9), "first": pytest.approx(0, abs=1e-9)}
+    comparison = compare(folder, tmp_path / "a.json", **{"en-ar": folder / "en-fr.arrow"})
+    assert comparison["divergence"] == {"context": pytest.approx(0, abs=1e-9), "first": pytest.approx(0, abs=1e-9)}
 
 
 def test_the_shortest_example_is_there_to_be_drawn(folder: Path, tmp_path: Path) -> None:
-    found = compare(folder, tmp_path / "a.json")
-    ids = [rows(target)[found["row"]] for target in found["targets"]]
+    comparison = compare(folder, tmp_path / "a.json")
+    ids = [rows(target)[comparison["row"]] for target in comparison["targets"]]
     assert max(map(len, ids)) == min(max(map(len, pair)) for pair in zip(rows("en-fr"), rows("en-ar"), strict=True))
-    for one, row in zip(found["drawn"], ids, strict=True):
-        assert one["tokens"] == [f"w{number}" for number in row]
-        assert one["context"] == CONTEXTS[found["row"]]
-        assert one["weights"].shape == (HEADS, len(row), len(row))
-        np.testing.assert_allclose(one["weights"].sum(-1), 1, atol=1e-2)
+    for drawing, row in zip(comparison["drawn"], ids, strict=True):
+        assert drawing["tokens"] == [f"w{number}" for number in row]
+        assert drawing["context"] == CONTEXTS[comparison["row"]]
+        assert drawing["weights"].shape == (HEADS, len(row), len(row))
+        np.testing.assert_allclose(drawing["weights"].sum(-1), 1, atol=1e-2)
 
 
 def test_an_example_whose_context_was_cut_is_left_out_and_counted(folder: Path, tmp_path: Path) -> None:
     ids = rows("en-ar")
     ids[3][1] += 1
-    found = compare(folder, tmp_path / "a.json", **{"en-ar": write(tmp_path / "t", ids, contexts=CONTEXTS)})
-    assert (found["n"], found["left_out"]) == (len(CONTEXTS) - 1, 1)
+    comparison = compare(folder, tmp_path / "a.json", **{"en-ar": write(tmp_path / "t", ids, contexts=CONTEXTS)})
+    assert (comparison["n"], comparison["left_out"]) == (len(CONTEXTS) - 1, 1)
 
 
 def test_only_the_first_samples_are_looked_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "SAMPLES", 5)
-    one, two = (batches.read(folder / f"{target}.arrow", target) for target in ("en-fr", "en-ar"))
-    chosen, left_out = attention.same_contexts(one, two)
+    first, second = (batches.read(folder / f"{target}.arrow", target) for target in ("en-fr", "en-ar"))
+    chosen, left_out = attention.same_contexts(first, second)
     assert (chosen.tolist(), left_out) == ([0, 1, 2, 3, 4], 0)
 
 
 @pytest.mark.parametrize(
-    ("ids", "said"),
+    ("ids", "message"),
     [(lambda ids: ids[:5], "12 and 5 examples"), (lambda ids: [[1, *row[1:]] for row in ids], "none has the same")],
 )
-def test_targets_without_a_context_in_common_are_refused(folder: Path, tmp_path: Path, ids: Any, said: str) -> None:
+def test_targets_without_a_context_in_common_are_refused(folder: Path, tmp_path: Path, ids: Any, message: str) -> None:
     other = ids(rows("en-ar"))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         compare(folder, tmp_path / "a", **{"en-ar": write(tmp_path / "t", other, contexts=CONTEXTS[: len(other)])})
 
 

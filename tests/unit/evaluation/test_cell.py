@@ -194,9 +194,9 @@ evaluate(*sys.argv[1:])
 print([name for name in {HEAVY} if name in sys.modules])
 """
     arguments = [*map(str, made.values()), str(tmp_path / "cell.json")]
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.strip() == "[]"
 
 
 START = {"task": "mlm", "method": "text"}
@@ -273,18 +273,18 @@ def test_what_is_not_language_specific_stays_that_of_the_source(
 
 
 @pytest.mark.parametrize(
-    ("shapes", "said"),
+    ("shapes", "message"),
     [
         ({"lm_head.bias": (40,)}, "of its 1 tensors, none is of an encoder"),
         ({f"{QUERY}.weight": (16, 16), "roberta.elsewhere": (2,)}, "'roberta.elsewhere' has no place of its shape"),
     ],
 )
 def test_text_runs_of_another_encoder_are_noticed_whatever_a_cell_takes_of_them(
-    evaluated: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], said: str
+    evaluated: dict[str, Any], tmp_path: Path, shapes: dict[str, tuple[int, ...]], message: str
 ) -> None:
     tensors = {name: torch.zeros(shape) for name, shape in shapes.items()}
     save_file(tensors, tmp_path / "text/fr/delta.safetensors", {"digest": "d"})
-    with pytest.raises(ValueError, match=said) as refused:
+    with pytest.raises(ValueError, match=message) as refused:
         query_of(evaluated, "fr")
     assert not isinstance(refused.value, Damaged), "the options of the methods may be wrong, and the run may be whole"
 

@@ -64,8 +64,8 @@ def tokens(world: Path, kind: str, code: str = "qa1", split: str = "train") -> T
     return batches.read(world / f"{kind}-{code}-{split}.arrow", code)
 
 
-def labels(found: Tokens) -> np.ndarray:
-    return collate(found, np.arange(len(found)), False)["labels"].numpy()
+def labels(dataset: Tokens) -> np.ndarray:
+    return collate(dataset, np.arange(len(dataset)), False)["labels"].numpy()
 
 
 def data(world: Path, kind: str, code: str = "qa1", split: str = "train") -> list[dict[str, Any]]:
@@ -78,18 +78,18 @@ def tokenizer(world: Path) -> Any:
     return AutoTokenizer.from_pretrained(world / "encoder")
 
 
-def model(world: Path, made: Tokens) -> Any:
+def model(world: Path, dataset: Tokens) -> Any:
     torch.manual_seed(3)
-    found = load_model(world / "encoder", HEADS[made.head], len(made.label_names), 0.0)
+    network = load_model(world / "encoder", HEADS[dataset.head], len(dataset.label_names), 0.0)
     # Fresh heads are nearly the same for all inputs.
-    for name, parameter in found.named_parameters():
+    for name, parameter in network.named_parameters():
         if is_head(name):
             torch.nn.init.normal_(parameter)
-    return found
+    return network
 
 
 def test_windows_are_those_of_the_tokenizer_s_own_overflow(world: Path) -> None:
-    found, rows = tokens(world, "xquad"), data(world, "xquad")
+    dataset, rows = tokens(world, "xquad"), data(world, "xquad")
     theirs = tokenizer(world)(
         [row["question"] for row in rows],
         [row["context"] for row in rows],
@@ -98,30 +98,30 @@ def test_windows_are_those_of_the_tokenizer_s_own_overflow(world: Path) -> None:
         stride=STRIDE,
         return_overflowing_tokens=True,
     )
-    ours = [found.values[a:b].tolist() for a, b in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
+    ours = [dataset.values[a:b].tolist() for a, b in zip(dataset.offsets[:-1], dataset.offsets[1:], strict=True)]
     assert ours == theirs["input_ids"]
-    assert found.example_of.tolist() == theirs["overflow_to_sample_mapping"]
-    assert len(found) > found.examples == len(rows)
+    assert dataset.example_of.tolist() == theirs["overflow_to_sample_mapping"]
+    assert len(dataset) > dataset.examples == len(rows)
 
 
 def test_the_first_segment_of_a_window_is_the_question(world: Path) -> None:
-    found, rows, reader = tokens(world, "xquad"), data(world, "xquad"), tokenizer(world)
-    for window, example in enumerate(found.example_of):
-        start = found.offsets[window]
-        question = found.values[start : start + found.contexts[window]].tolist()
+    dataset, rows, reader = tokens(world, "xquad"), data(world, "xquad"), tokenizer(world)
+    for window, example in enumerate(dataset.example_of):
+        start = dataset.offsets[window]
+        question = dataset.values[start : start + dataset.contexts[window]].tolist()
         assert question == reader(rows[example]["question"])["input_ids"]
 
 
 def test_the_label_of_a_window_reads_back_as_the_answer(world: Path) -> None:
     """In every language and script; and every question has a window with its answer."""
     for code in CODES:
-        found, rows = tokens(world, "xquad", code), data(world, "xquad", code)
+        dataset, rows = tokens(world, "xquad", code), data(world, "xquad", code)
         answered = set()
-        for window, example in enumerate(found.example_of.tolist()):
-            start, end = labels(found)[window]
+        for window, example in enumerate(dataset.example_of.tolist()):
+            start, end = labels(dataset)[window]
             if (start, end) != (0, 0):
-                first, last = (found.token_columns[name][found.offsets[window] :] for name in ("first", "last"))
-                text = found.columns["text"][window].as_py()
+                first, last = (dataset.token_columns[name][dataset.offsets[window] :] for name in ("first", "last"))
+                text = dataset.columns["text"][window].as_py()
                 # XLM-R's tokens begin with the space before them.
                 assert text[first[start] : last[end]].strip() == rows[example]["answers"]["text"][0]
                 answered.add(example)
@@ -132,10 +132,10 @@ def test_right_logits_give_full_marks_and_wrong_ones_none(world: Path) -> None:
     """The way from a batch of logits to outcomes, over several windows."""
 
     class Oracle(torch.nn.Module):
-        def __init__(self, found: Tokens, off: int) -> None:
+        def __init__(self, dataset: Tokens, off: int) -> None:
             super().__init__()
             self.config, self.device = type("Config", (), {"type_vocab_size": 1}), torch.device("cpu")
-            self.labels = {tuple(row(found, at)): labels(found)[at] + off for at in range(len(found))}
+            self.labels = {tuple(row(dataset, at)): labels(dataset)[at] + off for at in range(len(dataset))}
 
         def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> dict[str, torch.Tensor]:
             logits = torch.zeros(2, *input_ids.shape)
@@ -146,28 +146,28 @@ def test_right_logits_give_full_marks_and_wrong_ones_none(world: Path) -> None:
                 start_logits=logits[0], end_logits=logits[1]
             )
 
-    def row(found: Tokens, at: int) -> list[int]:
-        return found.values[found.offsets[at] : found.offsets[at + 1]].tolist()
+    def row(dataset: Tokens, at: int) -> list[int]:
+        return dataset.values[dataset.offsets[at] : dataset.offsets[at + 1]].tolist()
 
-    found = tokens(world, "xquad")
-    right = prediction.outcomes_on(Oracle(found, 0), make("full-ft", {}), found, 400)  # type: ignore[arg-type]
-    assert right == [[1.0, 1.0]] * found.examples
-    wrong = prediction.outcomes_on(Oracle(found, 1), make("full-ft", {}), found, 400)  # type: ignore[arg-type]
+    dataset = tokens(world, "xquad")
+    right = prediction.outcomes_on(Oracle(dataset, 0), make("full-ft", {}), dataset, 400)  # type: ignore[arg-type]
+    assert right == [[1.0, 1.0]] * dataset.examples
+    wrong = prediction.outcomes_on(Oracle(dataset, 1), make("full-ft", {}), dataset, 400)  # type: ignore[arg-type]
     assert metric("squad-em").score(wrong) < 20
 
 
 @pytest.mark.parametrize("kind", ["copa", "siqa"])
 def test_choices_are_the_notebook_s_inputs(world: Path, kind: str) -> None:
-    found, rows, reader, made = tokens(world, kind), data(world, kind), tokenizer(world), task(kind)
-    assert len(found) == len(rows) and found.inputs_per_row == len(made.choices)
+    dataset, rows, reader, definition = tokens(world, kind), data(world, kind), tokenizer(world), task(kind)
+    assert len(dataset) == len(rows) and dataset.inputs_per_row == len(definition.choices)
     for at, row in enumerate(rows):
-        for number, choice in enumerate(made.choices):
-            one = at * found.inputs_per_row + number
-            ids = found.values[found.offsets[one] : found.offsets[one + 1]].tolist()
-            told = f"{row['premise' if kind == 'copa' else 'context']} {row['question']}"
-            assert ids == reader(told, row[choice])["input_ids"]
-            assert ids[: found.contexts[one]] == reader(told)["input_ids"]
-        assert made.labels[found.columns["label"][at]] == str(row["label"])
+        for number, choice in enumerate(definition.choices):
+            index = at * dataset.inputs_per_row + number
+            ids = dataset.values[dataset.offsets[index] : dataset.offsets[index + 1]].tolist()
+            prompt = f"{row['premise' if kind == 'copa' else 'context']} {row['question']}"
+            assert ids == reader(prompt, row[choice])["input_ids"]
+            assert ids[: dataset.contexts[index]] == reader(prompt)["input_ids"]
+        assert definition.labels[dataset.columns["label"][at]] == str(row["label"])
 
 
 def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
@@ -175,15 +175,15 @@ def test_one_separator_is_one(world: Path, tmp_path: Path) -> None:
     for kind in ("xquad", "copa"):
         source = world / kind / "qa1" / "dev.parquet"
         tokenize([source], world / "encoder", kind, LENGTH, tmp_path / "t.arrow", True, STRIDE)
-        found = batches.read(tmp_path / "t.arrow")
-        for start, end, context in zip(found.offsets[:-1], found.offsets[1:], found.contexts, strict=True):
-            ids = found.values[start:end].tolist()
+        dataset = batches.read(tmp_path / "t.arrow")
+        for start, end, context in zip(dataset.offsets[:-1], dataset.offsets[1:], dataset.contexts, strict=True):
+            ids = dataset.values[start:end].tolist()
             assert ids.count(reader.sep_token_id) == 2
             assert ids[context - 1] == reader.sep_token_id != ids[context]
         if kind == "xquad":
-            first, last = (found.token_columns[name] for name in ("first", "last"))
-            assert all((first[start] < 0) for start in found.offsets[:-1])
-            assert {len(first), len(last)} == {len(found.values)}
+            first, last = (dataset.token_columns[name] for name in ("first", "last"))
+            assert all((first[start] < 0) for start in dataset.offsets[:-1])
+            assert {len(first), len(last)} == {len(dataset.values)}
 
 
 def test_no_room_for_a_context_names_the_stride(world: Path, tmp_path: Path) -> None:
@@ -200,24 +200,26 @@ def test_no_room_for_a_premise_names_the_choices(world: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_keeps_to_its_budget_with_all_choices(world: Path, kind: str) -> None:
-    found = tokens(world, kind)
-    cut = batches.cut(found.lengths, np.argsort(found.lengths), 600)
-    assert sorted(np.concatenate(cut).tolist()) == list(range(len(found)))
+    dataset = tokens(world, kind)
+    cut = batches.cut(dataset.lengths, np.argsort(dataset.lengths), 600)
+    assert sorted(np.concatenate(cut).tolist()) == list(range(len(dataset)))
     for chosen in cut:
-        shape = collate(found, chosen, False)["input_ids"].shape
+        shape = collate(dataset, chosen, False)["input_ids"].shape
         assert shape.numel() <= 600
-        assert shape[:-1] == ((len(chosen), found.inputs_per_row) if found.inputs_per_row > 1 else (len(chosen),))
+        assert shape[:-1] == ((len(chosen), dataset.inputs_per_row) if dataset.inputs_per_row > 1 else (len(chosen),))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_taking_rows_takes_all_that_is_theirs(world: Path, kind: str) -> None:
-    found = tokens(world, kind)
+    dataset = tokens(world, kind)
     chosen = np.array([5, 0, 5, 2])
-    taken = found.take(chosen)
-    whole, part = (collate(one, rows, True) for one, rows in ((found, chosen), (taken, np.arange(len(chosen)))))
+    selection = dataset.take(chosen)
+    whole, part = (
+        collate(examples, rows, True) for examples, rows in ((dataset, chosen), (selection, np.arange(len(chosen))))
+    )
     assert whole.keys() == part.keys()
     assert all(torch.equal(whole[name], part[name]) for name in whole)
-    assert taken.example_of.tolist() == (found.example_of[chosen].tolist() if kind == "xquad" else [0, 1, 2, 3])
+    assert selection.example_of.tolist() == (dataset.example_of[chosen].tolist() if kind == "xquad" else [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -240,37 +242,37 @@ def test_each_example_of_a_mix_is_whole_and_of_one_part(world: Path, kind: str) 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_loss_is_that_of_transformers(world: Path, kind: str) -> None:
     """Of inputs of one length, whose padding transformers would let answer, too."""
-    found = tokens(world, kind)
-    made = model(world, found)
-    same = np.flatnonzero(found.lengths == np.bincount(found.lengths).argmax())
-    batch = collate(found, same, has_segments(made))
-    head, inputs = HEADS[found.head], {name: tensor for name, tensor in batch.items() if name != "labels"}
+    dataset = tokens(world, kind)
+    network = model(world, dataset)
+    same = np.flatnonzero(dataset.lengths == np.bincount(dataset.lengths).argmax())
+    batch = collate(dataset, same, has_segments(network))
+    head, inputs = HEADS[dataset.head], {name: tensor for name, tensor in batch.items() if name != "labels"}
     if kind != "xquad":
-        theirs = made(**batch).loss
+        theirs = network(**batch).loss
     else:
         places = batch["labels"]
-        theirs = made(**inputs, start_positions=places[:, 0], end_positions=places[:, 1]).loss
-    torch.testing.assert_close(head.loss(made, batch) / head.terms(batch), theirs)
+        theirs = network(**inputs, start_positions=places[:, 0], end_positions=places[:, 1]).loss
+    torch.testing.assert_close(head.loss(network, batch) / head.terms(batch), theirs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_padding_changes_no_score(world: Path, kind: str) -> None:
-    found = tokens(world, kind)
-    made = model(world, found).eval()
-    order = np.argsort(found.lengths, kind="stable")
+    dataset = tokens(world, kind)
+    network = model(world, dataset).eval()
+    order = np.argsort(dataset.lengths, kind="stable")
     short, both = order[:1], order[[0, -1]]
     with torch.inference_mode():
         alone, beside = (
-            HEADS[found.head].scores(made, batch)[0]
-            for batch in (collate(found, chosen, has_segments(made)) for chosen in (short, both))
+            HEADS[dataset.head].scores(network, batch)[0]
+            for batch in (collate(dataset, chosen, has_segments(network)) for chosen in (short, both))
         )
     torch.testing.assert_close(beside[:: 2 if kind == "xquad" else 3][:, : alone.shape[1]], alone, atol=1e-5, rtol=1e-4)
 
 
 def recipe(kind: str, **settings: Any) -> Recipe:
     names = {"study": "s", "task": "t", "kind": kind, "encoder": "e", "method": "full-ft", "source": "qa1+qb1"}
-    wanted = {"steps": 4, "batch_tokens": 1500, "lr": 1e-3, "evaluations": 2, "dropout": 0.0, "weight_decay": 0.0}
-    return Recipe.model_validate({**names, "seed": 1, "base": "full-ft", "training": wanted | settings})
+    defaults = {"steps": 4, "batch_tokens": 1500, "lr": 1e-3, "evaluations": 2, "dropout": 0.0, "weight_decay": 0.0}
+    return Recipe.model_validate({**names, "seed": 1, "base": "full-ft", "training": defaults | settings})
 
 
 def files(world: Path, kind: str, split: str) -> list[Path]:
@@ -281,9 +283,9 @@ def files(world: Path, kind: str, split: str) -> list[Path]:
 def test_micro_batches_have_the_gradients_of_their_batch(world: Path, kind: str, tmp_path: Path) -> None:
     gradients = []
     for limit in (None, 200):
-        made = recipe(kind, micro_batch_tokens=limit)
+        loop_recipe = recipe(kind, micro_batch_tokens=limit)
         paths = files(world, kind, "train"), files(world, kind, "dev")
-        loop = training.Loop(made, world / "encoder", *paths, tmp_path / str(limit))
+        loop = training.Loop(loop_recipe, world / "encoder", *paths, tmp_path / str(limit))
         loop.differentiate(np.arange(8))
         gradients.append({name: p.grad for name, p in loop.weights.items() if p.grad is not None})
     assert gradients[0].keys() == gradients[1].keys() and gradients[0]
@@ -307,9 +309,9 @@ def test_a_cell_has_every_metric_of_its_task(world: Path, kind: str, tmp_path: P
 
 @pytest.mark.parametrize("kind", ["xquad", "copa"])
 def test_attention_is_not_compared_over_several_inputs(world: Path, kind: str) -> None:
-    found = tokens(world, kind)
-    with pytest.raises(ValueError, match=f"one input per example, but here .*{found.head}.* can have several"):
-        attention.same_contexts(found, found)
+    dataset = tokens(world, kind)
+    with pytest.raises(ValueError, match=f"one input per example, but here .*{dataset.head}.* can have several"):
+        attention.same_contexts(dataset, dataset)
 
 
 def test_numbers_are_labels_of_choices_as_they_are(tmp_path: Path, world: Path) -> None:

@@ -158,15 +158,15 @@ def made(request: pytest.FixtureRequest, encoder: Path, tmp_path_factory: pytest
     return case, Made(records.read_cell(folder / "cell.json"), folder / case.file, len(rows), encoder, model)
 
 
-def own_scores(case: Case, made: Made) -> dict[str, float]:
+def own_scores(case: Case, parts: Made) -> dict[str, float]:
     own, described = scorer(), task(case.kind, case.columns)
-    settings = {"choices": len(described.choices), "stride": STRIDE, "types": made.model.config.type_vocab_size > 1}
+    settings = {"choices": len(described.choices), "stride": STRIDE, "types": parts.model.config.type_vocab_size > 1}
     columns = described.inputs, described.target, described.labels
     of_task = own.Task(described.head.name, *columns, case.max_length, **settings)
-    rows = own.read_rows(made.file, of_task)
-    assert len(rows) == made.rows
-    tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
-    return own.scores(rows, tokenizer, lambda tensors, contexts: made.model(**tensors), of_task)
+    rows = own.read_rows(parts.file, of_task)
+    assert len(rows) == parts.rows
+    tokenizer = transformers.AutoTokenizer.from_pretrained(parts.folder)
+    return own.scores(rows, tokenizer, lambda tensors, contexts: parts.model(**tensors), of_task)
 
 
 def test_the_scores_of_a_cell_are_those_of_an_independent_scorer(made: tuple[Case, Made]) -> None:

@@ -50,11 +50,11 @@ def method(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     rng = np.random.default_rng(1)
     for pair in ("en-fr", "en-de"):
         tokens = [write(Path(f"{pair}.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "mlm")]
-        asked = names | {"task": "mlm", "kind": "mlm", "method": "text", "source": pair, "options": text}
-        train(Recipe.model_validate(asked), "encoder", tokens, tokens, TEXT % pair)
+        fields = names | {"task": "mlm", "kind": "mlm", "method": "text", "source": pair, "options": text}
+        train(Recipe.model_validate(fields), "encoder", tokens, tokens, TEXT % pair)
     tokens = [write(Path("task.arrow"), [rng.integers(5, 50, 12).tolist() for _ in range(40)], "token")]
-    asked = names | {"task": "t", "kind": "wikiann", "method": "m", "source": "en-fr", "options": options}
-    started = Recipe.model_validate(asked | {"start": {"task": "mlm", "method": "text"}})
+    fields = names | {"task": "t", "kind": "wikiann", "method": "m", "source": "en-fr", "options": options}
+    started = Recipe.model_validate(fields | {"start": {"task": "mlm", "method": "text"}})
     train(started, "encoder", tokens, tokens, RUN, Path(TEXT % "en-fr"))
     return make(base, options)
 

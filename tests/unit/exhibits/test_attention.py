@@ -72,21 +72,21 @@ def test_the_two_cells_of_a_run_may_be_of_two_studies() -> None:
 
 
 def test_the_exhibit_is_of_runs_that_are_planned_for_both_targets() -> None:
-    found = EXHIBIT.contrasts([cell for cell in CELLS if cell[3:] != ("qcross", "en-fr", "en-ar", 2)])
-    assert {(one.method, one.target, one.other) for one in found} == {
+    contrasts = EXHIBIT.contrasts([cell for cell in CELLS if cell[3:] != ("qcross", "en-fr", "en-ar", 2)])
+    assert {(contrast.method, contrast.target, contrast.other) for contrast in contrasts} == {
         (m, "en-fr", "en-ar") for m in ("full-ft", "qcross")
     }
-    assert ("qcross", 2) not in {(one.method, one.seed) for one in found}
+    assert ("qcross", 2) not in {(contrast.method, contrast.seed) for contrast in contrasts}
     assert EXHIBIT.contrasts([cell for cell in CELLS if cell.target != "en-ar"]) == []
 
 
 def test_the_exhibit_averages_over_the_seeds_that_exist() -> None:
     files = rendered("out", RESULTS)
-    found = pd.read_csv("out/x.csv").set_index(["method", "column"])
-    full, cross = found.loc["full-ft", "context tokens"], found.loc["qcross", "context tokens"]
+    table = pd.read_csv("out/x.csv").set_index(["method", "column"])
+    full, cross = table.loc["full-ft", "context tokens"], table.loc["qcross", "context tokens"]
     assert (full["mean"], full["sd"], full["n_seeds"]) == pytest.approx((0.2, 0.1, 3))
     assert (cross["mean"], cross["n_seeds"], cross["n_seeds_expected"]) == pytest.approx((0.05, 1, 3))
-    assert found.loc[("full-ft", "first token"), "mean"] == 0.5
+    assert table.loc[("full-ft", "first token"), "mean"] == 0.5
     assert "0.200 ± 0.100" in files[".md"].decode()
     assert "Runs with a result: 4 of 6. Mean over 12 examples." in files[".md"].decode()
 
@@ -96,8 +96,8 @@ def test_the_picture_names_tokens_segments_heads_and_the_number() -> None:
     for target, length in TOKENS.items():
         assert f">{target}: mean of 2 heads</text>" in text
         assert all(f">{target}{n}</text>" in text for n in range(length))
-    for said in ("context", "question", "key", "query", "head 2", "no run with a result"):
-        assert f">{said}</text>" in text
+    for label in ("context", "question", "key", "query", "head 2", "no run with a result"):
+        assert f">{label}</text>" in text
     assert "divergence 0.100" in text
 
 

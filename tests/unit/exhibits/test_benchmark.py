@@ -104,8 +104,8 @@ def test_encoders_without_training_alone_have_an_average_of_one_seed(tmp_path: P
 
 def test_selected_metrics_alone_count(tmp_path: Path) -> None:
     table, _ = entries(cells(), tmp_path, select={"metric": ["accuracy", "squad-f1"]})
-    wanted = sum(score("base", "xquad", "squad-f1", target, 1) for target in TARGETS) / 2
-    assert table.loc["base", "xquad"]["mean"] == pytest.approx(wanted)
+    mean = sum(score("base", "xquad", "squad-f1", target, 1) for target in TARGETS) / 2
+    assert table.loc["base", "xquad"]["mean"] == pytest.approx(mean)
 
 
 def test_metrics_of_which_less_is_better_are_refused(tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ def test_of_equal_sources_the_first_is_best(tmp_path: Path) -> None:
 
 def test_the_csv_names_the_next(tmp_path: Path) -> None:
     best(cells(fr_en_1=NAN), tmp_path)
-    found = pd.read_csv(tmp_path / "t.csv").set_index("target").loc["en"]
-    told = found[["column", "source", "mean", "next", "next_mean", "n_sources", "n_sources_expected"]]
-    assert told.to_list() == ["madx", "de", 70.5, "fr", 60.0, 1, 2]
+    row = pd.read_csv(tmp_path / "t.csv").set_index("target").loc["en"]
+    values = row[["column", "source", "mean", "next", "next_mean", "n_sources", "n_sources_expected"]]
+    assert values.to_list() == ["madx", "de", 70.5, "fr", 60.0, 1, 2]
 
 
 def test_tasks_are_not_mixed(tmp_path: Path) -> None:

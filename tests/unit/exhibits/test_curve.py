@@ -41,9 +41,9 @@ def key(ax: Axes) -> list[str]:
 
 
 def lines_of(cells: pd.DataFrame) -> Axes:
-    found = stats.entries(cells, ["distance"], "method")
+    entries = stats.entries(cells, ["distance"], "method")
     with plots.style():
-        return curves(found, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
+        return curves(entries, x="distance", lines="method", order=list(dict.fromkeys(cells["method"])))
 
 
 def test_a_curve_has_means_bands_and_hollow_points() -> None:
@@ -87,8 +87,8 @@ def runs(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("spec", [CURVE, STEPS], ids=["curve", "steps"])
 def test_rendering_twice_gives_the_same_bytes(spec: dict[str, Any], tmp_path: Path) -> None:
     cells = grid(["en"], ["en", "fr", "ru"], methods=("full-ft", "madx"), seeds=3, holes=0.1)
-    made = runs(tmp_path / "runs")
-    assert draw(spec, cells, tmp_path / "a", runs=made) == draw(spec, cells, tmp_path / "b", runs=made)
+    folder = runs(tmp_path / "runs")
+    assert draw(spec, cells, tmp_path / "a", runs=folder) == draw(spec, cells, tmp_path / "b", runs=folder)
 
 
 def test_a_learning_curve_is_of_the_dev_set_in_the_metric_of_its_task(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_a_learning_curve_is_of_the_dev_set_in_the_metric_of_its_task(tmp_path: 
         STEPS, grid(["en"], ["fr"], methods=("full-ft", "madx"), seeds=3), tmp_path / "a", runs=runs(tmp_path / "r")
     )
     assert ">dev accuracy (%)</text>" in files[".svg"].decode()
-    found = pd.read_csv(tmp_path / "a" / "x.csv").set_index(["step", "column"])
-    assert found["mean"].to_dict() == {
+    table = pd.read_csv(tmp_path / "a" / "x.csv").set_index(["step", "column"])
+    assert table["mean"].to_dict() == {
         (10, "full-ft"): 52.0,
         (10, "madx"): 52.0,
         (20, "full-ft"): 53.0,
@@ -110,10 +110,10 @@ PANELS = CURVE | {"panels": "target"}
 
 def test_panels_have_the_lines_of_their_cells_and_one_legend() -> None:
     cells = grid(["en"], ["fr", "en", "ru"], methods=("full-ft", "madx")).assign(distance=[1, 1, 1, 2, 2, 2] * 2)
-    found = stats.entries(cells, ["target", "distance"], "method")
+    entries = stats.entries(cells, ["target", "distance"], "method")
     with plots.style():
         last = curves(
-            found,
+            entries,
             x="distance",
             lines="method",
             order=["full-ft", "madx"],
@@ -149,7 +149,7 @@ def test_panels_are_drawn_alike_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"panels": "distance"}, "`x` and `panels` are both 'distance'"),
         ({"panels": "method"}, "`lines` and `panels` are both 'method'"),
@@ -159,6 +159,6 @@ def test_panels_are_drawn_alike_twice(tmp_path: Path) -> None:
         ({"x": "step"}, "in one panel: leave out `panels`"),
     ],
 )
-def test_panels_that_say_nothing_are_refused(change: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_panels_that_say_nothing_are_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
         draw(PANELS | change, grid(["en"], ["fr"]), tmp_path)

@@ -87,7 +87,7 @@ def key(ax: Axes) -> list[str]:
 
 
 def ticks(ax: Axes) -> tuple[list[str], list[str]]:
-    return [one.get_text() for one in ax.get_xticklabels()], [one.get_text() for one in ax.get_yticklabels()]
+    return [label.get_text() for label in ax.get_xticklabels()], [label.get_text() for label in ax.get_yticklabels()]
 
 
 def test_every_cell_shows_its_number_in_its_place() -> None:
@@ -221,9 +221,9 @@ def test_rendering_twice_gives_the_same_bytes(spec: dict[str, Any], tmp_path: Pa
 
 def test_the_data_stand_beside_a_heatmap(tmp_path: Path) -> None:
     render(DIFFERENCE, tmp_path)
-    found = pd.read_csv(tmp_path / "figure01.csv")
-    assert list(found)[:4] == ["source", "column", "mean", "sd"]
-    assert len(found) == 10
+    table = pd.read_csv(tmp_path / "figure01.csv")
+    assert list(table)[:4] == ["source", "column", "mean", "sd"]
+    assert len(table) == 10
     assert "madx minus full-ft, paired by seed" in (tmp_path / "figure01.md").read_text()
 
 
@@ -232,9 +232,9 @@ def test_a_heatmap_stands_in_the_groups_that_it_names(tmp_path: Path) -> None:
     spec = HEATMAP | {"blocks": ["far", "all"], "select": {}}
     groups = {"far": ("ru", "fr"), "all": ("en", "fr", "ru")}
     render_files(spec, cells, tmp_path, name="f", belongs=lambda group, _, code: code in groups[group])
-    found = pd.read_csv(tmp_path / "f.csv")
-    assert list(dict.fromkeys(found["source"])) == ["ru", "en"]
-    assert list(dict.fromkeys(found["column"])) == ["ru", "fr", "en"]
+    table = pd.read_csv(tmp_path / "f.csv")
+    assert list(dict.fromkeys(table["source"])) == ["ru", "en"]
+    assert list(dict.fromkeys(table["column"])) == ["ru", "fr", "en"]
     assert ">far</text>" in (tmp_path / "f.svg").read_text(encoding="utf-8")
 
 
@@ -243,11 +243,11 @@ def test_a_difference_of_methods_with_unequal_seeds_uses_all_runs_and_says_so(tm
     cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "madx"), seeds=5)
     cells = cells[(cells["method"] == "madx") | (cells["seed"] == 1)]
     render_files(DIFFERENCE, cells, tmp_path, languages=LANGUAGES)
-    found = pd.read_csv(tmp_path / "x.csv").set_index(["source", "column"])["mean"]
+    differences = pd.read_csv(tmp_path / "x.csv").set_index(["source", "column"])["mean"]
     means = cells.groupby(["method", "source", "target"])["score"].mean()
-    for source, target in found.index:
+    for source, target in differences.index:
         difference = means["madx", source, target] - means["full-ft", source, target]
-        assert found[source, target] == pytest.approx(difference)
+        assert differences[source, target] == pytest.approx(difference)
     text = (tmp_path / "x.md").read_text(encoding="utf-8")
     assert "madx and full-ft have different seeds (5 and 1): there the difference is that of their means" in text
 

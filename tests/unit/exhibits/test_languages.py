@@ -28,10 +28,10 @@ def study(folder: Path, groups: str = GROUPS, exhibits: str = EXHIBITS) -> Study
 
 
 def test_a_list_has_facts_and_marks_in_the_order_of_the_study(tmp_path: Path) -> None:
-    shown = study(tmp_path)
-    exhibit = shown.exhibit("sets")
-    assert exhibit.cells([], shown.facts) == [] and exhibit.suffixes == (".csv", ".md", ".tex", ".html")
-    exhibit.render("sets", Plan(shown), tmp_path)
+    example_study = study(tmp_path)
+    exhibit = example_study.exhibit("sets")
+    assert exhibit.cells([], example_study.facts) == [] and exhibit.suffixes == (".csv", ".md", ".tex", ".html")
+    exhibit.render("sets", Plan(example_study), tmp_path)
     table = pd.read_csv(tmp_path / "sets.csv", keep_default_na=False)
     assert table.to_dict("list") == {
         "code": ["en", "fr", "yi"],
@@ -46,8 +46,8 @@ def test_a_list_has_facts_and_marks_in_the_order_of_the_study(tmp_path: Path) ->
 
 
 def test_the_rows_may_be_those_of_other_groups(tmp_path: Path) -> None:
-    shown = study(tmp_path)
-    shown.exhibit("part").render("part", Plan(shown), tmp_path)
+    example_study = study(tmp_path)
+    example_study.exhibit("part").render("part", Plan(example_study), tmp_path)
     assert pd.read_csv(tmp_path / "part.csv")["code"].to_list() == ["en", "yi"]
 
 
@@ -55,8 +55,8 @@ def test_families_and_scripts_that_are_not_known_are_blank(tmp_path: Path) -> No
     exhibits = "exhibits:\n  sets: {kind: languages, title: Sets, columns: {all: {x: added}}}\n"
     listed = text("groups:\n  added: [en, std]\n", exhibits).replace("[en, fr, yi]", "[en, fr, std]", 1)
     listed = listed.replace("options: {n: 100}", "data: {local: x}")
-    shown = load_study(write(tmp_path, listed))
-    shown.exhibit("sets").render("sets", Plan(shown), tmp_path)
+    example_study = load_study(write(tmp_path, listed))
+    example_study.exhibit("sets").render("sets", Plan(example_study), tmp_path)
     table = pd.read_csv(tmp_path / "sets.csv", keep_default_na=False).set_index("code")
     assert table.loc["std"].to_list() == ["Sentinel", "", "", "x"]
     markdown = (tmp_path / "sets.md").read_text()
@@ -71,7 +71,7 @@ def test_its_settings_change_with_a_member_of_a_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("add: added", "add: addd", "exhibits.sets.columns.small: unknown group 'addd', did you mean 'added'"),
         ("only: [added]", "only: [mono]", "exhibits.part.only: unknown group 'mono'"),
@@ -80,8 +80,8 @@ def test_its_settings_change_with_a_member_of_a_group(tmp_path: Path) -> None:
         ("{large: {x: large}}", "{name: {x: large}}", "exhibits.part.columns.name: .* another column"),
     ],
 )
-def test_mistakes_are_told_when_the_study_is_read(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_mistakes_are_told_when_the_study_is_read(tmp_path: Path, old: str, new: str, message: str) -> None:
     whole = GROUPS + EXHIBITS
     assert whole.count(old) == 1
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         study(tmp_path, "", whole.replace(old, new))

@@ -31,46 +31,46 @@ def switched(context: int, length: int) -> Segments:
     return Segments(np.array([context]), ("en", "fr"), np.array([[0, 1]], np.int16), length)
 
 
-def matrices(found: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
+def matrices(table: pd.DataFrame) -> dict[tuple[str, str], np.ndarray]:
     length = CONTEXT + QUESTION
-    return {keys: one["kept"].to_numpy().reshape(length, length) for keys, one in found.groupby(["method", "mask"])}
+    return {keys: part["kept"].to_numpy().reshape(length, length) for keys, part in table.groupby(["method", "mask"])}
 
 
 @pytest.mark.parametrize("name", STUDY)
 def test_the_cells_are_those_of_a_step_of_training(name: str) -> None:
-    found = matrices(exhibit(name, seed=7).weights(STUDY))
+    masks = matrices(exhibit(name, seed=7).weights(STUDY))
     torch.manual_seed(7)
-    given = switched(CONTEXT, CONTEXT + QUESTION), torch.device("cpu")
-    drawn = make(STUDY[name].base or name, STUDY[name].options).arrange(*given, training=True)["layout"].masks(10)
-    assert [mask for _, mask in found] == ["M1", "M2"][: len(found)]
-    for ours, expected in zip(found.values(), drawn, strict=False):
+    arguments = switched(CONTEXT, CONTEXT + QUESTION), torch.device("cpu")
+    drawn = make(STUDY[name].base or name, STUDY[name].options).arrange(*arguments, training=True)["layout"].masks(10)
+    assert [mask for _, mask in masks] == ["M1", "M2"][: len(masks)]
+    for ours, expected in zip(masks.values(), drawn, strict=False):
         np.testing.assert_array_equal(ours, expected[0].numpy())
 
 
 def test_strict_masks_are_figure_3a_and_dropout_has_no_second_query() -> None:
-    found = matrices(exhibit("strict", "drop").weights(STUDY))
-    assert list(found) == [("drop", "M1"), ("strict", "M1"), ("strict", "M2")]
+    masks = matrices(exhibit("strict", "drop").weights(STUDY))
+    assert list(masks) == [("drop", "M1"), ("strict", "M1"), ("strict", "M2")]
     second = np.arange(CONTEXT + QUESTION) >= CONTEXT
     same = second[:, None] == second
     first = np.zeros_like(same)
     first[0] = first[:, 0] = True
-    np.testing.assert_array_equal(found["strict", "M1"], same | first)
-    np.testing.assert_array_equal(found["strict", "M2"], ~same | first)
+    np.testing.assert_array_equal(masks["strict", "M1"], same | first)
+    np.testing.assert_array_equal(masks["strict", "M2"], ~same | first)
 
 
 def test_interfering_masks_depend_on_the_seed_alone_and_leave_the_generator() -> None:
     torch.manual_seed(3)
     expected = torch.rand(1)
     torch.manual_seed(3)
-    one, again, other = (exhibit("qcross", seed=seed).weights(STUDY) for seed in (1, 1, 2))
+    first, again, other = (exhibit("qcross", seed=seed).weights(STUDY) for seed in (1, 1, 2))
     assert torch.equal(torch.rand(1), expected)
-    pd.testing.assert_frame_equal(one, again)
-    assert not one.equals(other)
+    pd.testing.assert_frame_equal(first, again)
+    assert not first.equals(other)
 
 
 def test_the_table_counts_the_cells_of_each_part() -> None:
-    found = exhibit("strict").weights(STUDY)
-    entries = exhibit("strict").sheet(found).entries.set_index(["mask", "column"])
+    weights = exhibit("strict").weights(STUDY)
+    entries = exhibit("strict").sheet(weights).entries.set_index(["mask", "column"])
     assert entries["text"].to_dict() == {
         ("M1", "within a segment"): "100",
         ("M1", "between the two"): "0",
@@ -83,21 +83,21 @@ def test_the_table_counts_the_cells_of_each_part() -> None:
 
 
 def test_every_method_that_draws_masks_is_known() -> None:
-    given = switched(4, 8), torch.device("cpu")
-    drawing = {base for base in METHODS if make(base, {}).arrange(*given, training=True)}
+    arguments = switched(4, 8), torch.device("cpu")
+    drawing = {base for base in METHODS if make(base, {}).arrange(*arguments, training=True)}
     assert drawing == {base for base, method in METHODS.items() if method.masks}
 
 
 def test_the_files_are_the_same_bytes_twice_and_name_their_tokens(tmp_path: Path) -> None:
-    shown, made = exhibit("drop", "qcross"), []
+    picture, files = exhibit("drop", "qcross"), []
     for folder in (tmp_path / "a", tmp_path / "b"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            shown.render("x", SimpleNamespace(study=SimpleNamespace(methods=STUDY)), folder)
-        made.append({suffix: (folder / f"x{suffix}").read_bytes() for suffix in shown.suffixes})
-    assert made[0] == made[1]
-    text = made[0][".svg"].decode()
-    for said in ("first", "c6", "q4", "context", "question", "drop: M1", "qcross: M2", "masked: weight 0"):
-        assert f">{said}</text>" in text
+            picture.render("x", SimpleNamespace(study=SimpleNamespace(methods=STUDY)), folder)
+        files.append({suffix: (folder / f"x{suffix}").read_bytes() for suffix in picture.suffixes})
+    assert files[0] == files[1]
+    text = files[0][".svg"].decode()
+    for label in ("first", "c6", "q4", "context", "question", "drop: M1", "qcross: M2", "masked: weight 0"):
+        assert f">{label}</text>" in text
     assert "drop: M2" not in text
     assert len(pd.read_csv(tmp_path / "a" / "x.csv")) == 3 * 10 * 10

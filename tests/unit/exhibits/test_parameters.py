@@ -40,54 +40,54 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paper.write_text(PAPER, encoding="utf-8")
 
 
-def render(made: Study) -> None:
-    made.exhibit("added").render("added", Plan(made), "out")
+def render(example_study: Study) -> None:
+    example_study.exhibit("added").render("added", Plan(example_study), "out")
 
 
-def rendered(made: Study) -> pd.DataFrame:
-    render(made)
+def rendered(example_study: Study) -> pd.DataFrame:
+    render(example_study)
     return pd.read_csv("out/added.csv").set_index("method")
 
 
 def test_matrices_and_everything_else_are_counted_apart() -> None:
     """A second query, weight and bias, in each layer; nothing of a method that trains what is there."""
-    found = rendered(study())
-    assert found.loc["query", ["weights", "parameters"]].to_list() == [
+    table = rendered(study())
+    assert table.loc["query", ["weights", "parameters"]].to_list() == [
         LAYERS * HIDDEN**2,
         LAYERS * (HIDDEN**2 + HIDDEN),
     ]
-    assert found.loc["bitfit", ["weights", "parameters"]].to_list() == [0, 0]
+    assert table.loc["bitfit", ["weights", "parameters"]].to_list() == [0, 0]
 
 
 def test_shares_are_of_the_encoder_with_its_embeddings_and_without_a_head() -> None:
     embeddings = (VOCABULARY + POSITIONS + 2) * HIDDEN + 2 * HIDDEN
     layer = 4 * (HIDDEN + 1) * HIDDEN + (HIDDEN + 1) * INTERMEDIATE + (INTERMEDIATE + 1) * HIDDEN + 4 * HIDDEN
     whole = embeddings + LAYERS * layer
-    one = rendered(study()).loc["query"]
-    assert one["encoder_parameters"] == whole
-    assert one["weights_percent"] == pytest.approx(100 * LAYERS * HIDDEN**2 / whole)
+    row = rendered(study()).loc["query"]
+    assert row["encoder_parameters"] == whole
+    assert row["weights_percent"] == pytest.approx(100 * LAYERS * HIDDEN**2 / whole)
 
 
 def test_published_numbers_stand_beside_ours_by_the_paper_s_names() -> None:
     names = {"encoder": {"tiny": "theirs"}, "method": {"query": "qcross"}}
-    found = rendered(study(file="p/table", names=names))
-    assert found.loc["query", ["published_millions", "published_percent"]].to_list() == [0.5, 3.25]
-    assert found.loc["bitfit", "published_millions"] != found.loc["bitfit", "published_millions"], "the paper has none"
+    table = rendered(study(file="p/table", names=names))
+    assert table.loc["query", ["published_millions", "published_percent"]].to_list() == [0.5, 3.25]
+    assert table.loc["bitfit", "published_millions"] != table.loc["bitfit", "published_millions"], "the paper has none"
     text = Path("out/added.md").read_text(encoding="utf-8")
     assert "paper (M)" in text and "3.25" in text and "reference/p/table.csv" in text
 
 
 @pytest.mark.parametrize(
-    ("names", "paper", "said"),
+    ("names", "paper", "message"),
     [
         ({}, PAPER, "no number for any entry of the exhibit"),
         ({}, "model,method\n", "has no column added_params_millions, percent_of_model: it should have model, method"),
         ({}, PAPER.replace("0.5", "half"), "'half', where a number should be"),
     ],
 )
-def test_published_numbers_that_do_not_fit_are_refused(names: dict[str, object], paper: str, said: str) -> None:
+def test_published_numbers_that_do_not_fit_are_refused(names: dict[str, object], paper: str, message: str) -> None:
     Path("reference/p/table.csv").write_text(paper, encoding="utf-8")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         rendered(study(file="p/table", names=names))
 
 

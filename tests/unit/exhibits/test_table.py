@@ -127,9 +127,9 @@ def test_csv_read_back_equals_the_entries(tmp_path: Path) -> None:
     render(BY_TARGET, cells, tmp_path)
     chosen = stats.select(cells, {"task": ["xnli"]})
     expected = stats.entries(chosen, ["method"], "target", average=True).set_index(["method", "column"])
-    found = pd.read_csv(tmp_path / "table01.csv").set_index(["method", "column"])
-    assert list(found) == ["mean", "sd", "min", "max", "n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]
-    pd.testing.assert_frame_equal(found.sort_index(), expected.sort_index(), check_exact=True, check_index_type=False)
+    table = pd.read_csv(tmp_path / "table01.csv").set_index(["method", "column"])
+    assert list(table) == ["mean", "sd", "min", "max", "n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"]
+    pd.testing.assert_frame_equal(table.sort_index(), expected.sort_index(), check_exact=True, check_index_type=False)
 
 
 def test_rendering_twice_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -184,11 +184,11 @@ def test_csv_of_two_axes_has_a_column_for_each(tmp_path: Path) -> None:
     cells = grid((("madx", "fr", 0),))
     render(blocks(["task", "target"]), cells, tmp_path)
     keys = ["method", "task", "target"]
-    found = pd.read_csv(tmp_path / "table01.csv")
-    assert list(found)[:4] == [*keys, "mean"] and "column" not in found
+    table = pd.read_csv(tmp_path / "table01.csv")
+    assert list(table)[:4] == [*keys, "mean"] and "column" not in table
     expected = stats.entries(cells, ["method"], ["task", "target"]).set_index(keys)
     pd.testing.assert_frame_equal(
-        found.set_index(keys).sort_index(), expected.sort_index(), check_exact=True, check_index_type=False
+        table.set_index(keys).sort_index(), expected.sort_index(), check_exact=True, check_index_type=False
     )
 
 
@@ -231,7 +231,7 @@ def test_the_axes_tell_the_number_of_cells_together_where_neither_does_alone(tmp
 def from_markdown(text: str, columns: list[tuple[str, str]]) -> list[tuple[str, str, str, str]]:
     head, *lines = parse(text)
     assert head[1:] == [" ".join(column) for column in columns]
-    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]
+    return [(line[0], *column, value) for line in lines for column, value in zip(columns, line[1:], strict=True)]
 
 
 def from_latex(text: str) -> list[tuple[str, str, str, str]]:
@@ -242,7 +242,7 @@ def from_latex(text: str) -> list[tuple[str, str, str, str]]:
     spans = [re.fullmatch(r"\\multicolumn\{(\d+)\}\{c\}\{(.+)\}", cell) for cell in above[1:]]
     outer = [span[2] for span in spans if span for _ in range(int(span[1]))]
     columns = list(zip(outer, below[1:], strict=True))
-    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]
+    return [(line[0], *column, value) for line in lines for column, value in zip(columns, line[1:], strict=True)]
 
 
 def from_html(text: str) -> list[tuple[str, str, str, str]]:
@@ -251,7 +251,7 @@ def from_html(text: str) -> list[tuple[str, str, str, str]]:
     outer = [cell.text for cell in above[1:] for _ in range(int(cell.get("colspan", "")))]
     columns = list(zip(outer, [cell.text for cell in below], strict=True))
     lines = [[cell.text or "" for cell in line] for line in table.findall("tbody/tr")]
-    return [(line[0], *column, said) for line in lines for column, said in zip(columns, line[1:], strict=True)]  # type: ignore[misc]
+    return [(line[0], *column, value) for line in lines for column, value in zip(columns, line[1:], strict=True)]  # type: ignore[misc]
 
 
 @pytest.mark.slow
@@ -275,17 +275,17 @@ def test_every_entry_of_two_axes_stands_once_in_every_format(
         files = render({"rows": ["method"], "columns": axes}, pd.DataFrame(rows), Path(folder))
         table = pd.read_csv(Path(folder) / "table01.csv", dtype={"mean": str})
     html = from_html(files[".html"])
-    columns = list(dict.fromkeys(one[1:3] for one in html))
+    columns = list(dict.fromkeys(entry[1:3] for entry in html))
     outer, inner = (dict.fromkeys(row[axis] for row in rows) for axis in axes)
-    shown = {one[1:3] for one in expected}
-    assert columns == [column for column in product(outer, inner) if column in shown]
-    for form, found in {
+    pairs = {entry[1:3] for entry in expected}
+    assert columns == [column for column in product(outer, inner) if column in pairs]
+    for form, entries in {
         "csv": list(table[["method", *axes, "mean"]].itertuples(index=False, name=None)),
         "md": from_markdown(files[".md"], columns),
         "tex": from_latex(files[".tex"]),
         "html": html,
     }.items():
-        assert Counter(one for one in found if one[3]) == expected, form
+        assert Counter(entry for entry in entries if entry[3]) == expected, form
 
 
 @pytest.mark.parametrize(
@@ -330,19 +330,19 @@ def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:
 def gaps(missing: tuple[tuple[str, str, int], ...], folder: Path) -> pd.DataFrame:
     """The columns of differences, by task and method."""
     spec = BY_GROUP | {"difference": ["in-language", "zero-shot"]}
-    found = pd.read_csv(StringIO(render(spec, grid(missing), folder)[".csv"]))
-    return found[found["column"] == "in-language − zero-shot"].set_index(["task", "method"])
+    entries = pd.read_csv(StringIO(render(spec, grid(missing), folder)[".csv"]))
+    return entries[entries["column"] == "in-language − zero-shot"].set_index(["task", "method"])
 
 
 def test_a_difference_is_that_of_two_columns_within_each_seed(tmp_path: Path) -> None:
     """en scores 20 more than the method's mean, fr and sw 2 more and 4 less; seeds cancel."""
-    found = gaps((), tmp_path)
-    assert found[["mean", "sd", "n_seeds", "n_cells"]].to_numpy().tolist() == [[21.0, 0.0, 2, 6]] * 4
+    differences = gaps((), tmp_path)
+    assert differences[["mean", "sd", "n_seeds", "n_cells"]].to_numpy().tolist() == [[21.0, 0.0, 2, 6]] * 4
 
 
 def test_a_difference_leaves_out_seeds_that_lack_a_cell_of_either_column(tmp_path: Path) -> None:
-    found = gaps((("madx", "sw", 1),), tmp_path)
-    assert found.loc["xnli", "n_seeds"].to_dict() == {"full-ft": 2, "madx": 1}
+    differences = gaps((("madx", "sw", 1),), tmp_path)
+    assert differences.loc["xnli", "n_seeds"].to_dict() == {"full-ft": 2, "madx": 1}
 
 
 def test_a_difference_of_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:

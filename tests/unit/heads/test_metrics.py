@@ -44,7 +44,7 @@ def test_an_influence_is_how_the_score_changes_with_an_example_s_weight(metric: 
     """One example more among a thousand copies of all of them."""
     many = 1000
     before = heads.metric(metric).score(outcomes)
-    changes = [heads.metric(metric).score(outcomes * many + [one]) - before for one in outcomes]
+    changes = [heads.metric(metric).score(outcomes * many + [outcome]) - before for outcome in outcomes]
     expected = [change * many * len(outcomes) for change in changes]
     assert heads.metric(metric).influences(outcomes) == pytest.approx(expected, rel=0.01, abs=0.01)
 

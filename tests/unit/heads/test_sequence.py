@@ -16,8 +16,8 @@ HEAD = HEADS["sequence"]
 
 def test_collate_pads_and_marks_segments(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7, 7]]))
-    made = {name: tensor.tolist() for name, tensor in collate(tokens, np.arange(2), True).items()}
-    assert made == {
+    batch = {name: tensor.tolist() for name, tensor in collate(tokens, np.arange(2), True).items()}
+    assert batch == {
         "input_ids": [[5, 5, 0, 0], [7, 7, 7, 7]],
         "attention_mask": [[1, 1, 0, 0], [1, 1, 1, 1]],
         "token_type_ids": [[0, 1, 0, 0], [0, 0, 1, 1]],

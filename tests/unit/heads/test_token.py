@@ -130,9 +130,9 @@ def test_no_room_for_a_word_is_an_error() -> None:
 
 def test_padding_has_no_labels(tmp_path: Path) -> None:
     tokens = batches.read(write(tmp_path / "t.arrow", [[5, 5], [7, 7, 7]], "token"))
-    made = collate(tokens, np.array([1, 0]))
-    assert made["labels"].tolist() == [[-100, 1, 1], [-100, 2, -100]]
-    assert "token_type_ids" not in made
+    batch = collate(tokens, np.array([1, 0]))
+    assert batch["labels"].tolist() == [[-100, 1, 1], [-100, 2, -100]]
+    assert "token_type_ids" not in batch
 
 
 def test_names_that_are_no_numbers_yet_are_refused() -> None:

@@ -52,13 +52,13 @@ def test_windows_of_one_example_count_once() -> None:
 @pytest.mark.parametrize("inputs_per_row", [1, 2])
 def test_taken_rows_keep_their_tokens_and_columns(inputs_per_row: int) -> None:
     chosen = np.array([1, 0])
-    taken = tokens(inputs_per_row=inputs_per_row).take(chosen)
+    selection = tokens(inputs_per_row=inputs_per_row).take(chosen)
     rows = [row for at in chosen for row in ROWS[at * inputs_per_row : (at + 1) * inputs_per_row]]
-    assert ids(taken) == rows
+    assert ids(selection) == rows
     firsts = [row[0] for row in rows[::inputs_per_row]]
-    assert taken.columns["first"].tolist() == firsts
-    assert taken.columns["name"].to_pylist() == [str(first) for first in firsts]
-    assert taken.token_columns["tens"].tolist() == [10 * value for row in rows for value in row]
+    assert selection.columns["first"].tolist() == firsts
+    assert selection.columns["name"].to_pylist() == [str(first) for first in firsts]
+    assert selection.token_columns["tens"].tolist() == [10 * value for row in rows for value in row]
 
 
 def test_joined_parts_follow_each_other_in_languages_of_one_numbering() -> None:

@@ -18,8 +18,8 @@ def test_values_are_those_of_the_joined_array(pieces: list[np.ndarray], data: st
     part = slice(data.draw(ends), data.draw(ends))
     assert values[part].tolist() == joined[part].tolist() and values[part].dtype == np.int32
     positions = data.draw(st.lists(st.integers(0, len(joined) - 1))) if len(joined) else []
-    found = values[np.array(positions, np.int64)]
-    assert found.tolist() == joined[np.array(positions, np.int64)].tolist() and found.dtype == np.int32
+    selection = values[np.array(positions, np.int64)]
+    assert selection.tolist() == joined[np.array(positions, np.int64)].tolist() and selection.dtype == np.int32
 
 
 def test_a_slice_of_one_piece_is_no_copy() -> None:

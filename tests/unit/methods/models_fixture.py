@@ -95,8 +95,8 @@ def model_of(kind: str, seed: int = 3) -> Any:
 def answered(model: Any, ids: torch.Tensor = IDS, **extra: Any) -> torch.Tensor:
     """All that a model's head says; of a choice there is one to choose from."""
     ids = ids[:, None] if "MultipleChoice" in type(model).__name__ else ids
-    found = model(input_ids=ids, attention_mask=(ids != 1).long(), **extra)
-    return torch.stack([found.start_logits, found.end_logits], -1) if "start_logits" in found else found.logits
+    output = model(input_ids=ids, attention_mask=(ids != 1).long(), **extra)
+    return torch.stack([output.start_logits, output.end_logits], -1) if "start_logits" in output else output.logits
 
 
 @torch.no_grad()

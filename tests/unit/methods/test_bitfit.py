@@ -45,8 +45,8 @@ def test_the_heads_of_questions_and_choices_train(maker: Any, head: set[str]) ->
 
 @pytest.mark.parametrize("bert_head", ["all", "biases"])
 def test_the_head_of_xlmr_trains_either_way(bert_head: str) -> None:
-    found = weights(XLMRobertaForSequenceClassification, XLMRobertaConfig, bert_head=bert_head)
-    assert found == {"classifier.dense.weight", "classifier.out_proj.weight"}
+    names = weights(XLMRobertaForSequenceClassification, XLMRobertaConfig, bert_head=bert_head)
+    assert names == {"classifier.dense.weight", "classifier.out_proj.weight"}
 
 
 def test_a_value_that_is_not_allowed_is_named() -> None:

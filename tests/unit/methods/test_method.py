@@ -98,8 +98,8 @@ def test_gradients_are_exactly_where_trains_says(base: str, kind: str) -> None:
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(method.trains(name))
     answered(model, **switched(method, 6, training=True)).square().sum().backward()
-    got = {name for name, p in model.named_parameters() if p.grad is not None}
-    assert got == {name for name, _ in model.named_parameters() if method.trains(name)}
+    with_gradient = {name for name, p in model.named_parameters() if p.grad is not None}
+    assert with_gradient == {name for name, _ in model.named_parameters() if method.trains(name)}
 
 
 @each_model

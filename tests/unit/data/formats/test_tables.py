@@ -77,15 +77,15 @@ def test_a_damaged_row_of_csv_is_named_by_its_number(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("text,label\nTür,a\n".encode("latin-1"), r"my\.csv, line 2: no UTF-8"),
         (b"text,text\na,b\n", r"my\.csv has two columns 'text': rename one of them in the first line"),
     ],
 )
-def test_text_in_another_encoding_and_columns_of_one_name_are_told_by_line(tmp_path, content, said):
+def test_text_in_another_encoding_and_columns_of_one_name_are_told_by_line(tmp_path, content, message):
     (tmp_path / "my.csv").write_bytes(content)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         read_table(tmp_path / "my.csv")
 
 

@@ -51,9 +51,9 @@ def reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def cells(*changes: dict[str, Any], seeds: int = 3) -> pd.DataFrame:
     """Cells of one score per seed, 60, 61, ..., with what each of `changes` says."""
-    one = {"task": "logic", "encoder": "mbert", "method": "full-ft", "source": "en", "target": "fr"}
+    identity = {"task": "logic", "encoder": "mbert", "method": "full-ft", "source": "en", "target": "fr"}
     rows = [
-        {**one, "seed": seed, "metric": "accuracy", "score": 60.0 + seed, "n": 100, **change}
+        {**identity, "seed": seed, "metric": "accuracy", "score": 60.0 + seed, "n": 100, **change}
         for change in (changes or ({},))
         for seed in range(seeds)
     ]
@@ -80,8 +80,8 @@ def shown() -> str:
 
 
 def test_an_entry_stands_beside_the_number_of_its_identity() -> None:
-    found = render({"rows": ["source"]}, cells({}, {"source": "en+en-fr", "score": 70.0}))
-    assert found[["source", "mean", "published", "difference"]].values.tolist() == [
+    entries = render({"rows": ["source"]}, cells({}, {"source": "en+en-fr", "score": 70.0}))
+    assert entries[["source", "mean", "published", "difference"]].values.tolist() == [
         ["en", 61.0, 60.0, 1.0],
         ["en+en-fr", 70.0, 71.5, -1.5],
     ]
@@ -89,8 +89,8 @@ def test_an_entry_stands_beside_the_number_of_its_identity() -> None:
 
 def test_what_differs_among_the_cells_of_an_entry_is_an_average() -> None:
     assert render({}, cells({}, {"source": "fr"}))["published"].tolist() == [66.0], "two sources"
-    found = render({"columns": "target", "average": True}, cells({}, {"target": "sw"})).set_index("column")
-    assert found["published"].to_dict() == {"fr": 60.0, "sw": pytest.approx(NAN, nan_ok=True), "average": 80.25}
+    entries = render({"columns": "target", "average": True}, cells({}, {"target": "sw"})).set_index("column")
+    assert entries["published"].to_dict() == {"fr": 60.0, "sw": pytest.approx(NAN, nan_ok=True), "average": 80.25}
 
 
 def test_a_group_is_an_average_by_its_own_or_by_the_paper_s_name() -> None:
@@ -103,8 +103,8 @@ def test_a_group_is_an_average_by_its_own_or_by_the_paper_s_name() -> None:
 def test_columns_of_two_axes_have_the_paper_s_numbers_under_both() -> None:
     frame = cells({"target": "sw"}, {"source": "en+en-fr"}, {})
     shape = {"columns": ["source", "group"], "groups": ["all", "others"]}
-    found = render(shape, frame, names={"group": {"all": "fr"}})
-    assert found[["method", "source", "group", "published"]].fillna(0).values.tolist() == [
+    entries = render(shape, frame, names={"group": {"all": "fr"}})
+    assert entries[["method", "source", "group", "published"]].fillna(0).values.tolist() == [
         ["full-ft", "en", "all", 60.0],
         ["full-ft", "en", "others", 55.0],
         ["full-ft", "en+en-fr", "all", 71.5],
@@ -129,8 +129,8 @@ def test_names_of_ours_are_translated_to_one_or_more_of_the_paper_s_columns() ->
 
 def test_a_heatmap_of_a_difference_is_compared_too() -> None:
     frame = cells({}, {"method": "madx", "score": 55.0})
-    found = render({"kind": "heatmap", "difference": ["madx", "full-ft"]}, frame)
-    assert found[["source", "column", "published", "difference"]].values.tolist() == [["en", "fr", -3.5, -2.5]]
+    entries = render({"kind": "heatmap", "difference": ["madx", "full-ft"]}, frame)
+    assert entries[["source", "column", "published", "difference"]].values.tolist() == [["en", "fr", -3.5, -2.5]]
 
 
 def test_without_any_result_it_is_not_known_which_of_several_metrics_is_meant() -> None:
@@ -139,8 +139,8 @@ def test_without_any_result_it_is_not_known_which_of_several_metrics_is_meant() 
 
 def test_a_metric_that_is_not_known_yet_is_the_paper_s_only_one(reference: Path) -> None:
     (reference / "t1.csv").write_text(f"{HEAD}\n{NUMBERS.splitlines()[0]}\n")
-    found = render({}, cells({"score": NAN, "metric": ""}))
-    assert found[["published", "verdict"]].values.tolist() == [[60.0, ""]]
+    entries = render({}, cells({"score": NAN, "metric": ""}))
+    assert entries[["published", "verdict"]].values.tolist() == [[60.0, ""]]
 
 
 @pytest.mark.parametrize(("seeds", "verdict"), [(1, ""), (2, "within"), (3, "within")])
@@ -160,9 +160,9 @@ def test_the_margin_is_that_of_the_difference_of_two_means(seeds: int, t: float)
 
 def test_the_margin_is_wider_for_a_method_of_which_the_paper_has_fewer_runs() -> None:
     frame = pd.concat([cells(), cells().assign(method="probe")])
-    found = render({}, frame, seeds_of={"method": {"probe": 1}}).set_index("method")["margin"]
-    assert found["full-ft"] == pytest.approx(4.303 * (1 / 3 + 1 / 3) ** 0.5 + 0.005, rel=5e-4)
-    assert found["probe"] == pytest.approx(4.303 * (1 / 3 + 1) ** 0.5 + 0.05, rel=5e-4), "printed as 40.0"
+    margins = render({}, frame, seeds_of={"method": {"probe": 1}}).set_index("method")["margin"]
+    assert margins["full-ft"] == pytest.approx(4.303 * (1 / 3 + 1 / 3) ** 0.5 + 0.005, rel=5e-4)
+    assert margins["probe"] == pytest.approx(4.303 * (1 / 3 + 1) ** 0.5 + 0.05, rel=5e-4), "printed as 40.0"
     assert "the paper's m seeds (taken as 3, 1 of probe)" in shown()
 
 
@@ -189,8 +189,8 @@ def test_equal_seeds_leave_the_rounding_of_the_printed_number() -> None:
 
 
 def test_a_contradiction_is_marked_and_told() -> None:
-    found = render({"rows": ["source"]}, cells({}, {"source": "en+en-fr"}))
-    assert found["contradiction"].tolist() == ["Table 2 prints 61. The text says 62.", ""]
+    entries = render({"rows": ["source"]}, cells({}, {"source": "en+en-fr"}))
+    assert entries["contradiction"].tolist() == ["Table 2 prints 61. The text says 62.", ""]
     text = shown()
     assert "60.0 ‡ |" in text and "71.5 |" in text
     assert "‡ the paper contradicts this number. Table 2 prints 61. The text says 62." in text
@@ -229,8 +229,8 @@ def test_many_contradictions_are_counted_and_each_stands_with_its_entry(referenc
 def test_html_is_one_well_formed_table_that_tells_more() -> None:
     render({}, cells())
     table = ElementTree.fromstring(Path("out/x-published.html").read_text(encoding="utf-8"))
-    told = [(cell.get("class"), cell.get("title")) for cell in table.findall("tbody/tr/td")]
-    assert told == [
+    attributes = [(cell.get("class"), cell.get("title")) for cell in table.findall("tbody/tr/td")]
+    assert attributes == [
         ("complete", "3 of 3 seeds, 3 of 3 cells, mean 61.000, sd 1.000"),
         ("contradicted", "published 60. Table 2 prints 61. The text says 62."),
         ("within", "difference 1.000, within ± 3.518"),
@@ -238,15 +238,15 @@ def test_html_is_one_well_formed_table_that_tells_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"encoder": "mbrt"}, "unknown model 'mbrt', did you mean 'mbert'?"),
         ({"target": "fa"}, "unknown target 'fa'"),
         ({"source": "en+en-fr", "method": "probe"}, "each of its words stands there, but never together"),
     ],
 )
-def test_an_exhibit_about_something_else_is_refused(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_an_exhibit_about_something_else_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         render({}, cells(change))
 
 
@@ -282,7 +282,7 @@ def test_an_exhibit_s_names_win_over_the_study_s() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "{mini: mbert}",
@@ -312,9 +312,9 @@ def test_an_exhibit_s_names_win_over_the_study_s() -> None:
         ("zero-shot:mono", "zero-shot:mno", "s.yaml:14: exhibits.b.groups: unknown group 'mno', did you mean 'mono'?"),
     ],
 )
-def test_a_mistake_in_a_study_names_its_place(old: str, new: str, said: str) -> None:
+def test_a_mistake_in_a_study_names_its_place(old: str, new: str, message: str) -> None:
     assert old in STUDY
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         study(STUDY.replace(old, new, 1))
 
 

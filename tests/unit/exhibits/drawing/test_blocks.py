@@ -22,8 +22,8 @@ LANGUAGES = {
 
 def test_pairs_follow_the_languages_by_direction_and_mixes_come_last() -> None:
     codes = ["en+en-fr", "fr-en", "de-fr", "en-ru", "ru", "en-fr", "fr", "ru-en", "en"]
-    found = [(block.family, block.codes) for block in by_family(codes, LANGUAGES)]
-    assert found == [
+    blocks = [(block.family, block.codes) for block in by_family(codes, LANGUAGES)]
+    assert blocks == [
         ("Slavic", ("ru",)),
         ("Romance", ("fr",)),
         ("Germanic", ("en",)),

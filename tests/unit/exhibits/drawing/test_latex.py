@@ -93,7 +93,7 @@ def log_of(tables: Mapping[str, str], folder: Path) -> str:
     packages = r"\usepackage{adjustbox,booktabs}"
     article = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}{body}\end{{document}}"
     (folder / "article.tex").write_text(article)
-    done = subprocess.run(
+    process = subprocess.run(
         ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "article.tex"],
         cwd=folder,
         # Lines of the log are not wrapped.
@@ -102,7 +102,7 @@ def log_of(tables: Mapping[str, str], folder: Path) -> str:
         timeout=300,
     )
     log = (folder / "article.log").read_text(errors="replace")
-    assert done.returncode == 0, log[-2000:]
+    assert process.returncode == 0, log[-2000:]
     return log
 
 
@@ -138,8 +138,8 @@ def made_up(study: str, name: str, missing: float = 0.0) -> tuple[Any, Any, pd.D
 
 def written(study: Any, exhibit: Any, cells: pd.DataFrame, settings: dict[str, Any], folder: Path) -> str:
     """The LaTeX of the exhibit with these settings."""
-    given = exhibit.latex.model_dump() | settings
-    exhibit = exhibit.model_copy(update={"latex": type(exhibit.latex).model_validate(given)})
+    options = exhibit.latex.model_dump() | settings
+    exhibit = exhibit.model_copy(update={"latex": type(exhibit.latex).model_validate(options)})
     exhibit.write("t", folder, exhibit.of_scores(study, cells))
     return (folder / "t.tex").read_text()
 

@@ -73,8 +73,8 @@ def test_vectors_are_those_of_transformers(
     encoder: Path, tmp_path: Path, layer: int | None, pool: str, special_tokens: bool
 ) -> None:
     tokens = tokens_of(tmp_path / "t.arrow", layer=layer, pool=pool, special_tokens=special_tokens)
-    wanted = expected(encoder, 3 if layer is None else layer, pool, special_tokens)
-    np.testing.assert_allclose(vectors_of(encoder, tokens), wanted, atol=1e-6)
+    reference = expected(encoder, 3 if layer is None else layer, pool, special_tokens)
+    np.testing.assert_allclose(vectors_of(encoder, tokens), reference, atol=1e-6)
 
 
 def test_the_layer_of_xtremes_code_is_one_higher_here(encoder: Path) -> None:

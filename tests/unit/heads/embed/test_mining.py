@@ -120,13 +120,13 @@ def reference(rows: list[dict[str, Any]], vectors: np.ndarray, score: Any, k: in
         dense, scores = cosines(x, y), margins(x, y, score, k)
         proposed = {(i, max(np.argsort(-dense[i])[:k], key=lambda j: scores[i, j])) for i in range(len(x))}
         proposed |= {(max(np.argsort(-dense[:, j])[:k], key=lambda i: scores[i, j]), j) for j in range(len(y))}
-        taken: dict[tuple[int, int], float] = {}
+        pairs: dict[tuple[int, int], float] = {}
         for i, j in sorted(proposed, key=lambda pair: -scores[pair]):
-            if all(i != other and j != another for other, another in taken):
-                taken[i, j] = float(scores[i, j])
+            if all(i != other and j != another for other, another in pairs):
+                pairs[i, j] = float(scores[i, j])
         candidates[is_dev] = {
             (rows[distinct[0][i]]["id"], rows[distinct[1][j]]["id"]): value
-            for (i, j), value in taken.items()
+            for (i, j), value in pairs.items()
             if texts[0].count(rows[distinct[0][i]]["sentence"]) == texts[1].count(rows[distinct[1][j]]["sentence"]) == 1
         }
         gold[is_dev] = {(rows[at]["id"], number) for at in sides[0] for number in rows[at]["gold"]}

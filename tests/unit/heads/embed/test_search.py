@@ -81,8 +81,8 @@ def test_a_query_retrieves_the_best_of_its_neighbours(
     expected = [max(columns, key=lambda column: scores[row, column]) for row, columns in enumerate(neighbours.tolist())]
     retrieved = search(queries, pool, score, k, side**2).tolist()
     # Margins that are equal on paper may differ in the last digit here.
-    for row, (got, wanted) in enumerate(zip(retrieved, expected, strict=True)):
-        assert got == wanted or scores[row, got] == pytest.approx(scores[row, wanted], abs=1e-12)
+    for row, (neighbour, best) in enumerate(zip(retrieved, expected, strict=True)):
+        assert neighbour == best or scores[row, neighbour] == pytest.approx(scores[row, best], abs=1e-12)
 
 
 @given(pools(), st.sampled_from(SCORES), st.integers(1, 6), st.integers(1, 9))
@@ -94,18 +94,18 @@ def test_mined_pairs_are_taken_greedily_from_the_proposals_of_both_pools(
     forward, backward = dense_order(dense, k), dense_order(dense.T, k)
     proposed = [(row, int(max(columns, key=lambda at: scores[row, at]))) for row, columns in enumerate(forward)]
     proposed += [(int(max(rows, key=lambda at: scores[at, column])), column) for column, rows in enumerate(backward)]
-    taken: list[tuple[int, int]] = []
+    expected: list[tuple[int, int]] = []
     for row, column in sorted(proposed, key=lambda pair: -scores[pair].round(12)):
-        if all(row != other and column != another for other, another in taken):
-            taken.append((row, column))
+        if all(row != other and column != another for other, another in expected):
+            expected.append((row, column))
     mined = mine(first, second, score, k, side**2)
-    got = list(zip(mined.first.tolist(), mined.second.tolist(), strict=True))
+    pairs = list(zip(mined.first.tolist(), mined.second.tolist(), strict=True))
     # No sentence twice, the scores of the formula in descending order, and no pair that could be added.
-    assert len({row for row, _ in got}) == len({column for _, column in got}) == len(got)
-    np.testing.assert_allclose(mined.scores, [scores[pair] for pair in got], atol=1e-12)
+    assert len({row for row, _ in pairs}) == len({column for _, column in pairs}) == len(pairs)
+    np.testing.assert_allclose(mined.scores, [scores[pair] for pair in pairs], atol=1e-12)
     assert (np.diff(mined.scores) <= 0).all()
     if score == "cosine":
-        assert got == taken
+        assert pairs == expected
 
 
 def test_mining_equals_an_exhaustive_loop_without_ties() -> None:

@@ -125,10 +125,10 @@ def model() -> MBartForConditionalGeneration:
     sides = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in (("layers", 2), ("ffn_dim", 16))}
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
     config = MBartConfig(vocab_size=62, d_model=16, max_position_embeddings=32, scale_embedding=True, **sides, **heads)
-    made = MBartForConditionalGeneration(config).double().eval()
+    mbart = MBartForConditionalGeneration(config).double().eval()
     with torch.no_grad():
-        made.final_logits_bias.normal_()
-    return made
+        mbart.final_logits_bias.normal_()
+    return mbart
 
 
 def test_targets_are_the_original_texts_and_translations(tokens: Tokens) -> None:
@@ -151,11 +151,11 @@ def test_the_loss_is_that_of_transformers(tokens: Tokens, settings: dict[str, ob
     torch.manual_seed(1)
     denoising, mbart = head(**settings), model()
     batch = denoising.collate(tokens, np.arange(3), False)
-    got = denoising.loss(mbart, batch) / denoising.terms(batch)
+    loss = denoising.loss(mbart, batch) / denoising.terms(batch)
     # Transformers shifts the labels itself.
     inputs = {name: batch[name] for name in ("input_ids", "attention_mask", "labels")}
     expected = mbart(**inputs).loss
-    assert float(got.detach()) == pytest.approx(float(expected.detach()), abs=1e-6)
+    assert float(loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-6)
 
 
 def test_only_masked_tokens_of_a_text_are_predicted_and_all_of_a_translation(tokens: Tokens) -> None:

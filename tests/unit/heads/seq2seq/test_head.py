@@ -99,11 +99,11 @@ def test_label_smoothing_is_its_formula(model: Any, share: float) -> None:
     batch = HEAD.collate(some_translations(), ROWS, False)
     logits, labels = (tensor.double().numpy() for tensor in HEAD.scores(model, batch))
     due = labels != IGNORED
-    wanted = np.full((due.sum(), 40), share / 40)
-    wanted[np.arange(len(wanted)), labels[due].astype(int)] += 1 - share
+    distribution = np.full((due.sum(), 40), share / 40)
+    distribution[np.arange(len(distribution)), labels[due].astype(int)] += 1 - share
     log_p = logits[due] - np.log(np.exp(logits[due]).sum(1, keepdims=True))
     loss = HEAD.smoothed(share).loss(model, batch)
-    assert float(loss) == pytest.approx(-(wanted * log_p).sum(), rel=1e-5)
+    assert float(loss) == pytest.approx(-(distribution * log_p).sum(), rel=1e-5)
     assert HEAD.label_smoothing == 0, "the head itself stays as it is"
 
 
@@ -131,10 +131,10 @@ def test_greedy_search_takes_the_best_token_at_each_step(model: Any) -> None:
     batch = sources(HEAD.collate(tokens, ROWS, False))
     forbidden = [number for number in tokens.vocabulary.special_ids if number != 2]
     for row, generated in enumerate(generate(model, batch, tokens, num_beams=1, early_stopping=False)):
-        one = {name: tensor[row : row + 1] for name, tensor in batch.items()}
+        example = {name: tensor[row : row + 1] for name, tensor in batch.items()}
         ids = [0]
         while ids[-1] != 2 and len(ids) < positions(model.position_table):
-            logits = model(**one, decoder_input_ids=torch.tensor([ids])).logits[0, -1]
+            logits = model(**example, decoder_input_ids=torch.tensor([ids])).logits[0, -1]
             logits[forbidden] = -torch.inf
             ids.append(int(logits.argmax()))
         assert generated[: len(ids)] == ids and {*generated[len(ids) :]} <= {1}

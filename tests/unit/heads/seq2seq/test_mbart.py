@@ -52,8 +52,8 @@ def batch_of(model: Any, tokens: Tokens) -> dict[str, torch.Tensor]:
 
 def test_an_input_ends_with_its_language() -> None:
     ids = torch.tensor([[0, 7, 8, 2], [0, 9, 2, 1], [0, 2, 1, 1]])
-    got = in_layout(ids, (ids != 1).long(), torch.tensor([40, 41, 40]), 1)
-    assert got.tolist() == [[7, 8, 2, 40], [9, 2, 41, 1], [2, 40, 1, 1]]
+    inputs = in_layout(ids, (ids != 1).long(), torch.tensor([40, 41, 40]), 1)
+    assert inputs.tolist() == [[7, 8, 2, 40], [9, 2, 41, 1], [2, 40, 1, 1]]
 
 
 @torch.no_grad()
@@ -63,12 +63,12 @@ def test_a_label_is_that_of_transformers(encoder: Path) -> None:
     plain.load_state_dict(model.state_dict())
     batch = batch_of(model, tokens)
     batch = {name: batch[name] for name in ("input_ids", "attention_mask", "languages")}
-    got = model(**batch).logits
+    logits = model(**batch).logits
     for row in range(len(tokens)):
         _, *text = tokens.values[tokens.offsets[row] : tokens.offsets[row + 1]].tolist()
         # The language of the second segment, which is the last one.
         expected = plain(input_ids=torch.tensor([[*text, 41]])).logits
-        torch.testing.assert_close(got[row : row + 1], expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(logits[row : row + 1], expected, atol=1e-6, rtol=0)
 
 
 @torch.no_grad()
@@ -90,9 +90,9 @@ def test_hypotheses_are_those_of_transformers_and_have_no_special_tokens(encoder
     model, tokens = load(encoder, "seq2seq"), some_translations()
     model.generation_config.max_new_tokens = 12
     head = HEADS["seq2seq"]
-    got = head.predict(model, batch_of(model, tokens), tokens, np.arange(len(tokens)))
+    hypotheses = head.predict(model, batch_of(model, tokens), tokens, np.arange(len(tokens)))
     plain = MBartForConditionalGeneration.from_pretrained(encoder).eval()
-    for row, hypothesis in enumerate(got):
+    for row, hypothesis in enumerate(hypotheses):
         _, *text = tokens.values[tokens.offsets[row] : tokens.offsets[row + 1]].tolist()
         settings = {"num_beams": 4, "max_new_tokens": 12, "early_stopping": True, "decoder_start_token_id": 41}
         settings |= {"suppress_tokens": [0, 1, 3, 4, 40, 41], "forced_eos_token_id": None}

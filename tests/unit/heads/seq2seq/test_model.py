@@ -63,9 +63,9 @@ def test_cross_attention_is_what_the_encoder_stores_or_random(tmp_path: Path) ->
 
 def test_shapes_are_those_of_the_loaded_model(encoder: Path) -> None:
     model = model_of(encoder)
-    found = dict(shapes(model.encoder.config, HEAD).named_parameters())
-    assert {name: p.shape for name, p in found.items()} == {name: p.shape for name, p in model.named_parameters()}
-    assert {p.device.type for p in found.values()} == {"meta"}
+    parameters = dict(shapes(model.encoder.config, HEAD).named_parameters())
+    assert {name: p.shape for name, p in parameters.items()} == {name: p.shape for name, p in model.named_parameters()}
+    assert {p.device.type for p in parameters.values()} == {"meta"}
 
 
 def test_dropout_is_set_in_both_parts(encoder: Path) -> None:
@@ -78,8 +78,8 @@ def test_an_encoder_without_a_decoder_is_refused(tmp_path: Path) -> None:
     DistilBertModel(DistilBertConfig(vocab_size=20, dim=8, n_layers=1, n_heads=2, hidden_dim=8)).save_pretrained(
         tmp_path
     )
-    said = r"no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta"
-    with pytest.raises(ValueError, match=said) as caught:
+    message = r"no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta"
+    with pytest.raises(ValueError, match=message) as caught:
         load_model(tmp_path, HEAD, 0)
     assert not isinstance(caught.value, Damaged), "nothing is to be deleted"
 

@@ -61,13 +61,13 @@ def main() -> None:
     rng = random.Random("squad")
     cases = []
     while len(cases) < 200:
-        gold = [one for one in (answer(rng) for _ in range(rng.randint(1, 3))) if get_tokens(one)]
+        gold = [text for text in (answer(rng) for _ in range(rng.randint(1, 3))) if get_tokens(text)]
         # Some that share words with a gold answer, or are one but for what is dropped.
         words = rng.choice(gold).split() if gold else []
         near = " ".join([*rng.sample(words, rng.randint(0, len(words))), rng.choice(PIECES)])
         predicted = rng.choice((answer(rng), near, f"The {' '.join(words)}!"))
         if gold:
-            best = [max(score(one, predicted) for one in gold) for score in (compute_f1, compute_exact)]
+            best = [max(score(text, predicted) for text in gold) for score in (compute_f1, compute_exact)]
             cases.append([predicted, gold, *map(float, best)])
     lines = ",\n".join(json.dumps(case) for case in cases)
     (Path(__file__).parent / "squad.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")

@@ -21,10 +21,10 @@ LAST = np.array([-1, -1, -1, 3, 7, 11, 14, 19, 20, -1], np.int32)
 
 
 def logits(**at: float) -> np.ndarray:
-    found = np.zeros(len(FIRST))
+    scores = np.zeros(len(FIRST))
     for place, value in at.items():
-        found[int(place[1:])] = value
-    return found
+        scores[int(place[1:])] = value
+    return scores
 
 
 def outcome(predicted: str, gold: list[str]) -> list[float]:
@@ -40,12 +40,12 @@ def words(count: int) -> list[tuple[int, int]]:
 @given(st.integers(1, 60), st.integers(1, 30), st.data())
 def test_windows_cover_the_context_and_share_the_stride(count: int, room: int, data: st.DataObject) -> None:
     stride = data.draw(st.integers(0, room - 1))
-    found = list(span.windows(words(count), (0, 3), room, stride))
-    assert found[0].start == 0 and found[-1].end == count
-    assert all(0 < window.end - window.start <= room for window in found)
-    for one, after in pairwise(found):
-        assert one.end - after.start == stride
-        assert one.end < after.end, "each says something new"
+    windows = list(span.windows(words(count), (0, 3), room, stride))
+    assert windows[0].start == 0 and windows[-1].end == count
+    assert all(0 < window.end - window.start <= room for window in windows)
+    for before, after in pairwise(windows):
+        assert before.end - after.start == stride
+        assert before.end < after.end, "each says something new"
 
 
 @given(st.integers(1, 40), st.integers(2, 20), st.data())
@@ -69,8 +69,8 @@ def test_an_answer_of_a_character_that_two_tokens_share_does_not_end_before_it_s
 
 
 def test_the_best_span_has_the_highest_sum() -> None:
-    found = span.best(logits(_3=2.0, _5=3.0), logits(_5=1.0, _7=0.5), FIRST, LAST, TEXT)
-    assert found == Answer(4.0, "Bob")
+    answer = span.best(logits(_3=2.0, _5=3.0), logits(_5=1.0, _7=0.5), FIRST, LAST, TEXT)
+    assert answer == Answer(4.0, "Bob")
 
 
 def test_an_answer_has_no_space_around_it() -> None:
@@ -80,13 +80,13 @@ def test_an_answer_has_no_space_around_it() -> None:
 
 
 def test_an_end_before_its_start_is_no_answer() -> None:
-    found = span.best(logits(_7=9.0), logits(_3=9.0, _8=0.1), FIRST, LAST, TEXT)
-    assert found.text == "Rome."
+    answer = span.best(logits(_7=9.0), logits(_3=9.0, _8=0.1), FIRST, LAST, TEXT)
+    assert answer.text == "Rome."
 
 
 def test_an_answer_is_never_outside_of_the_context() -> None:
-    found = span.best(logits(_0=9.0, _5=1.0), logits(_9=9.0, _5=1.0), FIRST, LAST, TEXT)
-    assert found == Answer(2.0, "Bob")
+    answer = span.best(logits(_0=9.0, _5=1.0), logits(_9=9.0, _5=1.0), FIRST, LAST, TEXT)
+    assert answer == Answer(2.0, "Bob")
 
 
 def test_an_answer_is_no_longer_than_permitted() -> None:
@@ -94,8 +94,8 @@ def test_an_answer_is_no_longer_than_permitted() -> None:
     first, last = (np.array([4 * at + more for at in range(count)], np.int32) for more in (0, 3))
     starts, ends = np.zeros(count), np.zeros(count)
     starts[0], ends[span.LONGEST], ends[span.LONGEST - 1] = 5, 5, 1
-    found = span.best(starts, ends, first, last, "wor " * count)
-    assert found == Answer(6.0, ("wor " * span.LONGEST)[:-1])
+    answer = span.best(starts, ends, first, last, "wor " * count)
+    assert answer == Answer(6.0, ("wor " * span.LONGEST)[:-1])
 
 
 def test_only_the_most_likely_starts_and_ends_count() -> None:
@@ -120,8 +120,8 @@ def test_the_best_window_answers_its_question() -> None:
         vocabulary=Vocabulary(4, 1, (0,)),
         columns={"example": np.array([0, 0, 1]), "answers": answers},
     )
-    found = HEADS["span"].outcomes(tokens, [Answer(1.0, "Bob"), Answer(2.0, "Ada"), Answer(0.0, "old Rome")])
-    assert found == [[1.0, 1.0], [1.0, 1.0]]
+    outcomes = HEADS["span"].outcomes(tokens, [Answer(1.0, "Bob"), Answer(2.0, "Ada"), Answer(0.0, "old Rome")])
+    assert outcomes == [[1.0, 1.0], [1.0, 1.0]]
     first_of_equals = HEADS["span"].outcomes(tokens, [Answer(2.0, "Ada"), Answer(2.0, "Bob"), NO_ANSWER])
     assert first_of_equals[0] == [1.0, 1.0]
     assert HEADS["span"].outcomes(tokens, [Answer(3.0, "Bob"), Answer(2.0, "Ada"), NO_ANSWER]) == [
@@ -163,17 +163,17 @@ WORDS = st.lists(st.sampled_from(["cat", "Dog", "the", "a", "x-y", "U.S.", "ко
 
 
 @given(WORDS, WORDS)
-def test_f1_is_symmetric_and_an_exact_match_of_words_is_a_full_one(one: str, other: str) -> None:
-    f1, em = outcome(one, [other])
-    assert f1 == outcome(other, [one])[0]
+def test_f1_is_symmetric_and_an_exact_match_of_words_is_a_full_one(answer: str, other: str) -> None:
+    f1, em = outcome(answer, [other])
+    assert f1 == outcome(other, [answer])[0]
     assert 0 <= f1 <= 1
-    if span.normalised(one):
+    if span.normalised(answer):
         assert not em or f1 == 1
 
 
 @given(WORDS, st.lists(WORDS, min_size=1, max_size=4))
 def test_the_best_of_several_gold_answers_counts(predicted: str, gold: list[str]) -> None:
-    each = [outcome(predicted, [one]) for one in gold]
+    each = [outcome(predicted, [answer]) for answer in gold]
     assert outcome(predicted, gold) == [max(column) for column in zip(*each, strict=True)]
 
 

@@ -72,9 +72,9 @@ def outcome(predicted: str, gold: list[str], context: str, question: str = "en")
         vocabulary=Vocabulary(4, 1, (0,)),
         columns={"example": np.array([0]), "answers": pa.array([gold])},
     )
-    [found] = HEADS["span-mlqa"].outcomes(tokens, [Answer(1.0, predicted)])
-    assert isinstance(found, list)
-    return [float(value) for value in found]
+    [scores] = HEADS["span-mlqa"].outcomes(tokens, [Answer(1.0, predicted)])
+    assert isinstance(scores, list)
+    return [float(value) for value in scores]
 
 
 @pytest.mark.parametrize(

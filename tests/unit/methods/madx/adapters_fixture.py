@@ -59,14 +59,14 @@ def make(kind: str) -> None:
     ids = torch.randint(2, 40, (3, 9))
     ids[1, 6:] = 1
     inputs = {"input_ids": ids, "attention_mask": (ids != 1).long()}
-    found = {**inputs}
+    tensors = {**inputs}
     with torch.no_grad():
         for name, active in STACKS.items():
             model.set_active_adapters(active)
-            found[f"{name}.states"] = model.base_model(**inputs).last_hidden_state
+            tensors[f"{name}.states"] = model.base_model(**inputs).last_hidden_state
         model.set_active_adapters("lang")
         embedded = model.base_model.embeddings(input_ids=ids)
-        found["lang.embedded"] = embedded
+        tensors["lang.embedded"] = embedded
         # The head of an AdapterModel has the inverse, and the weights of the ordinary head.
         model.add_masked_lm_head("lm")
         head = model.heads["lm"]
@@ -80,12 +80,12 @@ def make(kind: str) -> None:
         assert torch.equal(head[3].weight, model.base_model.embeddings.word_embeddings.weight)
         model.active_head = "lm"
         model.eval()
-        found["lang.logits"] = model(**inputs).logits
+        tensors["lang.logits"] = model(**inputs).logits
         for name in ("lang", "task"):
             model.load_adapter(str(folder / name), load_as=f"short-{name}", leave_out=[1])
             model.save_adapter(str(folder / f"short-{name}"), f"short-{name}", use_safetensors=False)
         model.set_active_adapters(Stack("short-lang", "short-task"))
-        found["short.states"] = model.eval().base_model(**inputs).last_hidden_state
+        tensors["short.states"] = model.eval().base_model(**inputs).last_hidden_state
     for path in folder.rglob("adapter_config.json"):
         # Which names this folder's place on the machine.
         path.write_text(
@@ -94,8 +94,8 @@ def make(kind: str) -> None:
     legacy(folder)
     model.load_adapter(str(folder / "legacy-gelu"), load_as="gelu", set_active=True)
     with torch.no_grad():
-        found["gelu.states"] = model.eval().base_model(**inputs).last_hidden_state
-    save_file({name: tensor.contiguous() for name, tensor in found.items()}, folder / "outputs.safetensors")
+        tensors["gelu.states"] = model.eval().base_model(**inputs).last_hidden_state
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, folder / "outputs.safetensors")
     for path in folder.rglob("*.safetensors"):
         path.chmod(0o644)
 
@@ -154,8 +154,8 @@ def check() -> None:
             model.load_adapter(str(FOLDER / kind / f"legacy-{name}"), load_as=name, set_active=True)
             model.eval()
             with torch.no_grad():
-                found = model.base_model(**inputs).last_hidden_state
-            print(kind, name, float((found - stored[f"{name}.states"]).abs().max()))
+                states = model.base_model(**inputs).last_hidden_state
+            print(kind, name, float((states - stored[f"{name}.states"]).abs().max()))
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def numbers(kind: str) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def outputs(model: Any, kind: str) -> Any:
-    found = numbers(kind)
-    inputs = {name: found[name] for name in ("input_ids", "attention_mask")}
+    tensors = numbers(kind)
+    inputs = {name: tensors[name] for name in ("input_ids", "attention_mask")}
     return model(**inputs, output_hidden_states=True)
 
 
@@ -105,20 +105,20 @@ def test_a_stack_without_the_last_layer_computes_what_it_does_in_the_library(kin
 def test_the_invertible_adapter_computes_what_it_does_in_the_library(kind: str) -> None:
     model, method = installed(kind, LANG)
     put(model, adapterhub.read(FOLDER / kind / "lang", model, method))
-    found = outputs(model, kind)
-    close(found.hidden_states[0], numbers(kind)["lang.embedded"])
-    close(found.logits, numbers(kind)["lang.logits"])
+    output = outputs(model, kind)
+    close(output.hidden_states[0], numbers(kind)["lang.embedded"])
+    close(output.logits, numbers(kind)["lang.logits"])
 
 
 @each_model
 def test_the_numbers_of_the_library_tell_its_adapters_apart(kind: str) -> None:
-    found = numbers(kind)
-    states = [found[f"{name}.states"] for name in ("lang", "plain", "task", "stack", "short", "gelu")]
-    for i, one in enumerate(states):
-        assert all((one - other).abs().max() > 0.1 for other in states[:i])
+    tensors = numbers(kind)
+    states = [tensors[f"{name}.states"] for name in ("lang", "plain", "task", "stack", "short", "gelu")]
+    for i, state in enumerate(states):
+        assert all((state - other).abs().max() > 0.1 for other in states[:i])
     model, method = installed(kind, {**LANG, "inverse": False})
     put(model, adapterhub.read(FOLDER / kind / "lang", model, method))
-    assert (outputs(model, kind).logits - found["lang.logits"]).abs().max() > 0.1
+    assert (outputs(model, kind).logits - tensors["lang.logits"]).abs().max() > 0.1
 
 
 @each_model
@@ -140,16 +140,16 @@ def test_what_is_written_is_what_the_library_writes(
     theirs = FOLDER / kind / name
     tensors = adapterhub.read(theirs, model, method)
     adapterhub.write(tmp_path, tensors, model.config.to_dict(), method, name, safetensors)
-    told, said = (json.loads((folder / "adapter_config.json").read_text()) for folder in (tmp_path, theirs))
-    assert told["config"].items() <= said["config"].items()
-    assert {**told, "config": 0, "model_name": 0} == {**said, "config": 0, "model_name": 0}
+    config, library_config = (json.loads((folder / "adapter_config.json").read_text()) for folder in (tmp_path, theirs))
+    assert config["config"].items() <= library_config["config"].items()
+    assert {**config, "config": 0, "model_name": 0} == {**library_config, "config": 0, "model_name": 0}
     (file,) = (path for path in theirs.iterdir() if path.suffix != ".json")
     expected = load_file(file) if file.suffix == ".safetensors" else torch.load(file, weights_only=True)
     (file,) = (path for path in tmp_path.iterdir() if path.suffix != ".json")
     assert file.name == ("adapter.safetensors" if safetensors else "pytorch_adapter.bin")
-    found = load_file(file) if safetensors else torch.load(file, weights_only=True)
-    assert found.keys() == expected.keys()
-    assert all(torch.equal(tensor, expected[key]) for key, tensor in found.items())
+    state_dict = load_file(file) if safetensors else torch.load(file, weights_only=True)
+    assert state_dict.keys() == expected.keys()
+    assert all(torch.equal(tensor, expected[key]) for key, tensor in state_dict.items())
     again = adapterhub.read(tmp_path, model, method)
     assert again.keys() == tensors.keys() and all(torch.equal(again[key], tensors[key]) for key in again)
 
@@ -171,8 +171,8 @@ def test_a_model_without_weights_does_for_reading() -> None:
     with torch.device("meta"):
         model = BertForMaskedLM(AutoConfig.from_pretrained(FOLDER / "bert"))
         method.install(model)
-    found = adapterhub.read(FOLDER / "bert" / "lang", model, method)
-    assert len(found) == 2 * 4 + 2 * 4 and not [name for name, tensor in found.items() if tensor.is_meta]
+    tensors = adapterhub.read(FOLDER / "bert" / "lang", model, method)
+    assert len(tensors) == 2 * 4 + 2 * 4 and not [name for name, tensor in tensors.items() if tensor.is_meta]
 
 
 def test_what_a_repository_holds_beside_is_left_alone(tmp_path: Path) -> None:
@@ -225,9 +225,9 @@ def test_an_adapter_of_another_architecture_says_what_differs(
 ) -> None:
     shutil.copytree(FOLDER / "bert" / "lang", tmp_path, dirs_exist_ok=True)
     path = tmp_path / "adapter_config.json"
-    told = json.loads(path.read_text())
-    inner = {**told["config"], **changes.get("config", {})}
-    path.write_text(json.dumps({**told, **changes, "config": inner}))
+    config = json.loads(path.read_text())
+    inner = {**config["config"], **changes.get("config", {})}
+    path.write_text(json.dumps({**config, **changes, "config": inner}))
     model, method = installed("bert", LANG)
     with pytest.raises(ValueError, match=message):
         adapterhub.read(tmp_path, model, method)
@@ -304,8 +304,8 @@ def run_of(folder: Path, options: dict[str, Any], base: str = "madx") -> dict[st
 def test_a_run_is_exported_without_its_head_under_the_name_of_its_language(tmp_path: Path) -> None:
     tensors = run_of(tmp_path / "run", LANG)
     export_adapter(tmp_path / "run", FOLDER / "bert", tmp_path / "out")
-    told = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
-    assert (told["name"], told["model_type"], told["hidden_size"]) == ("zh-yue", "bert", 16)
+    config = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
+    assert (config["name"], config["model_type"], config["hidden_size"]) == ("zh-yue", "bert", 16)
     model, method = installed("bert", LANG)
     again = adapterhub.read(tmp_path / "out", model, method)
     assert again.keys() == tensors.keys() and all(torch.equal(again[key], tensors[key]) for key in again)
@@ -332,13 +332,15 @@ def test_a_run_that_has_no_such_adapter_is_not_exported(
 
 def test_the_command_exports_and_says_what_is_wrong(tmp_path: Path) -> None:
     run_of(tmp_path / "run", LANG)
-    given = ["export-adapter", str(tmp_path / "run"), "--encoder", str(FOLDER / "bert")]
-    done = CliRunner().invoke(app, [*given, "--output", str(tmp_path / "out"), "--safetensors"])
-    assert done.exit_code == 0, done.output
+    command = ["export-adapter", str(tmp_path / "run"), "--encoder", str(FOLDER / "bert")]
+    result = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "out"), "--safetensors"])
+    assert result.exit_code == 0, result.output
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"adapter_config.json", "adapter.safetensors"}
     (tmp_path / "run" / "delta.safetensors").unlink()
-    done = CliRunner().invoke(app, [*given, "--output", str(tmp_path / "other")])
-    assert done.exit_code == 1 and "delta.safetensors does not exist: check the path, or rerun training" in done.output
+    result = CliRunner().invoke(app, [*command, "--output", str(tmp_path / "other")])
+    assert (
+        result.exit_code == 1 and "delta.safetensors does not exist: check the path, or rerun training" in result.output
+    )
 
 
 def test_each_adapter_is_written_with_the_reduction_of_its_own_option(tmp_path: Path) -> None:

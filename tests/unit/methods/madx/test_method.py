@@ -37,7 +37,7 @@ def test_on_text_only_the_languages_adapters_and_the_heads_own_layer_train(kind:
         parameter.requires_grad_(method.trains(name))
     logits_ = model(input_ids=IDS).logits
     logits_.square().sum().backward()
-    got = {name for name, p in model.named_parameters() if p.grad is not None}
+    with_gradient = {name for name, p in model.named_parameters() if p.grad is not None}
     head = {
         "bert-mlm": [
             "cls.predictions.bias",
@@ -53,16 +53,16 @@ def test_on_text_only_the_languages_adapters_and_the_heads_own_layer_train(kind:
         ],
     }[kind]
     adapters = {name for name, _ in model.named_parameters() if not LANGUAGE.isdisjoint(name.split("."))}
-    assert got == adapters | set(head if lm_head == "trained" else [])
+    assert with_gradient == adapters | set(head if lm_head == "trained" else [])
     assert set(deltas.kept(model, method, HEADS["mlm"])) == adapters, "the head is not kept"
 
 
 @pytest.mark.parametrize("kind", ["bert-sequence", "bert-token", "xlmr-sequence", "xlmr-token"])
 def test_of_a_task_only_its_adapters_and_its_head_are_kept(kind: str) -> None:
-    found = set(deltas.kept(adapted(kind), make("madx", {}), HEADS[kind.split("-")[1]]))
-    adapters = {name for name in found if ".LayerNorm.task." in name}
+    names = set(deltas.kept(adapted(kind), make("madx", {}), HEADS[kind.split("-")[1]]))
+    adapters = {name for name in names if ".LayerNorm.task." in name}
     assert len(adapters) == 2 * 4
-    assert all(name.split(".")[0] == "classifier" or ".pooler." in name for name in found - adapters)
+    assert all(name.split(".")[0] == "classifier" or ".pooler." in name for name in names - adapters)
 
 
 def test_what_a_language_swaps_is_all_that_its_text_has_trained_but_the_head() -> None:
@@ -223,13 +223,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "source": source,
                 "options": {"tune": "language"},
             }
-            asked = Recipe.model_validate({**names, **text, "training": training})
+            recipe = Recipe.model_validate({**names, **text, "training": training})
             read = [write(root / f"{source}.arrow", ids[source], "mlm")]
-            train(asked, "encoder", read, read, f"text/{source}")
+            train(recipe, "encoder", read, read, f"text/{source}")
         task = {"task": "t", "kind": "wikiann", "method": "madx", "source": "en"}
         start = {"task": "mlm", "method": "adapter", "pairs": ["en", "qu"]}
-        asked = Recipe.model_validate({**names, **task, "training": training, "start": start})
-        train(asked, "encoder", [tokens], [tokens], "run", Path("text/en"))
+        recipe = Recipe.model_validate({**names, **task, "training": training, "start": start})
+        train(recipe, "encoder", [tokens], [tokens], "run", Path("text/en"))
     return root
 
 

@@ -60,26 +60,26 @@ def gelu_new(z: Array) -> Array:
     return z * (1 + np.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))) / 2
 
 
-def dense(states: Array, found: dict[str, Array], name: str) -> Array:
-    return states @ found[f"{name}.weight"].T + found[f"{name}.bias"]
+def dense(states: Array, parameters: dict[str, Array], name: str) -> Array:
+    return states @ parameters[f"{name}.weight"].T + parameters[f"{name}.bias"]
 
 
-def normed(states: Array, found: dict[str, Array], name: str, eps: float) -> Array:
+def normed(states: Array, parameters: dict[str, Array], name: str, eps: float) -> Array:
     centred = states - states.mean(-1, keepdims=True)
     scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps)
-    return scaled * found[f"{name}.weight"] + found[f"{name}.bias"]
+    return scaled * parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
 
 
-def adapter(states: Array, found: dict[str, Array], name: str, activation: Any = relu) -> Array:
-    return dense(activation(dense(states, found, f"{name}.down")), found, f"{name}.up")
+def adapter(states: Array, parameters: dict[str, Array], name: str, activation: Any = relu) -> Array:
+    return dense(activation(dense(states, parameters, f"{name}.down")), parameters, f"{name}.up")
 
 
 def seen(model: Any, module: Any) -> list[tuple[tuple[Array, ...], Array]]:
     """What goes into a module and what comes out, in float64, when the model reads IDS."""
     calls: list[tuple[tuple[Array, ...], Array]] = []
 
-    def note(module: Any, given: tuple[torch.Tensor, ...], out: torch.Tensor) -> None:
-        calls.append((tuple(one.double().numpy() for one in given), out.double().numpy()))
+    def note(module: Any, inputs: tuple[torch.Tensor, ...], out: torch.Tensor) -> None:
+        calls.append((tuple(tensor.double().numpy() for tensor in inputs), out.double().numpy()))
 
     handle = module.register_forward_hook(note)
     logits(model)
@@ -102,15 +102,15 @@ def test_every_layer_is_the_equations(kind: str, wiring: str, adapters: str, act
         activation=activation.__name__,
     )
     for layer in model.base_model.encoder.layer:
-        found = weights(layer.output)
+        parameters = weights(layer.output)
         (((inner, x), out),) = seen(model, layer.output)
-        h = dense(inner, found, "dense")
+        h = dense(inner, parameters, "dense")
 
-        def norm(states: Array, found: dict[str, Array] = found) -> Array:
-            return normed(states, found, "LayerNorm", model.config.layer_norm_eps)
+        def norm(states: Array, parameters: dict[str, Array] = parameters) -> Array:
+            return normed(states, parameters, "LayerNorm", model.config.layer_norm_eps)
 
-        def apply(name: str, states: Array, found: dict[str, Array] = found) -> Array:
-            return adapter(states, found, f"LayerNorm.{name}", activation)
+        def apply(name: str, states: Array, parameters: dict[str, Array] = parameters) -> Array:
+            return adapter(states, parameters, f"LayerNorm.{name}", activation)
 
         if adapters != "LT":
             expected = norm(apply("language" if adapters == "L" else "task", norm(h + x)) + h + x)
@@ -123,15 +123,15 @@ def test_every_layer_is_the_equations(kind: str, wiring: str, adapters: str, act
         np.testing.assert_allclose(out, expected, atol=1e-5, rtol=0)
 
 
-def nice(states: Array, found: dict[str, Array], forward: bool) -> Array:
-    one, two = np.split(states, 2, -1)
+def nice(states: Array, parameters: dict[str, Array], forward: bool) -> Array:
+    first, second = np.split(states, 2, -1)
     if forward:
-        one = one + adapter(two, found, "F")
-        two = two + adapter(one, found, "G")
+        first = first + adapter(second, parameters, "F")
+        second = second + adapter(first, parameters, "G")
     else:
-        two = two - adapter(one, found, "G")
-        one = one - adapter(two, found, "F")
-    return np.concatenate([one, two], -1)
+        second = second - adapter(first, parameters, "G")
+        first = first - adapter(second, parameters, "F")
+    return np.concatenate([first, second], -1)
 
 
 @each_model
@@ -149,14 +149,14 @@ def test_embeddings_go_through_the_invertible_adapter_after_their_norm(kind: str
 def test_the_inverse_comes_right_before_the_decoder(kind: str, inverse: bool) -> None:
     model = adapted(kind, tune="language", inverse=inverse)
     ((states,), _) = seen(model, language_head(model))[0]
-    found, bert = weights(language_head(model)), kind.startswith("bert")
+    parameters, bert = weights(language_head(model)), kind.startswith("bert")
     at = "predictions.transform." if bert else ""
-    hidden = gelu(dense(states, found, f"{at}dense"))
-    hidden = normed(hidden, found, f"{at}{'LayerNorm' if bert else 'layer_norm'}", model.config.layer_norm_eps)
+    hidden = gelu(dense(states, parameters, f"{at}dense"))
+    hidden = normed(hidden, parameters, f"{at}{'LayerNorm' if bert else 'layer_norm'}", model.config.layer_norm_eps)
     if inverse:
         hidden = nice(hidden, weights(model.base_model.embeddings.dropout.invertible), forward=False)
     embedded = model.base_model.embeddings.word_embeddings.weight.detach().double().numpy()
-    expected = hidden @ embedded.T + found["predictions.bias" if bert else "bias"]
+    expected = hidden @ embedded.T + parameters["predictions.bias" if bert else "bias"]
     np.testing.assert_allclose(logits(model).numpy(), expected, atol=1e-4, rtol=0)
 
 
@@ -164,26 +164,26 @@ def test_the_inverse_comes_right_before_the_decoder(kind: str, inverse: bool) ->
 def test_training_and_evaluation_see_the_inverse_too(kind: str) -> None:
     labels = torch.full_like(IDS, -100)
     labels[0, 2] = labels[1, 4] = 7
-    found = []
+    scores = []
     for inverse in (True, False):
         model = adapted(kind, tune="language", inverse=inverse)
         with torch.no_grad():
             some, _ = HEADS["mlm"].scores(model, {"input_ids": IDS, "labels": labels})
         torch.testing.assert_close(some, logits(model)[labels != -100], atol=1e-5, rtol=0)
-        found.append(some)
-    assert (found[0] - found[1]).abs().max() > 0.1
+        scores.append(some)
+    assert (scores[0] - scores[1]).abs().max() > 0.1
 
 
 @given(st.integers(1, 8), st.sampled_from(["relu", "gelu", "gelu_new"]), st.integers(0, 2**32 - 1))
 def test_the_inverse_takes_the_forward_back(half: int, activation: str, seed: int) -> None:
     torch.manual_seed(seed)
-    made = Invertible(2 * half, 2, activation, "bert", torch.device("cpu")).double()
+    invertible = Invertible(2 * half, 2, activation, "bert", torch.device("cpu")).double()
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in invertible.parameters():
             parameter.normal_()
         states = torch.randn(3, 2 * half, dtype=torch.float64)
-        assert (made(states) - states).abs().max() > 1e-3, "it did something"
-        torch.testing.assert_close(made.inverse(made(states)), states)
+        assert (invertible(states) - states).abs().max() > 1e-3, "it did something"
+        torch.testing.assert_close(invertible.inverse(invertible(states)), states)
 
 
 @each_model
@@ -207,7 +207,7 @@ def test_each_parameter_has_one_name_but_for_what_the_encoder_ties(kind: str) ->
     names: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
-    several = [found for found in names.values() if len(found) > 1]
+    several = [aliases for aliases in names.values() if len(aliases) > 1]
     assert len(several) == 2, several
     assert model.get_output_embeddings().weight is model.base_model.embeddings.word_embeddings.weight
 
@@ -229,8 +229,8 @@ def test_the_last_layer_is_the_encoders_own_where_it_is_left_out() -> None:
             "LayerNorm",
         )
         (((inner, x), out),) = seen(model, last.output)
-        found = weights(last.output)
-        expected = normed(dense(inner, found, "dense") + x, found, "LayerNorm", model.config.layer_norm_eps)
+        parameters = weights(last.output)
+        expected = normed(dense(inner, parameters, "dense") + x, parameters, "LayerNorm", model.config.layer_norm_eps)
         np.testing.assert_allclose(out, expected, atol=1e-5, rtol=0)
 
 

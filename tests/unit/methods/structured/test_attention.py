@@ -77,7 +77,7 @@ def layout(share: float = 0.0, **options: Any) -> Layout:
     return Layout(torch.tensor(CONTEXTS), torch.tensor(SWITCHED), also if share else None, **options)
 
 
-def by_hand(given: Layout, example: int, cross: bool) -> tuple[np.ndarray, np.ndarray]:
+def by_hand(arrangement: Layout, example: int, cross: bool) -> tuple[np.ndarray, np.ndarray]:
     """What the exponentials of Q and Q_cross count in each cell (section 4.1, figures 2 and 3; note 1.2)."""
     length, context = LENGTHS[example], CONTEXTS[example]
     own, other = np.zeros((length, length)), np.zeros((length, length))
@@ -87,23 +87,23 @@ def by_hand(given: Layout, example: int, cross: bool) -> tuple[np.ndarray, np.nd
                 own[i, j] = 1
                 continue
             same = (i < context) == (j < context)
-            both = given.bridge and (i == 0 or j == 0)
-            both = both or (given.unmasked is not None and bool(given.unmasked[example, i, j]))
+            both = arrangement.bridge and (i == 0 or j == 0)
+            both = both or (arrangement.unmasked is not None and bool(arrangement.unmasked[example, i, j]))
             own[i, j], other[i, j] = same or both, cross and (not same or both)
-            if both and cross and given.overlap == "halve":
+            if both and cross and arrangement.overlap == "halve":
                 own[i, j] = other[i, j] = 0.5
     return own, other
 
 
-def dense(layer: Any, hidden: torch.Tensor, given: Layout, cross: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+def dense(layer: Any, hidden: torch.Tensor, arrangement: Layout, cross: bool) -> list[tuple[np.ndarray, np.ndarray]]:
     """The attention of one layer in float64, example by example: its weights, H × L × L, and what comes out."""
     weights = {name: p.detach().double().numpy() for name, p in layer.named_parameters()}
-    found = []
+    results = []
     for example, length in enumerate(LENGTHS):
         states = hidden[example, :length].double().numpy()
         names = ("query", "key", "value", *(["query.cross"] if cross else []))
         q, k, v, *x = (states @ weights[f"{name}.weight"].T + weights[f"{name}.bias"] for name in names)
-        own, other = by_hand(given, example, cross)
+        own, other = by_hand(arrangement, example, cross)
         heads, shares = [], []
         for at in range(0, HEADS * WIDTH, WIDTH):
             part = slice(at, at + WIDTH)
@@ -112,8 +112,8 @@ def dense(layer: Any, hidden: torch.Tensor, given: Layout, cross: bool) -> list[
                 row += other * np.exp(x[0][:, part] @ k[:, part].T / np.sqrt(WIDTH))
             shares.append(row / row.sum(1, keepdims=True))
             heads.append(shares[-1] @ v[:, part])
-        found.append((np.stack(shares), np.concatenate(heads, 1)))
-    return found
+        results.append((np.stack(shares), np.concatenate(heads, 1)))
+    return results
 
 
 LAYOUTS = {
@@ -126,7 +126,7 @@ LAYOUTS = {
 }
 
 
-each_layout = pytest.mark.parametrize("given", LAYOUTS.values(), ids=LAYOUTS)
+each_layout = pytest.mark.parametrize("arrangement", LAYOUTS.values(), ids=LAYOUTS)
 
 
 each_model = pytest.mark.parametrize("kind", MODELS)
@@ -135,40 +135,40 @@ each_model = pytest.mark.parametrize("kind", MODELS)
 @each_model
 @each_layout
 @pytest.mark.parametrize("cross", [True, False], ids=["cross", "dropout"])
-def test_every_layer_is_the_formula(kind: str, given: Layout, cross: bool) -> None:
-    if given.overlap == "halve" and not cross:
+def test_every_layer_is_the_formula(kind: str, arrangement: Layout, cross: bool) -> None:
+    if arrangement.overlap == "halve" and not cross:
         pytest.skip("without a cross query nothing overlaps")
-    for layer, hidden, out in layers_of(kind, given, cross):
-        for example, (_, expected) in enumerate(dense(layer, hidden, given, cross)):
+    for layer, hidden, out in layers_of(kind, arrangement, cross):
+        for example, (_, expected) in enumerate(dense(layer, hidden, arrangement, cross)):
             ours = out[example, : LENGTHS[example]].numpy()
             np.testing.assert_allclose(ours, expected, atol=1e-5, rtol=0, err_msg=f"example {example}")
 
 
-def layers_of(kind: str, given: Layout | None, cross: bool) -> list[tuple[Any, torch.Tensor, torch.Tensor]]:
+def layers_of(kind: str, arrangement: Layout | None, cross: bool) -> list[tuple[Any, torch.Tensor, torch.Tensor]]:
     """Each layer, what went in and what came out."""
-    model, seen = model_of(kind, cross), []
+    model, calls = model_of(kind, cross), []
     for layer in structured.layers(model):
         layer.register_forward_hook(
-            lambda layer, given, options, out: seen.append((layer, (*given, *options.values())[0], out[0])),
+            lambda layer, positional, options, out: calls.append((layer, (*positional, *options.values())[0], out[0])),
             with_kwargs=True,
         )
     with torch.no_grad():
-        model(**inputs(), layout=given)
-    assert len(seen) == 2
-    return seen
+        model(**inputs(), layout=arrangement)
+    assert len(calls) == 2
+    return calls
 
 
 @each_model
 @each_layout
 @pytest.mark.parametrize("cross", [True, False], ids=["cross", "dropout"])
-def test_weights_are_those_of_the_formula(kind: str, given: Layout, cross: bool) -> None:
-    if given.overlap == "halve" and not cross:
+def test_weights_are_those_of_the_formula(kind: str, arrangement: Layout, cross: bool) -> None:
+    if arrangement.overlap == "halve" and not cross:
         pytest.skip("without a cross query nothing overlaps")
-    for layer, hidden, _ in layers_of(kind, given, cross):
+    for layer, hidden, _ in layers_of(kind, arrangement, cross):
         with torch.no_grad():
-            found = structured.weights(layer, hidden, REAL, given)
-        for example, (expected, _) in enumerate(dense(layer, hidden, given, cross)):
-            ours = found[example, :, : LENGTHS[example]].numpy()
+            weights = structured.weights(layer, hidden, REAL, arrangement)
+        for example, (expected, _) in enumerate(dense(layer, hidden, arrangement, cross)):
+            ours = weights[example, :, : LENGTHS[example]].numpy()
             padded = np.pad(expected, ((0, 0), (0, 0), (0, LENGTH - LENGTHS[example])))
             np.testing.assert_allclose(ours, padded, atol=1e-5, rtol=0, err_msg=f"example {example}")
 
@@ -187,24 +187,26 @@ def test_weights_without_a_layout_are_plain_attention(kind: str, cross: bool) ->
 
 
 @each_layout
-def test_in_float64_the_weights_are_the_formula_to_the_last_digits(given: Layout) -> None:
+def test_in_float64_the_weights_are_the_formula_to_the_last_digits(arrangement: Layout) -> None:
     """A half that was rounded to float32 before its logarithm was added would be wrong in the tenth digit."""
     torch.manual_seed(5)
     own, cross, key = (torch.randn(len(LENGTHS), HEADS, LENGTH, WIDTH, dtype=torch.float64) for _ in range(3))
-    found = structured.joint_weights(own, cross, key, given.biases(LENGTH, REAL, torch.float64), 0.3)
+    joint_weights = structured.joint_weights(own, cross, key, arrangement.biases(LENGTH, REAL, torch.float64), 0.3)
     for example, length in enumerate(LENGTHS):
-        factors = by_hand(given, example, cross=True)
+        factors = by_hand(arrangement, example, cross=True)
         rows = [np.exp(0.3 * (q[example, :, :length] @ key[example, :, :length].mT).numpy()) for q in (own, cross)]
         weights = factors[0] * rows[0] + factors[1] * rows[1]
         expected = weights / weights.sum(-1, keepdims=True)
-        np.testing.assert_allclose(found[example, :, :length, :length].numpy(), expected, atol=1e-14, rtol=1e-12)
+        np.testing.assert_allclose(
+            joint_weights[example, :, :length, :length].numpy(), expected, atol=1e-14, rtol=1e-12
+        )
 
 
 @each_layout
 @pytest.mark.parametrize("cross", [True, False], ids=["cross", "dropout"])
-def test_gradients_are_those_of_the_formula(given: Layout, cross: bool) -> None:
+def test_gradients_are_those_of_the_formula(arrangement: Layout, cross: bool) -> None:
     """Autograd differentiates the formula as it stands, in float64, example by example without padding."""
-    if given.overlap == "halve" and not cross:
+    if arrangement.overlap == "halve" and not cross:
         pytest.skip("without a cross query nothing overlaps")
     torch.manual_seed(8)
     batch = len(LENGTHS)
@@ -213,11 +215,11 @@ def test_gradients_are_those_of_the_formula(given: Layout, cross: bool) -> None:
     )
     weights = torch.randn(batch, HEADS, LENGTH, WIDTH, dtype=torch.float64) * REAL[:, None, :, None]
     queries = torch.cat([own, *other], 1)
-    out = structured.attend(torch.nn.Module(), queries, key, value, REAL, 0.3, 0.0, given)[0].transpose(1, 2)
+    out = structured.attend(torch.nn.Module(), queries, key, value, REAL, 0.3, 0.0, arrangement)[0].transpose(1, 2)
     expected = torch.zeros((), dtype=torch.float64)
     for example, length in enumerate(LENGTHS):
         k, v, *both = (states[example, :, :length] for states in (key, value, own, *other))
-        factors = by_hand(given, example, cross)
+        factors = by_hand(arrangement, example, cross)
         row = sum(torch.from_numpy(m) * (0.3 * q @ k.mT).exp() for q, m in zip(both, factors, strict=False))
         attended = (row / row.sum(-1, keepdim=True)) @ v
         expected = expected + (attended * weights[example, :, :length]).sum()
@@ -264,8 +266,8 @@ def test_inputs_in_one_language_are_attended_to_as_ever(kind: str) -> None:
         expected, ours = plain(**inputs()).last_hidden_state, model(**inputs()).last_hidden_state
         mixed = model(**inputs(), layout=layout(0.3)).last_hidden_state
     torch.testing.assert_close(ours[REAL], expected[REAL], atol=0, rtol=0)
-    one = LENGTHS[2]
-    torch.testing.assert_close(mixed[2, :one], expected[2, :one], atol=1e-5, rtol=0)
+    length = LENGTHS[2]
+    torch.testing.assert_close(mixed[2, :length], expected[2, :length], atol=1e-5, rtol=0)
 
 
 @each_model
@@ -299,19 +301,19 @@ def test_another_cross_query_changes_switched_inputs_alone(kind: str) -> None:
 def test_every_pair_of_tokens_meets(rows: list[tuple[int, bool]], share: float, bridge: bool) -> None:
     """M1 and M2 cover every cell between them, and overlap in no more than the bridge and what was drawn."""
     also = torch.rand(len(rows), 9, 9) < share if share else None
-    made = Layout(torch.tensor([c for c, _ in rows]), torch.tensor([s for _, s in rows]), also, bridge)
-    own, cross = made.masks(9)
+    arrangement = Layout(torch.tensor([c for c, _ in rows]), torch.tensor([s for _, s in rows]), also, bridge)
+    own, cross = arrangement.masks(9)
     assert bool((own | cross).all())
     expected = torch.zeros_like(own) if also is None else also.clone()
     if bridge:
         expected[:, 0] = expected[:, :, 0] = True
-    assert torch.equal(own & cross, expected & made.switched[:, None, None])
+    assert torch.equal(own & cross, expected & arrangement.switched[:, None, None])
 
 
 @each_model
 @pytest.mark.parametrize(("swap", "names"), [("weight", {"weight"}), ("weight+bias", {"weight", "bias"})])
 def test_a_target_brings_its_own_cross_query_with_its_bias_where_asked(kind: str, swap: str, names: set[str]) -> None:
     method = make("qcross", {"swap": swap})
-    found = [name for name, _ in model_of(kind).named_parameters() if method.is_language_specific(name)]
-    assert found and len(found) == len(names) * SIZE["num_hidden_layers"]
-    assert {name.partition(".query.cross.")[2] for name in found} == names
+    parameters = [name for name, _ in model_of(kind).named_parameters() if method.is_language_specific(name)]
+    assert parameters and len(parameters) == len(names) * SIZE["num_hidden_layers"]
+    assert {name.partition(".query.cross.")[2] for name in parameters} == names

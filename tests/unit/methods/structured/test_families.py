@@ -55,21 +55,21 @@ def layout(share: float = 0.0, **options: Any) -> Layout:
     return Layout(torch.tensor(CONTEXTS), torch.tensor(SWITCHED), also if share else None, **options)
 
 
-def factors(given: Layout | None, example: int, cross: bool, window: int) -> tuple[np.ndarray, np.ndarray]:
+def factors(arrangement: Layout | None, example: int, cross: bool, window: int) -> tuple[np.ndarray, np.ndarray]:
     """What the exponentials of Q and Q_cross count in each cell (section 4.1, figures 2 and 3), of cells within the window."""
     length, context = LENGTHS[example], CONTEXTS[example]
     own, other = np.zeros((length, length)), np.zeros((length, length))
     for i in range(length):
         for j in range(max(0, i - window), min(length, i + window + 1)):
-            if given is None or not SWITCHED[example]:
+            if arrangement is None or not SWITCHED[example]:
                 own[i, j] = 1
                 continue
             same = (i < context) == (j < context)
-            both = (given.bridge and 0 in (i, j)) or (
-                given.unmasked is not None and bool(given.unmasked[example, i, j])
+            both = (arrangement.bridge and 0 in (i, j)) or (
+                arrangement.unmasked is not None and bool(arrangement.unmasked[example, i, j])
             )
             own[i, j], other[i, j] = same or both, cross and (not same or both)
-            if both and cross and given.overlap == "halve":
+            if both and cross and arrangement.overlap == "halve":
                 own[i, j] = other[i, j] = 0.5
     return own, other
 
@@ -85,7 +85,13 @@ def rotated(states: np.ndarray, theta: float | None) -> np.ndarray:
 
 
 def dense(
-    kind: str, layer: Any, hidden: torch.Tensor, given: Layout | None, cross: bool, theta: float | None, window: int
+    kind: str,
+    layer: Any,
+    hidden: torch.Tensor,
+    arrangement: Layout | None,
+    cross: bool,
+    theta: float | None,
+    window: int,
 ) -> Any:
     """The attention of one layer, example by example: its weights, H × L × L, and what comes out."""
     parameters = {name: p.detach().double().numpy() for name, p in layer.named_parameters()}
@@ -106,7 +112,7 @@ def dense(
             part = slice(at, at + WIDTH)
             keys = rotated(k[:, part], theta)
             exponentials = [np.exp(rotated(query[:, part], theta) @ keys.T / np.sqrt(WIDTH)) for query in queries]
-            row = sum(m * e for m, e in zip(factors(given, example, cross, window), exponentials, strict=False))
+            row = sum(m * e for m, e in zip(factors(arrangement, example, cross, window), exponentials, strict=False))
             weights.append(row / row.sum(1, keepdims=True))
             out.append(weights[-1] @ v[:, part])
         yield np.stack(weights), np.concatenate(out, 1)
@@ -130,14 +136,14 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("given", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("arrangement", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("cross", [True, False], ids=["cross", "dropout"])
 @pytest.mark.parametrize("kind", MODELS)
-def test_every_layer_is_the_formula(kind: str, given: Layout | None, cross: bool) -> None:
+def test_every_layer_is_the_formula(kind: str, arrangement: Layout | None, cross: bool) -> None:
     """So are the weights that exhibits show."""
-    if given is not None and given.overlap == "halve" and not cross:
+    if arrangement is not None and arrangement.overlap == "halve" and not cross:
         pytest.skip("without a cross query nothing overlaps")
-    model, seen = model_of(kind, cross), []
+    model, calls = model_of(kind, cross), []
     layers = structured.layers(model)
     for layer in layers:
         arguments: list[Any] = []
@@ -145,18 +151,18 @@ def test_every_layer_is_the_formula(kind: str, given: Layout | None, cross: bool
             lambda layer, positional, named, to=arguments: to.append((positional, named)), with_kwargs=True
         )
         layer.get_submodule(MODELS[kind][3]).register_forward_pre_hook(
-            lambda module, given, to=arguments: to.append(given[0])
+            lambda module, tensors, to=arguments: to.append(tensors[0])
         )
-        seen.append((layer, arguments))
+        calls.append((layer, arguments))
     with torch.no_grad():
-        model(**inputs(), **({} if given is None else {"layout": given}))
-    assert len(seen) == 2
-    for number, (layer, ((positional, named), out)) in enumerate(seen):
+        model(**inputs(), **({} if arrangement is None else {"layout": arrangement}))
+    assert len(calls) == 2
+    for number, (layer, ((positional, named), out)) in enumerate(calls):
         theta, window = place_of(kind, model, number)
         hidden, rotary = (*positional, *named.values())[0], named.get("position_embeddings")
         with torch.no_grad():
-            weights = structured.weights(layer, hidden, REAL, given, rotary)
-        formula = dense(kind, layer, hidden, given, cross, theta, window)
+            weights = structured.weights(layer, hidden, REAL, arrangement, rotary)
+        formula = dense(kind, layer, hidden, arrangement, cross, theta, window)
         for example, (shares, attended) in enumerate(formula):
             length, message = LENGTHS[example], f"layer {number}, example {example}"
             np.testing.assert_allclose(out[example, :length].numpy(), attended, atol=1e-5, rtol=0, err_msg=message)

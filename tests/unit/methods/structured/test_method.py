@@ -21,23 +21,23 @@ def test_masks_are_drawn_anew_at_each_step_and_the_same_for_a_seed(base: str) ->
     method, drawn = make(base, {"p_mask": 0.7}), []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        given = segments([4] * 200, [True] * 200), torch.device("cpu")
-        drawn.append(method.arrange(*given, training=True)["layout"].unmasked)
+        arguments = segments([4] * 200, [True] * 200), torch.device("cpu")
+        drawn.append(method.arrange(*arguments, training=True)["layout"].unmasked)
     assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
     assert abs(drawn[0].float().mean() - 0.3) < 0.02, "a cell is kept with probability 1 - p_mask"
 
 
 def test_evaluation_is_strict_and_dropout_is_for_training() -> None:
-    given = segments([4, 5], [True, False]), torch.device("cpu"), False
-    assert make("qcross", {}).arrange(*given)["layout"].unmasked is None
-    assert make("qcross", {"evaluate": "sampled"}).arrange(*given)["layout"].unmasked is not None
-    assert make("structured-dropout", {}).arrange(*given) == {}
+    arguments = segments([4, 5], [True, False]), torch.device("cpu"), False
+    assert make("qcross", {}).arrange(*arguments)["layout"].unmasked is None
+    assert make("qcross", {"evaluate": "sampled"}).arrange(*arguments)["layout"].unmasked is not None
+    assert make("structured-dropout", {}).arrange(*arguments) == {}
 
 
 def test_batches_in_one_language_get_nothing_extra() -> None:
     for base in ("structured-dropout", "qcross"):
-        given = segments([4, 5], [False, False]), torch.device("cpu"), True
-        assert make(base, {}).arrange(*given) == {}
+        arguments = segments([4, 5], [False, False]), torch.device("cpu"), True
+        assert make(base, {}).arrange(*arguments) == {}
 
 
 @pytest.mark.parametrize(("option", "value"), [("p_mask", 1.2), ("tune", "lora"), ("evaluate", "x"), ("overlap", "x")])

@@ -40,8 +40,8 @@ def test_s_with_a_causal_mask_is_the_decoder_of_transformers() -> None:
     causal = torch.ones(9, 9, dtype=torch.bool).tril() & real[:, None, None]
     with torch.no_grad():
         partners = modules.first_stream(model, second)
-        given = {"input_ids": first["input_ids"], "attention_mask": causal}
-        states = modules.second_stream(model, given, partners, second["attention_mask"])
+        inputs = {"input_ids": first["input_ids"], "attention_mask": causal}
+        states = modules.second_stream(model, inputs, partners, second["attention_mask"])
         memory = {"encoder_hidden_states": partners, "encoder_attention_mask": second["attention_mask"]}
         expected = decoder.roberta(**first, **memory, use_cache=False).last_hidden_state
         bidirectional = stream_of_x(model)
@@ -112,8 +112,8 @@ def test_the_loss_of_s_alone_leaves_the_input_of_h_without_gradient(detach: bool
     model = model_of()
     first, second = pairs()
     embedded = model.get_input_embeddings()(second["input_ids"]).detach().requires_grad_()
-    given = {"inputs_embeds": embedded, "attention_mask": second["attention_mask"]}
-    partners = modules.first_stream(model, given)
+    inputs = {"inputs_embeds": embedded, "attention_mask": second["attention_mask"]}
+    partners = modules.first_stream(model, inputs)
     modules.second_stream(model, first, partners, second["attention_mask"], detach).square().sum().backward()
     assert (embedded.grad is None) == detach
     key = model.base_model.encoder.layer[0].crossattention.self.key.weight

@@ -112,11 +112,11 @@ def test_check_1_another_language_has_other_logits_and_an_input_does_not_depend_
 
 
 def test_only_modules_of_languages_in_a_batch_compute_and_have_gradients() -> None:
-    model, seen = model_of(), []
+    model, languages = model_of(), []
     for language, module in model.base_model.encoder.layer[0].output.adapter_modules.items():
-        module.register_forward_hook(lambda *_, language=language: seen.append(language))
+        module.register_forward_hook(lambda *_, language=language: languages.append(language))
     loss(model, [0, 2, 2], **modules.routes_of(model, segments([0, 2, 2]), "cpu")).backward()
-    assert sorted(seen) == ["en", "sw"]
+    assert sorted(languages) == ["en", "sw"]
     with_gradient = {
         modules_of for name, p in model.named_parameters() if p.grad is not None and (modules_of := _of(name))
     }
