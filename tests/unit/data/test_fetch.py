@@ -26,7 +26,7 @@ def fetch_data(kind, source, language, folder, lock):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def generated_data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     make_meanings("ruletaker", OPTIONS, folder / "meanings.parquet")
     for language in ("en", "fr"):
@@ -35,9 +35,9 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "jsonl", "csv"])
-def test_local_files_of_every_type(made, tmp_path, suffix):
+def test_local_files_of_every_type(generated_data, tmp_path, suffix):
     for split in SPLITS:
-        frame = read_table(made / "en" / f"{split}.parquet").to_pandas()
+        frame = read_table(generated_data / "en" / f"{split}.parquet").to_pandas()
         out = tmp_path / f"en-{split}.{suffix}"
         if suffix == "parquet":
             frame.to_parquet(out)
@@ -48,18 +48,18 @@ def test_local_files_of_every_type(made, tmp_path, suffix):
     source = {"local": f"{tmp_path}/{{language}}-{{split}}.{suffix}", "limit": 3}
     fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
     table = read_table(tmp_path / "out" / "train.parquet")
-    assert table.to_pylist() == read_table(made / "en" / "train.parquet").slice(0, 3).to_pylist()
+    assert table.to_pylist() == read_table(generated_data / "en" / "train.parquet").slice(0, 3).to_pylist()
 
 
-def test_local_files_may_have_other_names_for_splits(made, tmp_path):
+def test_local_files_may_have_other_names_for_splits(generated_data, tmp_path):
     (tmp_path / "en").mkdir()
     for ours, theirs in (("train", "train"), ("dev", "validation"), ("test", "test")):
-        (tmp_path / "en" / f"{theirs}.parquet").write_bytes((made / "en" / f"{ours}.parquet").read_bytes())
+        (tmp_path / "en" / f"{theirs}.parquet").write_bytes((generated_data / "en" / f"{ours}.parquet").read_bytes())
     source = {"local": f"{tmp_path}/{{language}}/{{split}}.parquet"}
     with pytest.raises(FileNotFoundError, match=r"no file .*dev\.parquet"):
         fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
     fetch_data("ruletaker", source | {"splits": {"dev": "validation"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
-    assert read_table(tmp_path / "out" / "dev.parquet") == read_table(made / "en" / "dev.parquet")
+    assert read_table(tmp_path / "out" / "dev.parquet") == read_table(generated_data / "en" / "dev.parquet")
 
 
 # Both directions of a translation are columns of one file, as WMT's data sets on the Hub have them.
@@ -88,8 +88,8 @@ def test_a_split_that_does_not_exist_is_an_error(tmp_path):
         fetch_data("xnli", {"hub": "a/b", "splits": {"valid": "x"}}, "en", tmp_path, tmp_path / "lock.yaml")
 
 
-def test_where_selects_and_says_what_there_is(made, tmp_path):
-    source = {"local": f"{made}/{{language}}/{{split}}.parquet", "where": {"label": "entailment"}}
+def test_where_selects_and_says_what_there_is(generated_data, tmp_path):
+    source = {"local": f"{generated_data}/{{language}}/{{split}}.parquet", "where": {"label": "entailment"}}
     fetch_data("ruletaker", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
     assert set(read_table(tmp_path / "out" / "dev.parquet")["label"].to_pylist()) == {"entailment"}
     with pytest.raises(ValueError, match=r"no row whose config is 'depth-9' \(there are: depth-0\)"):
@@ -335,10 +335,10 @@ def test_a_pair_is_joined_from_its_languages(tmp_path):
         ]
 
 
-def test_a_joined_pair_is_what_would_have_been_generated(made, tmp_path):
-    source = {"local": f"{made}/{{language}}/{{split}}.parquet"}
+def test_a_joined_pair_is_what_would_have_been_generated(generated_data, tmp_path):
+    source = {"local": f"{generated_data}/{{language}}/{{split}}.parquet"}
     fetch_data("ruletaker", source, "en-fr", tmp_path / "joined", tmp_path / "lock.yaml")
-    make_data("ruletaker", OPTIONS, "en-fr", made / "meanings.parquet", tmp_path / "said")
+    make_data("ruletaker", OPTIONS, "en-fr", generated_data / "meanings.parquet", tmp_path / "said")
     joined, expected = (read_table(tmp_path / name / "train.parquet") for name in ("joined", "said"))
     assert joined.to_pylist() == expected.to_pylist()
 

@@ -14,7 +14,7 @@ OPTIONS = {"n": 40, "rules": [0, 2], "facts": [2, 4]}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     make_meanings("ruletaker", OPTIONS, folder / "meanings.parquet")
     for language in ("en", "fr"):
@@ -39,22 +39,22 @@ def test_too_few_examples_for_three_splits():
         sizes(8, 4)
 
 
-def test_splits_have_their_sizes_and_share_no_theory(made):
-    tables = [read_table(made / "en" / f"{split}.parquet") for split in SPLITS]
+def test_splits_have_their_sizes_and_share_no_theory(folder):
+    tables = [read_table(folder / "en" / f"{split}.parquet") for split in SPLITS]
     assert [table.num_rows for table in tables] == [28, 4, 8]
     theories = [{frozenset(context.split(". ")) for context in table["context"].to_pylist()} for table in tables]
     assert not (theories[0] & theories[1] or theories[0] & theories[2] or theories[1] & theories[2])
 
 
-def test_row_i_is_the_same_in_every_language(made):
-    english, french = (read_table(made / code / "test.parquet") for code in ("en", "fr"))
+def test_row_i_is_the_same_in_every_language(folder):
+    english, french = (read_table(folder / code / "test.parquet") for code in ("en", "fr"))
     assert english["label"] == french["label"] and english["depth"] == french["depth"]
     assert english["context"] != french["context"]
 
 
-def test_the_same_options_give_the_same_bytes(made, tmp_path):
+def test_the_same_options_give_the_same_bytes(folder, tmp_path):
     make_meanings("ruletaker", OPTIONS, tmp_path / "again.parquet")
-    assert (tmp_path / "again.parquet").read_bytes() == (made / "meanings.parquet").read_bytes()
+    assert (tmp_path / "again.parquet").read_bytes() == (folder / "meanings.parquet").read_bytes()
 
 
 def test_a_misspelt_option_names_the_nearest(tmp_path):

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module", params=["sequence", "token"])
-def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def cell_inputs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp(request.param)
     torch.manual_seed(1)
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
@@ -47,52 +47,52 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return {"run": folder / "run", "encoder": folder / "encoder", "tokens": tokens, "target": "fr"}
 
 
-def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(made: dict[str, Any], tmp_path: Path) -> None:
-    evaluate(**made, out=tmp_path / "cell.json")
+def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
+    evaluate(**cell_inputs, out=tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
-    record = json.loads((made["run"] / "run.json").read_text())
+    record = json.loads((cell_inputs["run"] / "run.json").read_text())
     assert cell["scores"] == {"accuracy": record["dev_score"]}
     assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
     assert cell["cpu_seconds"] > 0 and cell["seconds"] > 0
 
 
 def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(
-    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads = []
     load_model = load.load_model
     monkeypatch.setattr(load, "load_model", lambda *args: loads.append(args) or load_model(*args))
-    trained.preload(made["encoder"], batches.read(made["tokens"]))
+    trained.preload(cell_inputs["encoder"], batches.read(cell_inputs["tokens"]))
     outcomes = []
     for name in ("first", "second"):
-        evaluate(**made, out=tmp_path / name)
+        evaluate(**cell_inputs, out=tmp_path / name)
         outcomes.append(records.read_cell(tmp_path / name)["outcomes"])
     assert len(loads) == 2, "one ahead, for the first; one for the second"
     assert outcomes[0] == outcomes[1]
 
 
 def test_an_encoder_that_changed_since_it_was_loaded_ahead_is_loaded_again(
-    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained.preload(made["encoder"], batches.read(made["tokens"]))
-    (made["encoder"] / "model.safetensors").touch()
+    trained.preload(cell_inputs["encoder"], batches.read(cell_inputs["tokens"]))
+    (cell_inputs["encoder"] / "model.safetensors").touch()
     loads = []
     load_model = load.load_model
     monkeypatch.setattr(load, "load_model", lambda *args: loads.append(args) or load_model(*args))
-    evaluate(**made, out=tmp_path / "cell.json")
+    evaluate(**cell_inputs, out=tmp_path / "cell.json")
     assert len(loads) == 1
 
 
 @pytest.mark.parametrize(("study", "recorded"), [(None, "s"), ("more", "more")])
 def test_a_cell_may_be_of_another_study_than_its_run(
-    made: dict[str, Any], tmp_path: Path, study: str | None, recorded: str
+    cell_inputs: dict[str, Any], tmp_path: Path, study: str | None, recorded: str
 ) -> None:
-    evaluate(**made, out=tmp_path / "cell.json", study=study)
+    evaluate(**cell_inputs, out=tmp_path / "cell.json", study=study)
     assert records.read_cell(tmp_path / "cell.json")["study"] == recorded
 
 
-def test_the_outcomes_give_the_score(made: dict[str, Any], tmp_path: Path) -> None:
-    evaluate(**made, out=tmp_path / "cell.json")
+def test_the_outcomes_give_the_score(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
+    evaluate(**cell_inputs, out=tmp_path / "cell.json")
     cell = records.read_cell(tmp_path / "cell.json")
     pairs = [outcome if isinstance(outcome, list) else [outcome, 1] for outcome in records.outcomes("cell.json", cell)]
     assert 100 * sum(a for a, _ in pairs) / sum(b for _, b in pairs) == pytest.approx(cell["scores"]["accuracy"])
@@ -150,42 +150,42 @@ def spoil(run: Path, how: str) -> None:
     ],
 )
 def test_a_spoilt_run_names_its_file_and_writes_no_cell(
-    how: str, message: str, made: dict[str, Any], tmp_path: Path
+    how: str, message: str, cell_inputs: dict[str, Any], tmp_path: Path
 ) -> None:
-    shutil.copytree(made["run"], tmp_path / "run")
+    shutil.copytree(cell_inputs["run"], tmp_path / "run")
     spoil(tmp_path / "run", how)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
-        evaluate(**{**made, "run": tmp_path / "run"}, out=tmp_path / "cell.json")
+        evaluate(**{**cell_inputs, "run": tmp_path / "run"}, out=tmp_path / "cell.json")
     assert not (tmp_path / "cell.json").exists()
 
 
-def test_labels_of_another_training_say_what_to_make_again(made: dict[str, Any], tmp_path: Path) -> None:
+def test_labels_of_another_training_say_what_to_make_again(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
     run = tmp_path / "run"
-    shutil.copytree(made["run"], run)
+    shutil.copytree(cell_inputs["run"], run)
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**record, "labels": ["other"]}))
     with pytest.raises(Damaged, match="was trained on other: tokenize again, then rerun training") as refused:
-        evaluate(**{**made, "run": run}, out=tmp_path / "cell.json")
-    assert refused.value.paths == (made["tokens"], run)
+        evaluate(**{**cell_inputs, "run": run}, out=tmp_path / "cell.json")
+    assert refused.value.paths == (cell_inputs["tokens"], run)
 
 
-def test_another_encoder_is_noticed(made: dict[str, Any], tmp_path: Path) -> None:
+def test_another_encoder_is_noticed(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
     size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
     XLMRobertaModel(XLMRobertaConfig(vocab_size=40, max_position_embeddings=40, **size)).save_pretrained(tmp_path / "e")
     with pytest.raises(ValueError, match="does not fit the encoder"):
-        evaluate(**{**made, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
+        evaluate(**{**cell_inputs, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
 
 
-def test_a_damaged_encoder_is_named(made: dict[str, Any], tmp_path: Path) -> None:
-    shutil.copytree(made["encoder"], tmp_path / "e")
+def test_a_damaged_encoder_is_named(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
+    shutil.copytree(cell_inputs["encoder"], tmp_path / "e")
     path = tmp_path / "e" / "model.safetensors"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(ValueError, match=r"damaged .* again"):
-        evaluate(**{**made, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
+        evaluate(**{**cell_inputs, "encoder": tmp_path / "e"}, out=tmp_path / "cell.json")
 
 
 @pytest.mark.slow
-def test_evaluating_imports_nothing_heavy(made: dict[str, Any], tmp_path: Path) -> None:
+def test_evaluating_imports_nothing_heavy(cell_inputs: dict[str, Any], tmp_path: Path) -> None:
     code = f"""
 import sys
 from xlgrid.evaluation.cell import evaluate
@@ -193,7 +193,7 @@ from xlgrid.methods import make
 evaluate(*sys.argv[1:])
 print([name for name in {HEAVY} if name in sys.modules])
 """
-    arguments = [*map(str, made.values()), str(tmp_path / "cell.json")]
+    arguments = [*map(str, cell_inputs.values()), str(tmp_path / "cell.json")]
     process = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
     assert process.returncode == 0, process.stderr
     assert process.stdout.strip() == "[]"
@@ -204,7 +204,7 @@ QUERY = "roberta.encoder.layer.0.attention.self.query.cross"
 
 
 @pytest.fixture
-def evaluated(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def evaluated(cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A run of qcross that begins with the text of en; en and fr have text runs with a snapshot, each of one number all over."""
     monkeypatch.chdir(tmp_path)
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
@@ -216,8 +216,15 @@ def evaluated(made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPa
         path.parent.mkdir(parents=True, exist_ok=True)
         write_record(path.parent)
         save_file({name: torch.full(size, float(number)) for name, size in shape.items()}, path, {"digest": "d"})
-    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run", Path("text/en"))
-    return made | {"run": tmp_path / "run"}
+    train(
+        recipe,
+        cell_inputs["encoder"],
+        [cell_inputs["tokens"]],
+        [cell_inputs["tokens"]],
+        tmp_path / "run",
+        Path("text/en"),
+    )
+    return cell_inputs | {"run": tmp_path / "run"}
 
 
 def write_record(folder: Path, digest: str = "d", start: str | None = None) -> None:
@@ -254,7 +261,7 @@ def test_a_snapshot_that_is_missing_or_of_another_training_says_what_to_delete(e
 
 
 def test_what_is_not_language_specific_stays_that_of_the_source(
-    made: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     name = "roberta.encoder.layer.0.attention.self.value.weight"
@@ -266,9 +273,16 @@ def test_what_is_not_language_specific_stays_that_of_the_source(
     names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
     training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
     recipe = Recipe.model_validate({**names, "base": "bitfit", "start": START, "training": training})
-    train(recipe, made["encoder"], [made["tokens"]], [made["tokens"]], tmp_path / "run", Path("text/en"))
-    tokens = batches.read(made["tokens"])
-    model = trained.model_of(trained.read(tmp_path / "run"), made["encoder"], tokens, Path("text/fr"))
+    train(
+        recipe,
+        cell_inputs["encoder"],
+        [cell_inputs["tokens"]],
+        [cell_inputs["tokens"]],
+        tmp_path / "run",
+        Path("text/en"),
+    )
+    tokens = batches.read(cell_inputs["tokens"])
+    model = trained.model_of(trained.read(tmp_path / "run"), cell_inputs["encoder"], tokens, Path("text/fr"))
     assert (dict(model.named_parameters())[name] == 0).all()
 
 

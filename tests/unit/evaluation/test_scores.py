@@ -114,7 +114,7 @@ CASES = {
 STRIDE = 8
 
 
-class Made(NamedTuple):
+class Trained(NamedTuple):
     """A cell, and what it is scored from without the library."""
 
     cell: dict[str, Any]
@@ -133,7 +133,9 @@ def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="module", params=CASES)
-def made(request: pytest.FixtureRequest, encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Made]:
+def trained_case(
+    request: pytest.FixtureRequest, encoder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Case, Trained]:
     case, folder = CASES[request.param], tmp_path_factory.mktemp("case")
     make_meanings(case.kind, {"n": 60}, folder / "meanings.parquet")
     make_data(case.kind, {"n": 60}, case.code, folder / "meanings.parquet", folder / "generated")
@@ -155,10 +157,10 @@ def made(request: pytest.FixtureRequest, encoder: Path, tmp_path_factory: pytest
     model = getattr(transformers, f"{stem}For{case.suffix}").from_pretrained(encoder, **options).eval()
     unfit = model.load_state_dict(load_file(folder / "run" / deltas.DELTA), strict=False)
     assert not unfit.unexpected_keys
-    return case, Made(records.read_cell(folder / "cell.json"), folder / case.file, len(rows), encoder, model)
+    return case, Trained(records.read_cell(folder / "cell.json"), folder / case.file, len(rows), encoder, model)
 
 
-def own_scores(case: Case, parts: Made) -> dict[str, float]:
+def own_scores(case: Case, parts: Trained) -> dict[str, float]:
     own, described = scorer(), task(case.kind, case.columns)
     settings = {"choices": len(described.choices), "stride": STRIDE, "types": parts.model.config.type_vocab_size > 1}
     columns = described.inputs, described.target, described.labels
@@ -169,15 +171,15 @@ def own_scores(case: Case, parts: Made) -> dict[str, float]:
     return own.scores(rows, tokenizer, lambda tensors, contexts: parts.model(**tensors), of_task)
 
 
-def test_the_scores_of_a_cell_are_those_of_an_independent_scorer(made: tuple[Case, Made]) -> None:
-    case, parts = made
+def test_the_scores_of_a_cell_are_those_of_an_independent_scorer(trained_case: tuple[Case, Trained]) -> None:
+    case, parts = trained_case
     assert own_scores(case, parts) == pytest.approx(parts.cell["scores"], abs=1e-6)
     assert all(0 < score < 100 for score in parts.cell["scores"].values()), "a score that many models have shows little"
 
 
-def test_inputs_are_cut_or_have_windows(made: tuple[Case, Made]) -> None:
+def test_inputs_are_cut_or_have_windows(trained_case: tuple[Case, Trained]) -> None:
     """Otherwise the test above would show less than it says."""
-    case, parts = made
+    case, parts = trained_case
     tokens = batches.read(parts.file.with_name("test.arrow"), case.code)
     assert int(tokens.sizes.max()) == case.max_length
     if "example" in tokens.columns:

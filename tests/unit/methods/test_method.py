@@ -56,13 +56,13 @@ BASES = [
 ]
 
 
-def made(base: str, **more: Any) -> Method:
+def method_of(base: str, **more: Any) -> Method:
     return make(base.split()[0], {**OPTIONS.get(base, {}), **more})
 
 
 def fits(base: str, kind: str) -> bool:
     """Whether a method is for a model."""
-    return made(base).misfit(config_of(kind).to_dict()) is None
+    return method_of(base).misfit(config_of(kind).to_dict()) is None
 
 
 PAIRS = [(base, kind) for kind in MODELS for base in (*BASES, *OPTIONS) if fits(base, kind)]
@@ -72,7 +72,7 @@ each_model_and_language_model = pytest.mark.parametrize(("base", "kind"), [*PAIR
 
 
 def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:
-    model, method = model_of(kind), made(base, **more)
+    model, method = model_of(kind), method_of(base, **more)
     torch.manual_seed(4)
     method.install(model)
     return model.eval(), method
@@ -122,7 +122,7 @@ def test_a_saved_delta_gives_the_same_logits(base: str, kind: str, tmp_path: Pat
 def test_what_was_trained_on_text_is_all_in_the_classifier_that_begins_with_it(
     base: str, kind: str, tmp_path: Path
 ) -> None:
-    text_model, method = model_of(f"{kind.partition('-')[0]}-mlm", seed=5), made(base)
+    text_model, method = model_of(f"{kind.partition('-')[0]}-mlm", seed=5), method_of(base)
     method.install(text_model)
     saved = {name: p.detach().clone() for name, p in kept(text_model, method, HEADS["mlm"]).items()}
     if not saved:
@@ -242,7 +242,7 @@ def test_methods_are_for_all_families_but_these() -> None:
 
 @pytest.mark.parametrize(("base", "family"), MISFITS)
 def test_a_method_that_is_not_for_an_encoder_says_so_before_anything_changes(base: str, family: str) -> None:
-    model, method = model_of(f"{family}-token"), made(base)
+    model, method = model_of(f"{family}-token"), method_of(base)
     names = [name for name, _ in model.named_modules()]
     problem = method.misfit({"model_type": model.config.model_type})
     assert problem and MISFITS[base, family] in problem

@@ -201,7 +201,7 @@ def test_a_language_without_adapters_of_its_own_is_read_where_nothing_stays_as_d
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs on text of two languages, which share no word, and a task's run that begins with one of them."""
     root = tmp_path_factory.mktemp("root")
     torch.manual_seed(1)
@@ -242,9 +242,9 @@ def cell(root: Path, target: str) -> Any:
     return json.loads(out.read_text())
 
 
-def test_a_cell_names_the_adapters_that_were_active(made: Path) -> None:
-    assert cell(made, "en")["stack"] == ["invertible:en", "language:en", "task:t"]
-    assert cell(made, "qu")["stack"] == ["invertible:qu", "language:qu", "task:t"]
+def test_a_cell_names_the_adapters_that_were_active(root: Path) -> None:
+    assert cell(root, "en")["stack"] == ["invertible:en", "language:en", "task:t"]
+    assert cell(root, "qu")["stack"] == ["invertible:qu", "language:qu", "task:t"]
 
 
 def test_a_last_layer_that_nobody_trains_is_told() -> None:
@@ -265,16 +265,16 @@ def test_a_stack_has_what_the_options_say(options: dict[str, Any], language: str
     assert make("madx", options).stack("t", language) == expected
 
 
-def test_the_wrong_language_lowers_the_score(made: Path) -> None:
-    right, wrong = cell(made, "en"), cell(made, "qu")
+def test_the_wrong_language_lowers_the_score(root: Path) -> None:
+    right, wrong = cell(root, "en"), cell(root, "qu")
     assert (right["stack"][1], wrong["stack"][1]) == ("language:en", "language:qu")
     assert right["scores"]["accuracy"] > wrong["scores"]["accuracy"] + 10
 
 
 def test_a_cell_has_its_targets_language_adapters_and_the_runs_task_adapters(
-    made: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(made)
+    monkeypatch.chdir(root)
     data = batches.read("token.arrow", "qu")
     model = trained.model_of(trained.read("run"), "encoder", data, Path("text/qu"))
     run = load_file("run/delta.safetensors")
@@ -284,10 +284,10 @@ def test_a_cell_has_its_targets_language_adapters_and_the_runs_task_adapters(
         assert torch.equal(model.get_parameter(name), tensor), name
 
 
-def test_a_run_keeps_a_few_tensors_only_and_counts_them(made: Path) -> None:
+def test_a_run_keeps_a_few_tensors_only_and_counts_them(root: Path) -> None:
     # The language model's own layer, its norm and its bias train, and are thrown away.
     for name, thrown_away in (("text/en", 16 * 16 + 16 + 2 * 16 + 50), ("run", 0)):
-        folder = made / name
+        folder = root / name
         kept = load_file(folder / "delta.safetensors")
         counts = json.loads((folder / "run.json").read_text())["parameters"]
         assert counts["trained"] - thrown_away == sum(tensor.numel() for tensor in kept.values()) < counts["total"] / 2
