@@ -74,14 +74,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages as `make docs` builds them: an unknown link or anchor, and a page outside the menu, is an error."""
     pytest.importorskip("mkdocs", reason="the site needs mkdocs-material, which is in the extra `docs`")
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
+    assert process.returncode == 0, process.stderr[-4000:]
     return folder
 
 
@@ -168,9 +168,9 @@ def test_the_lines_for_a_cluster_are_of_rules_resources_and_settings_that_exist(
     profile = yaml.safe_load(text("slurm/profile.v9+.yaml"))
     assert profile["set-resources"].keys() - {"attention", "label_data"} <= lines["set-resources"].keys() <= rules()
     readme = text("packages/snakemake-executor-plugin-submitit/README.md")
-    asked = {name for resources in lines["set-resources"].values() for name in resources}
+    resource_names = {name for resources in lines["set-resources"].values() for name in resources}
     settings = {name.removeprefix("submitit-") for name in lines.keys() - {"set-resources"}}
-    assert asked and {name for name in asked | settings if f"`{name}`" not in readme} == set()
+    assert resource_names and {name for name in resource_names | settings if f"`{name}`" not in readme} == set()
 
 
 def rules() -> set[str]:
@@ -232,9 +232,9 @@ def test_the_example_of_types_of_files_is_a_study_that_reads_them(
     for (task, language, split), (name, contents) in files.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(contents)
-        made = settings(study, Data("s", task, language, split)) or {}
-        columns, source = json.loads(str(made["columns"])), json.loads(str(made["source"]))
-        fetch_data(str(made["kind"]), source, language, split, "out.parquet", "lock.yaml", columns)
+        values = settings(study, Data("s", task, language, split)) or {}
+        columns, source = json.loads(str(values["columns"])), json.loads(str(values["source"]))
+        fetch_data(str(values["kind"]), source, language, split, "out.parquet", "lock.yaml", columns)
         [row] = read_table("out.parquet").to_pylist()
         assert (row.get("tokens") or [row["context"]])[0] in {"Ada", "mwaka"}, (task, row)
 
@@ -264,13 +264,13 @@ def test_the_encoders_that_the_page_shows_are_encoders_of_a_study() -> None:
 def test_the_first_page_leads_to_every_page() -> None:
     """The page of all papers leads to those about costs and published numbers."""
     pages_outside = script("pages_outside")
-    shown = {page for page in PAGES if page.startswith("docs/")} | {*pages_outside.PAGES}
+    site_pages = {page for page in PAGES if page.startswith("docs/")} | {*pages_outside.PAGES}
     linked = {
         os.path.normpath(ROOT / first / ".." / link.partition("#")[0])
         for first in ("docs/index.md", "docs/papers/index.md")
         for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text(first))
     }
-    assert {page for page in shown if str(ROOT / page) not in linked} == {"docs/index.md"}
+    assert {page for page in site_pages if str(ROOT / page) not in linked} == {"docs/index.md"}
 
 
 def test_the_readme_is_read_at_once() -> None:

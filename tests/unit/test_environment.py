@@ -120,18 +120,18 @@ def interpreters(version: str) -> Iterator[str]:
         *map(str, Path.home().glob(f".pyenv/versions/{version}.*/bin/python")),
     ]
     for python in filter(None, candidates):
-        asked = subprocess.run(
+        process = subprocess.run(
             [python, "-c", "import sys; print(*sys.version_info[:2], sep='.')"], capture_output=True, text=True
         )
-        if asked.stdout.strip() == version:
+        if process.stdout.strip() == version:
             yield python
 
 
 def interpreter(version: str) -> str:
-    found = next(interpreters(version), None)
-    if found is None:
+    python = next(interpreters(version), None)
+    if python is None:
         pytest.skip(f"no Python {version} here")
-    return found
+    return python
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -160,7 +160,7 @@ def test_the_lock_resolves_for_every_other_python(python: str, tmp_path: Path) -
         "-r",
         LOCK,
     ]
-    done = subprocess.run(resolve, capture_output=True, text=True)
-    if "Temporary failure in name resolution" in done.stderr or "Network is unreachable" in done.stderr:
+    process = subprocess.run(resolve, capture_output=True, text=True)
+    if "Temporary failure in name resolution" in process.stderr or "Network is unreachable" in process.stderr:
         pytest.skip("pip cannot reach its index")
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert process.returncode == 0, process.stderr[-2000:]

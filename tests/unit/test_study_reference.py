@@ -29,8 +29,8 @@ def reference() -> ModuleType:
 def mistakes(study: dict[str, Any]) -> list[str]:
     """The mistakes that the JSON Schema finds, each after the place of its key. Keys of YAML may be numbers, those of JSON may not."""
     validator = jsonschema.Draft202012Validator(SCHEMA)
-    found = validator.iter_errors(json.loads(json.dumps(study)))
-    return [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in found]
+    errors = validator.iter_errors(json.loads(json.dumps(study)))
+    return [f"{'.'.join(map(str, error.absolute_path))}: {error.message}" for error in errors]
 
 
 def test_the_page_is_current(reference: ModuleType) -> None:
@@ -80,11 +80,11 @@ def test_a_study_names_the_schema_in_its_first_line(path: Path) -> None:
     ],
 )
 def test_an_editor_finds_a_mistake(change: dict[str, Any], mistake: str) -> None:
-    assert any(mistake in found for found in mistakes(FIRST | change))
+    assert any(mistake in message for message in mistakes(FIRST | change))
 
 
 def test_a_study_that_extends_may_lack_keys_and_remove_them_but_not_invent_them() -> None:
     study = {"extends": "first", "methods": {"full-ft": None}, "exhibits": {"transfer": {"digits": 2}}}
     assert mistakes(study) == []
-    assert any("gird" in found for found in mistakes(study | {"gird": {}}))
+    assert any("gird" in message for message in mistakes(study | {"gird": {}}))
     assert mistakes(study | {"grids": {"all": {"sed": [1]}}}) != []

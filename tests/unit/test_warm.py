@@ -29,9 +29,9 @@ print(len(set(sys.modules) - before))
 
 
 def imported(*words: str) -> int:
-    done = subprocess.run([sys.executable, "-c", WARM, *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return int(done.stdout.split()[-1])
+    process = subprocess.run([sys.executable, "-c", WARM, *words], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr[-2000:]
+    return int(process.stdout.split()[-1])
 
 
 def test_libraries_are_those_of_commands_that_exist() -> None:

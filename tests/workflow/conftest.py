@@ -20,10 +20,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not first.exists():
             first.mkdir()
-            done = shell(project(first, small()), "make demo")
-            assert done.returncode == 0, done.stderr[-4000:]
-            assert done.stdout.splitlines()[-1] == "Open results/demo/report.html"
-            (first / "make-demo.log").write_text(done.stderr)
+            process = shell(project(first, small()), "make demo")
+            assert process.returncode == 0, process.stderr[-4000:]
+            assert process.stdout.splitlines()[-1] == "Open results/demo/report.html"
+            (first / "make-demo.log").write_text(process.stderr)
     assert (first / "results/demo/report.html").exists(), "the demo has failed in another process"
     shutil.copytree(first, folder, symlinks=True)
     for name in ("first", "foroutan2023"):

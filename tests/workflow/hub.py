@@ -115,25 +115,25 @@ def write_xnli(folder: Path, code: str) -> None:
     """Like facebook/xnli: a folder for each language, a parquet file for each split, numbers for labels."""
     chosen = xnli.Options(n=sum(COUNTS["xnli"]))
     rows = [xnli.row(example, code, chosen) for example in xnli.examples(chosen, COUNTS["xnli"])]
-    found = [{**row, "label": LABELS[row["label"]]} for row in rows]
-    for split, part in _split(found, COUNTS["xnli"], "validation"):
+    records = [{**row, "label": LABELS[row["label"]]} for row in rows]
+    for split, part in _split(records, COUNTS["xnli"], "validation"):
         table = pa.Table.from_pylist(part).select(["premise", "hypothesis", "label"])
         pq.write_table(table, _made(folder / code) / f"{split}-00000-of-00001.parquet")
 
 
 def write_ruletaker(folder: Path, code: str) -> None:
     """Like hitachi-nlp/ruletaker, but in several languages: all depths in one file, told apart by `config`."""
-    told = []
+    parts = []
     for depth in (0, 1):
         chosen = ruletaker.Options(n=sum(COUNTS["ruletaker"]), max_depth=depth)
         examples = ruletaker.examples(chosen, COUNTS["ruletaker"])
         rows = [ruletaker.row(example, code, chosen) for example in examples]
-        told.append(dict(_split(rows, COUNTS["ruletaker"], "dev")))
+        parts.append(dict(_split(rows, COUNTS["ruletaker"], "dev")))
     # One that no encoder takes whole.
-    told[0]["test"][0]["context"] = " ".join([told[0]["test"][0]["context"]] * 40)
-    for split in told[0]:
+    parts[0]["test"][0]["context"] = " ".join([parts[0]["test"][0]["context"]] * 40)
+    for split in parts[0]:
         # Here and there, so that a file's first rows are not all of one config.
-        mixed = [row for both in zip(*(part[split] for part in told), strict=True) for row in both]
+        mixed = [row for both in zip(*(part[split] for part in parts), strict=True) for row in both]
         table = pa.Table.from_pylist(mixed).select(["context", "question", "label", "config"])
         pq.write_table(table, _made(folder / code) / f"{split}.parquet")
 

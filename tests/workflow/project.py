@@ -88,9 +88,9 @@ def shell(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
 
 def dry_run(folder: Path, *arguments: str) -> tuple[dict[str, int], set[tuple[str, str]]]:
     """Rule -> jobs that a dry run announces; and (study, kind) of the files that these jobs make."""
-    done = shell(folder, " ".join(["snakemake --dry-run", *arguments]))
-    assert done.returncode == 0, done.stderr
-    output = done.stdout + done.stderr
+    process = shell(folder, " ".join(["snakemake --dry-run", *arguments]))
+    assert process.returncode == 0, process.stderr
+    output = process.stdout + process.stderr
     rows = [line.split() for line in output.partition("Job stats:")[2].partition("\n\n")[0].splitlines()]
     jobs = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal() and row[0] != "total"}
     files = [

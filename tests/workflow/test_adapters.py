@@ -65,8 +65,8 @@ def here(claims: Any) -> Any:
         return claims
     left = {"source": LANGUAGES, "seed": [1]}
     return {
-        key: [value for value in left[key] if value in given] if key in left else here(given)
-        for key, given in claims.items()
+        key: [value for value in left[key] if value in entry] if key in left else here(entry)
+        for key, entry in claims.items()
     }
 
 
@@ -76,8 +76,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pfeiffer2020", "pfeiffer2020-mini"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
     shutil.copytree(ROOT / "reference", folder / "reference")
-    done = shell(folder, "snakemake --profile laptop")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, "snakemake --profile laptop")
+    assert process.returncode == 0, process.stderr[-4000:]
     return folder
 
 
@@ -127,8 +127,8 @@ def test_a_cell_says_which_adapters_are_active(built: Path) -> None:
 
 
 def test_a_run_made_for_a_target_began_with_text_of_that(built: Path) -> None:
-    made = cell(built, "mlm-trg/qa1@ql1/ql1/seed1.json")
-    assert made["speaks"] == [f"{RESULTS}/runs/mlm/mini-xlmr/mlm/ql1/seed1"]
+    record = cell(built, "mlm-trg/qa1@ql1/ql1/seed1.json")
+    assert record["speaks"] == [f"{RESULTS}/runs/mlm/mini-xlmr/mlm/ql1/seed1"]
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_a_run_of_adapters_stores_them_and_the_head_of_its_task_alone(built: Pat
     stored = built / RESULTS / "runs" / run / "seed1/delta.safetensors"
     assert stored.stat().st_size < (built / RESULTS / "encoders/mini-xlmr/model.safetensors").stat().st_size
     tensors, _, _ = read_delta(stored)
-    found = {name: parts.intersection(name.split(".")) for name in tensors}
-    assert [name for name, of in found.items() if not of] == []
-    assert set().union(*found.values()) == parts
+    matches = {name: parts.intersection(name.split(".")) for name in tensors}
+    assert [name for name, of in matches.items() if not of] == []
+    assert set().union(*matches.values()) == parts
 
 
 def test_a_run_of_adapters_on_a_task_stores_all_that_it_trained(built: Path) -> None:
@@ -158,13 +158,13 @@ def test_a_run_of_adapters_on_a_task_stores_all_that_it_trained(built: Path) -> 
 
 
 def test_language_adapters_are_trained_once_for_all_tasks_and_seeds(built: Path) -> None:
-    found = sorted(path.parent.name for path in (built / RESULTS / "runs/mlm/mini-xlmr/adapter").glob("*/seed*"))
-    assert found == LANGUAGES
+    languages = sorted(path.parent.name for path in (built / RESULTS / "runs/mlm/mini-xlmr/adapter").glob("*/seed*"))
+    assert languages == LANGUAGES
 
 
 def test_a_program_that_scores_by_itself_has_the_scores_of_cells_with_adapters(built: Path) -> None:
     program = ROOT / "benchmarks" / "score_cells.py"
-    done = shell(built, f"{sys.executable} {program} demo --task wikiann siqa-copa --method full-ft madx")
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "cells, of which 0 differ; the largest difference is 0.000000 points" in done.stdout.splitlines()[-1]
-    assert {row.split()[2] for row in done.stdout.splitlines()[1:-1]} == {*LANGUAGES}
+    process = shell(built, f"{sys.executable} {program} demo --task wikiann siqa-copa --method full-ft madx")
+    assert process.returncode == 0, process.stderr[-4000:]
+    assert "cells, of which 0 differ; the largest difference is 0.000000 points" in process.stdout.splitlines()[-1]
+    assert {row.split()[2] for row in process.stdout.splitlines()[1:-1]} == {*LANGUAGES}

@@ -66,8 +66,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_pretrained_target_an_added_one_and_a_published_encoder(folder: Path) -> None:
     jobs = planned(folder, f"{PRETRAINED} {ADDED} {PUBLISHED}")
     assert jobs["train"] == 2 and jobs["pretrain"] == jobs["local_encoder"] == 1 and jobs["vocabulary"] == 2
-    done = shell(folder, f"snakemake --cores 1 {PRETRAINED} {ADDED} {PUBLISHED}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, f"snakemake --cores 1 {PRETRAINED} {ADDED} {PUBLISHED}")
+    assert process.returncode == 0, process.stderr[-4000:]
     pretrained, added, published = (json.loads((folder / path).read_text()) for path in (PRETRAINED, ADDED, PUBLISHED))
     assert pretrained["stack"] == ["module:qa2"] and pretrained["speaks"] == []
     assert added["stack"] == ["embeddings:qb1", "module:qb1"]
@@ -80,5 +80,5 @@ def test_a_pretrained_target_an_added_one_and_a_published_encoder(folder: Path) 
 
 
 def test_a_cost_table_needs_no_encoder(folder: Path) -> None:
-    done = shell(folder, "xlgrid cost demo")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, "xlgrid cost demo")
+    assert process.returncode == 0, process.stderr[-4000:]

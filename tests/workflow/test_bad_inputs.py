@@ -82,9 +82,9 @@ def test_a_kind_of_bad_input_ends_in_one_clear_message(here: Path, bad: Bad) -> 
         lines = (here / STUDY_FILE).read_text().splitlines()
         number = next(number for number, line in enumerate(lines, start=1) if bad.at in line)
         expected[0] = f"{STUDY_FILE}:{number}: {expected[0]}"
-    said = message(bad.command)
-    assert "\n" not in said, said
-    assert re.search(("^" if bad.at else "") + ".*".join(expected), said), said
+    error = message(bad.command)
+    assert "\n" not in error, error
+    assert re.search(("^" if bad.at else "") + ".*".join(expected), error), error
 
 
 def test_kinds_of_bad_input_have_names_of_their_own() -> None:
@@ -95,16 +95,16 @@ def test_kinds_of_bad_input_have_names_of_their_own() -> None:
 def test_the_hub_that_is_out_of_reach_is_named_with_what_to_do(here: Path, lock: str) -> None:
     """Offline, with and without a locked commit."""
     Path("hub.lock.yaml").write_text(lock)
-    said = message("fetch-vocabulary some/encoder --lock hub.lock.yaml --output out")
+    error = message("fetch-vocabulary some/encoder --lock hub.lock.yaml --output out")
     expected = (
         "cannot fetch the vocabulary some/encoder at ccccccc: "
         if lock
         else "cannot get the commit of model some/encoder at main"
     )
-    assert expected in said
+    assert expected in error
     assert (
-        "HF_HUB_OFFLINE" in said
-        and ("set 'HF_HUB_OFFLINE=0'" if lock else "write the commit into hub.lock.yaml") in said
+        "HF_HUB_OFFLINE" in error
+        and ("set 'HF_HUB_OFFLINE=0'" if lock else "write the commit into hub.lock.yaml") in error
     )
 
 
@@ -124,8 +124,10 @@ def test_a_full_disk_is_told_with_the_file(here: Path, monkeypatch: pytest.Monke
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    said = "cannot write results/mine/cells.parquet: the disk is full: free some space, then run the same command again"
-    assert message("export mine").endswith(said)
+    expected = (
+        "cannot write results/mine/cells.parquet: the disk is full: free some space, then run the same command again"
+    )
+    assert message("export mine").endswith(expected)
 
 
 def test_results_that_a_command_cannot_write_are_told_with_the_file(here: Path) -> None:
@@ -141,13 +143,13 @@ def test_snakemake_tells_the_mistake_that_the_rules_find(here: Path) -> None:
     for name in ("workflow", "rules"):
         shutil.copytree(ROOT / name, here / name)
     shutil.copy(ROOT / "Snakefile", here)
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "snakemake", "--dry-run", "results/mein/x"], capture_output=True, text=True
     )
-    assert done.returncode == 1
-    [told] = [line for line in lines(done) if "mein" in line]
-    assert told.startswith("no study file studies/mein.yaml: unknown study 'mein', did you mean 'mine'?")
-    assert "Traceback" not in done.stdout + done.stderr
+    assert process.returncode == 1
+    [error] = [line for line in lines(process) if "mein" in line]
+    assert error.startswith("no study file studies/mein.yaml: unknown study 'mein', did you mean 'mine'?")
+    assert "Traceback" not in process.stdout + process.stderr
 
 
 @pytest.fixture
@@ -155,33 +157,33 @@ def folder(tmp_path: Path) -> Path:
     return project(tmp_path / "project", small())
 
 
-def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+def lines(process: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in (process.stdout + process.stderr).splitlines() if line.strip()]
 
 
 def test_an_environment_that_is_not_active_says_how_to_activate_it(folder: Path) -> None:
     # Tools of the system stay on PATH.
-    done = subprocess.run(
+    process = subprocess.run(
         [folder / ".venv/bin/snakemake", "--cores", "1", TEXT],
         cwd=folder,
         env={**os.environ, "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 1
-    [told] = [line for line in lines(done) if "xlgrid" in line and "PATH" in line]
-    assert ". .venv/bin/activate" in told
-    assert "Traceback" not in done.stderr and not (folder / "results").exists()
+    assert process.returncode == 1
+    [error] = [line for line in lines(process) if "xlgrid" in line and "PATH" in line]
+    assert ". .venv/bin/activate" in error
+    assert "Traceback" not in process.stderr and not (folder / "results").exists()
 
 
 def test_results_that_cannot_be_written_are_told_before_any_job(folder: Path) -> None:
     """Nobody makes folders in /sys, root included."""
     (folder / "results").symlink_to("/sys")
-    done = shell(folder, f"snakemake --cores 1 {TEXT}")
-    assert done.returncode == 1
-    [told] = [line for line in lines(done) if "cannot be written" in line]
-    assert "results" in told and "run the same command again" in told
-    assert "Traceback" not in done.stderr and "rule text" not in done.stderr
+    process = shell(folder, f"snakemake --cores 1 {TEXT}")
+    assert process.returncode == 1
+    [error] = [line for line in lines(process) if "cannot be written" in line]
+    assert "results" in error and "run the same command again" in error
+    assert "Traceback" not in process.stderr and "rule text" not in process.stderr
 
 
 def test_a_python_that_is_too_old_is_told_in_a_line(tmp_path: Path) -> None:
@@ -197,9 +199,9 @@ def test_a_python_that_is_too_old_is_told_in_a_line(tmp_path: Path) -> None:
     old.chmod(0o755)
     rest = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     command = ["make", "demo", f"PYTHON={old}"]
-    done = subprocess.run(command, cwd=tmp_path, env=rest, capture_output=True, text=True)
-    assert done.returncode == 2
-    first, *others = lines(done)
+    process = subprocess.run(command, cwd=tmp_path, env=rest, capture_output=True, text=True)
+    assert process.returncode == 2
+    first, *others = lines(process)
     assert first.startswith("xlgrid needs Python 3.11 or newer") and "Python 3.10.4" in first and "PYTHON=" in first
     assert len(others) == 1 and others[0].startswith("make: ***")
     assert not (tmp_path / ".venv").exists()
@@ -212,11 +214,11 @@ def test_a_machine_without_slurm_says_where_to_go(folder: Path, tmp_path: Path) 
         (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
     path = f"{folder / '.venv/bin'}:{tmp_path / 'bin'}"
     command = [folder / ".venv/bin/snakemake", "--profile", "slurm", TEXT]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
-    assert done.returncode == 1
-    [told] = [line for line in lines(done) if "sbatch" in line]
-    assert "on this machine: run it where Slurm's commands are, or with `--submitit-cluster local`" in told
-    assert "Traceback" not in done.stderr and not (folder / "results").exists()
+    process = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert process.returncode == 1
+    [error] = [line for line in lines(process) if "sbatch" in line]
+    assert "on this machine: run it where Slurm's commands are, or with `--submitit-cluster local`" in error
+    assert "Traceback" not in process.stderr and not (folder / "results").exists()
 
 
 @pytest.mark.slow
@@ -230,9 +232,9 @@ def test_a_slurm_that_does_not_answer_ends_the_run_after_the_minutes_of_the_sett
         )
         (commands / name).chmod(0o755)
     command = f"snakemake --profile slurm --submitit-unreachable-minutes 1 {TEXT}"
-    done = shell(folder, f"export PATH={commands}:$PATH; {command}")
-    assert done.returncode == 1
-    output = done.stdout + done.stderr
+    process = shell(folder, f"export PATH={commands}:$PATH; {command}")
+    assert process.returncode == 1
+    output = process.stdout + process.stderr
     assert "Unable to contact slurm controller" in output
     assert "asking again, for 1 minutes at most (--submitit-unreachable-minutes)" in output
     assert "the cluster has not answered for 1 minutes" in output and "run the same command again" in output
@@ -242,6 +244,6 @@ def test_a_slurm_that_does_not_answer_ends_the_run_after_the_minutes_of_the_sett
 @pytest.mark.slow
 def test_a_folder_with_spaces_in_its_name_is_as_good_as_any(tmp_path: Path) -> None:
     folder = project(tmp_path / "a folder with spaces", small())
-    done = shell(folder, f"snakemake --profile laptop {TEXT} && make -n demo && xlgrid check demo")
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = shell(folder, f"snakemake --profile laptop {TEXT} && make -n demo && xlgrid check demo")
+    assert process.returncode == 0, process.stdout + process.stderr
     assert (folder / TEXT).exists()

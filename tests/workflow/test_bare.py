@@ -13,15 +13,15 @@ BARE, TUNED = f"{CELLS}/as-is/none/qb1/seed1.json", f"{CELLS}/full-ft/qa1/qb1/se
 
 def study() -> dict[str, Any]:
     """The demo with the task."""
-    made = small()
-    made["tasks"]["perplexity"] = {"kind": "perplexity", "max_length": 64}
-    made["methods"]["as-is"] = {}
+    demo = small()
+    demo["tasks"]["perplexity"] = {"kind": "perplexity", "max_length": 64}
+    demo["methods"]["as-is"] = {}
     axes = {"task": ["perplexity"], "encoder": ["mini-xlmr"], "target": ["qa1", "qb1"], "seed": [1]}
-    made["grids"] |= {
+    demo["grids"] |= {
         "bare": axes | {"method": ["as-is"], "source": ["none"]},
         "tuned": axes | {"method": ["full-ft"], "source": ["qa1"]},
     }
-    return made
+    return demo
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +33,11 @@ def test_a_bare_cell_takes_no_training_and_a_run_comes_beside_it(folder: Path) -
     # Two splits of three languages and of a pair for the pre-training, and the test set.
     tokens = 2 * (3 + 1) + 1
     assert planned(folder, BARE) == {"text": 3, "vocabulary": 1, "pretrain": 1, "tokens": tokens, "evaluate": 1}
-    done = shell(folder, f"snakemake --cores 1 {BARE}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, f"snakemake --cores 1 {BARE}")
+    assert process.returncode == 0, process.stderr[-4000:]
     assert planned(folder, TUNED) == {"tokens": 2, "train": 1, "evaluate": 1}
-    done = shell(folder, f"snakemake --cores 1 {TUNED}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, f"snakemake --cores 1 {TUNED}")
+    assert process.returncode == 0, process.stderr[-4000:]
     bare, tuned = (json.loads((folder / path).read_text()) for path in (BARE, TUNED))
     assert (bare["method"], bare["source"], bare["run"]) == ("as-is", "none", None)
     assert tuned["run"] == "results/demo/runs/perplexity/mini-xlmr/full-ft/qa1/seed1"

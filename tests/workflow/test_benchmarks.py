@@ -28,9 +28,9 @@ TRAINING = {"americasnli": "facebook/xnli", "belebele": "ehovy/race"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = project(tmp_path_factory.mktemp("benchmarks"), small())
-    shutil.copy(ROOT / "studies" / "benchmarks.yaml", made / "studies")
-    return made
+    root = project(tmp_path_factory.mktemp("benchmarks"), small())
+    shutil.copy(ROOT / "studies" / "benchmarks.yaml", root / "studies")
+    return root
 
 
 def test_a_cell_of_each_benchmark_is_planned_with_its_ids_on_the_hub(folder: Path) -> None:
@@ -38,17 +38,17 @@ def test_a_cell_of_each_benchmark_is_planned_with_its_ids_on_the_hub(folder: Pat
     assert {cell.task for cell in planned} == set(BENCHMARKS)
     for task, hub in BENCHMARKS.items():
         cell = next(cell for cell in planned if cell.task == task and cell.target != cell.source)
-        done = shell(folder, f"snakemake -n -p {cell.path}")
-        assert done.returncode == 0, done.stderr[-4000:]
-        asked = {hub, TRAINING.get(task, hub)}
-        assert {name for name in {*BENCHMARKS.values(), *TRAINING.values()} if name in done.stdout} == asked
+        process = shell(folder, f"snakemake -n -p {cell.path}")
+        assert process.returncode == 0, process.stderr[-4000:]
+        ids = {hub, TRAINING.get(task, hub)}
+        assert {name for name in {*BENCHMARKS.values(), *TRAINING.values()} if name in process.stdout} == ids
 
 
-def within(shown: Any, whole: Any) -> bool:
+def within(example: Any, whole: Any) -> bool:
     """Whether all that a page shows of a setting is in the study's file."""
-    if isinstance(shown, dict):
-        return all(key in whole and within(value, whole[key]) for key, value in shown.items())
-    return shown == whole
+    if isinstance(example, dict):
+        return all(key in whole and within(value, whole[key]) for key, value in example.items())
+    return example == whole
 
 
 def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Path) -> None:
@@ -59,8 +59,8 @@ def test_the_page_about_tasks_shows_the_study_and_commands_that_work(folder: Pat
     of_retrieval = yaml.safe_load(blocks("docs/how-to/retrieval.md", "yaml")[1])
     assert within(of_retrieval["tasks"], yaml.safe_load((ROOT / "studies" / "xtreme.yaml").read_text())["tasks"])
     for command in commands("docs/how-to/task.md"):
-        done = shell(folder, command.replace("--cores 1", "-n"))
-        assert done.returncode == 0, done.stderr[-4000:]
+        process = shell(folder, command.replace("--cores 1", "-n"))
+        assert process.returncode == 0, process.stderr[-4000:]
 
 
 # A row of each set of data with the columns of the Hub, the number of its label, and the type of its files.
@@ -160,8 +160,8 @@ def built(folder: Path) -> Path:
                 else:
                     frame.to_json(out, orient="records", lines=True)
     paths = [f"results/demo/cells/{task}/me5-small/full-ft/{'/'.join(RUNS[task])}/seed1.json" for task in RUNS]
-    done = shell(folder, f"snakemake --profile laptop {' '.join(paths)} results/demo/exhibits/belebele.csv")
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    process = shell(folder, f"snakemake --profile laptop {' '.join(paths)} results/demo/exhibits/belebele.csv")
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
     return folder / "results" / "demo"
 
 

@@ -11,8 +11,8 @@ RUN = "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
 
 def test_the_profile_makes_the_same_cells_as_a_laptop(slurm: None, finished: Path, tmp_path: Path) -> None:
     folder = project(tmp_path, small())
-    done = shell(folder, "snakemake --profile slurm")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, "snakemake --profile slurm")
+    assert process.returncode == 0, process.stderr[-4000:]
     assert cells(folder) == cells(finished)
     assert not list((folder / ".snakemake" / "submitit").glob("*/")), "bundles are left in the ledger"
 

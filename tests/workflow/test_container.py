@@ -47,8 +47,8 @@ def environment(folder: Path) -> Path:
     """A new virtual environment in which the packages of this one are seen; its folder of programs."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     [site] = folder.glob("lib/python*/site-packages")
-    seen = [path for path in sys.path if path.endswith("site-packages")] or [sysconfig.get_path("purelib")]
-    (site / "environment_of_the_tests.pth").write_text("\n".join(seen))
+    paths = [path for path in sys.path if path.endswith("site-packages")] or [sysconfig.get_path("purelib")]
+    (site / "environment_of_the_tests.pth").write_text("\n".join(paths))
     # pip writes no program of a package that it finds installed; that of the tests would run in their environment.
     snakemake = folder / "bin" / "snakemake"
     snakemake.write_text(f'#!/bin/sh\nexec {shlex.quote(str(folder / "bin" / "python"))} -m snakemake "$@"\n')
@@ -59,11 +59,11 @@ def environment(folder: Path) -> Path:
 def run(command: str, folder: Path, programs: Path) -> subprocess.CompletedProcess[str]:
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    process = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=variables | {"PATH": path}, capture_output=True, text=True, timeout=600
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    return done
+    assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}\n{process.stderr[-2000:]}"
+    return process
 
 
 def test_the_steps_of_the_container_lead_to_a_workflow_that_plans_its_study(tmp_path: Path) -> None:

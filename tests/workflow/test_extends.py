@@ -53,8 +53,8 @@ def test_a_study_with_one_more_method_trains_that_method_and_shows_all(own: Path
     jobs, studies = dry_run(own, REPORT)
     assert jobs == {"train": 1, "evaluate": 3, **RENDERED}
     assert {study for study, _ in studies} == {"own"}
-    done = shell(own, f"snakemake --cores 1 {REPORT}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(own, f"snakemake --cores 1 {REPORT}")
+    assert process.returncode == 0, process.stderr[-4000:]
     results = own / "results" / "own"
     assert not [name for name in ("data", "text", "vocabularies", "encoders", "tokens") if (results / name).exists()]
     records = [json.loads(path.read_text()) for path in (results / "cells").rglob("*.json")]
@@ -77,8 +77,8 @@ def test_a_target_language_of_its_own_is_evaluated_with_the_demo_s_runs(own: Pat
     write(own, "wider", methods={}, languages=languages, grids={"ner": {"languages": of_task}})
     path = "results/wider/cells/ner/mini-xlmr/full-ft/qa1/qb2/seed1.json"
     assert planned(own, path) == {"data": 1, "tokens": 1, "evaluate": 1}
-    done = shell(own, f"snakemake --cores 1 {path}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(own, f"snakemake --cores 1 {path}")
+    assert process.returncode == 0, process.stderr[-4000:]
     record = json.loads((own / path).read_text())
     assert record["study"] == "wider" and record["run"] == "results/demo/runs/ner/mini-xlmr/full-ft/qa1/seed1"
 
@@ -124,8 +124,8 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     # The own study uses the demo's encoder and tokens, but not all of the demo's runs.
     of_others = ("ner-full-ft", "ner-bitfit-minus-full-ft")
     write(copy, grids={"ner": {"method": ["slow"]}}, exhibits=dict.fromkeys(of_others))
-    done = shell(copy, f"snakemake --cores 1 {REPORT} && rm -r .snakemake")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(copy, f"snakemake --cores 1 {REPORT} && rm -r .snakemake")
+    assert process.returncode == 0, process.stderr[-4000:]
     cell = copy / "results/demo/cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
     cell.unlink()
     # Inputs later than what was made from them, as a checkout may leave them.
@@ -135,8 +135,8 @@ def test_a_copy_without_times_and_records_has_nothing_to_do_after_one_command(fi
     before = planned(copy, LARGE)
     assert before["train"] == 4 and before["evaluate"] == 14
     [command] = commands("docs/how-to/copying.md")
-    done = shell(copy, command)
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(copy, command)
+    assert process.returncode == 0, process.stderr[-4000:]
     assert contents(copy / "results") == files
     assert planned(copy, LARGE, REPORT) == {}
     after = planned(copy, LARGE)

@@ -52,9 +52,9 @@ def fetched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     (folder / "double/sitecustomize.py").write_text(DOUBLE)
     with pytest.MonkeyPatch.context() as patch:
         _with_double(patch, folder)
-        done = shell(folder, "xlgrid fetch demo")
-    assert done.returncode == 0, done.stderr[-4000:]
-    return folder, done.stdout
+        process = shell(folder, "xlgrid fetch demo")
+    assert process.returncode == 0, process.stderr[-4000:]
+    return folder, process.stdout
 
 
 def _with_double(patch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -86,9 +86,9 @@ def test_what_was_fetched_is_not_fetched_again_without_a_network(fetched: tuple[
     folder, _ = fetched
     copy = tmp_path / "offline"
     shutil.copytree(folder, copy, symlinks=True)
-    done = shell(copy, "HF_HUB_OFFLINE=1 snakemake --dry-run; HF_HUB_OFFLINE=1 xlgrid check demo")
-    assert "hub_encoder" not in done.stdout and "hub_vocabulary" not in done.stdout
-    lines = done.stdout.splitlines()
-    assert done.returncode == 0, done.stdout[-2000:]
+    process = shell(copy, "HF_HUB_OFFLINE=1 snakemake --dry-run; HF_HUB_OFFLINE=1 xlgrid check demo")
+    assert "hub_encoder" not in process.stdout and "hub_vocabulary" not in process.stdout
+    lines = process.stdout.splitlines()
+    assert process.returncode == 0, process.stdout[-2000:]
     assert any(line.startswith("✓ model some/xlmr") and COMMIT[:7] in line for line in lines)
     assert any(line.startswith("✓ encoder mini-xlmr") for line in lines)

@@ -43,12 +43,12 @@ FILES = {
 
 def study() -> dict[str, Any]:
     """The study of docs/how-to/data.md, with fewer steps and seeds, and fewer cells in an exhibit."""
-    made = yaml.safe_load(blocks("docs/how-to/data.md", "yaml")[0])
-    made["training"] = [*BASE["training"], {"set": {"steps": 4, "evaluations": 2}}]
-    made["grids"] = {name: {"seed": [1]} for name in BASE["grids"]}
+    content = yaml.safe_load(blocks("docs/how-to/data.md", "yaml")[0])
+    content["training"] = [*BASE["training"], {"set": {"steps": 4, "evaluations": 2}}]
+    content["grids"] = {name: {"seed": [1]} for name in BASE["grids"]}
     select = {"task": "ruletaker-d0", "method": "pair-qcross", "source": "en+en-fr", "target": ["en", "en-fr"]}
-    made["exhibits"] = {"table03": {"select": select, "groups": ["mono", "en-X"]}}
-    return made
+    content["exhibits"] = {"table03": {"select": select, "groups": ["mono", "en-X"]}}
+    return content
 
 
 @pytest.fixture(scope="module")
@@ -65,12 +65,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [text for table in tables for column in table.columns[:2] for text in column.to_pylist()]
     hub.write_mbert(folder / "checkpoints" / CHECKPOINTS["mbert"], texts)
     hub.write_xlmr(folder / "checkpoints" / CHECKPOINTS["xlmr-base"], texts)
-    asked = [
+    targets = [
         *(f"{RESULTS}/exhibits/table03{end}.csv" for end in ("", "-published")),
         *(f"{RESULTS}/cells/{cell}/seed1.json" for cell in ALONE),
     ]
-    done = shell(folder, f"snakemake --profile laptop {' '.join(asked)}")
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    process = shell(folder, f"snakemake --profile laptop {' '.join(targets)}")
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
     return folder
 
 
@@ -82,10 +82,12 @@ def downloaded(task: str, target: str) -> Iterator[tuple[str, str, str]]:
     """Both texts and the label's name of each test example, from the files as they came."""
     path, first, second, label = FILES[task]
     codes = target.split("-")
-    told, asked = (read_table(Path("downloads", path.format(code))).to_pylist() for code in (codes[0], codes[-1]))
-    for one, other in zip(told, asked, strict=True):
-        if one.get("config", "depth-0") == "depth-0":
-            yield one[first], other[second], NAMES[task][one[label]] if task in NAMES else one[label]
+    first_rows, second_rows = (
+        read_table(Path("downloads", path.format(code))).to_pylist() for code in (codes[0], codes[-1])
+    )
+    for row, other in zip(first_rows, second_rows, strict=True):
+        if row.get("config", "depth-0") == "depth-0":
+            yield row[first], other[second], NAMES[task][row[label]] if task in NAMES else row[label]
 
 
 @pytest.mark.parametrize("cell", [*ALONE, *(cell for cell in SHOWN if cell.endswith("/en"))])
@@ -114,10 +116,10 @@ def test_a_cell_is_what_transformers_makes_of_the_checkpoint_and_the_files(
             logits = plain(**theirs).logits
             torch.testing.assert_close(ours(**inputs).logits, logits, atol=1e-6, rtol=0)
         expected.append(int(names[int(logits.argmax())] == label))
-    found = read_cell(built, cell)
-    assert records.outcomes("cell.json", found) == expected
-    assert found["n"] == hub.COUNTS[task.partition("-")[0]][2]
-    assert found["scores"] == {"accuracy": pytest.approx(100 * sum(expected) / len(expected))}
+    record = read_cell(built, cell)
+    assert records.outcomes("cell.json", record) == expected
+    assert record["n"] == hub.COUNTS[task.partition("-")[0]][2]
+    assert record["scores"] == {"accuracy": pytest.approx(100 * sum(expected) / len(expected))}
 
 
 @pytest.mark.parametrize("encoder", CHECKPOINTS)

@@ -36,9 +36,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("foroutan2023", "foroutan2023-mini"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", folder / "studies")
     shutil.copytree(ROOT / "reference", folder / "reference")
-    asked = [f"{RESULTS}/exhibits/{name}.csv" for name in (*EXHIBITS, *(f"{name}-published" for name in TABLES))]
-    done = shell(folder, f"snakemake --profile laptop {' '.join(asked)}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    targets = [f"{RESULTS}/exhibits/{name}.csv" for name in (*EXHIBITS, *(f"{name}-published" for name in TABLES))]
+    process = shell(folder, f"snakemake --profile laptop {' '.join(targets)}")
+    assert process.returncode == 0, process.stderr[-4000:]
     return folder
 
 

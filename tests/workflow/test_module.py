@@ -86,8 +86,8 @@ def outer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(outer: Path) -> Path:
-    done = snakemake(outer, "--cores", "2", "results/size.txt")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = snakemake(outer, "--cores", "2", "results/size.txt")
+    assert process.returncode == 0, process.stderr[-4000:]
     return outer
 
 

@@ -55,8 +55,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv(
             "PYTHONPATH", os.pathsep.join(filter(None, [str(folder / "installed"), os.environ.get("PYTHONPATH")]))
         )
-        done = shell(folder, command("snakemake"))
-        assert done.returncode == 0, done.stderr[-4000:]
+        process = shell(folder, command("snakemake"))
+        assert process.returncode == 0, process.stderr[-4000:]
         yield folder
 
 
@@ -106,14 +106,14 @@ def test_the_model_is_that_of_weights_to_which_the_products_are_added(
 
 
 def test_the_method_passes_the_tests_of_methods(built: Path) -> None:
-    done = shell(ROOT, f"{sys.executable} -m {command('pytest')} -p no:cacheprovider")
+    process = shell(ROOT, f"{sys.executable} -m {command('pytest')} -p no:cacheprovider")
     # Five tests of eight models; the page leaves the sixth, the number of parameters, to the package.
-    assert done.returncode == 0 and done.stdout.count(".") >= 40, done.stdout[-4000:]
+    assert process.returncode == 0 and process.stdout.count(".") >= 40, process.stdout[-4000:]
 
 
 def test_the_cost_counts_the_parameters_of_the_method(built: Path) -> None:
     """Two layers with A and B of rank 4 on an encoder of width 16, and a classifier of seven labels."""
-    done = shell(built, command("xlgrid cost"))
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
+    process = shell(built, command("xlgrid cost"))
+    assert process.returncode == 0, process.stderr
+    rows = [line.split() for line in process.stdout.splitlines()]
     assert ["mini-xlmr", "lora", "wikiann", str(2 * 2 * 4 * 16 + 7 * 16 + 7)] in [row[:4] for row in rows]

@@ -30,8 +30,8 @@ def study(task: dict[str, Any] | None = None, **text: Any) -> dict[str, Any]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("own"), study())
     (folder / "my.txt").write_text("\n\n".join(LINES))
-    done = shell(folder, f"snakemake --cores 1 {TOKENS}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, f"snakemake --cores 1 {TOKENS}")
+    assert process.returncode == 0, process.stderr[-4000:]
     return folder
 
 
@@ -68,8 +68,8 @@ def test_a_language_that_the_study_declares_has_text_too(built: Path) -> None:
     changed["new_languages"] = {"nqo": {"name": "N'Ko", "family": "Mande", "script": "Nkoo", "direction": "rtl"}}
     (built / "other.txt").write_text("ߒߞߏ ߕߟߋ߬ߓߊ߮\n" * 3)
     write(built, changed)
-    done = shell(built, "snakemake --cores 1 results/demo/text/nqo.parquet")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(built, "snakemake --cores 1 results/demo/text/nqo.parquet")
+    assert process.returncode == 0, process.stderr[-4000:]
     assert read_table(built / "results/demo/text/nqo.parquet").num_rows == 3
     assert planned(built, TOKENS.replace("qa9", "nqo")) == {"tokens": 1}
 
@@ -87,8 +87,8 @@ def test_a_changed_file_is_read_again(built: Path) -> None:
 
 def test_a_file_that_is_not_there_is_told_by_its_name(built: Path) -> None:
     write(built, study(files={"qa9": "my.txt", "qb9": "mine.txt"}))
-    done = shell(built, f"snakemake --dry-run {TOKENS.replace('qa9', 'qb9')}")
-    assert done.returncode and "mine.txt" in done.stdout + done.stderr
+    process = shell(built, f"snakemake --dry-run {TOKENS.replace('qa9', 'qb9')}")
+    assert process.returncode and "mine.txt" in process.stdout + process.stderr
 
 
 def test_a_task_on_text_takes_data_of_its_own(built: Path) -> None:
@@ -115,8 +115,8 @@ def test_a_task_on_text_takes_data_of_its_own(built: Path) -> None:
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     write(built, changed)
     run = "results/demo/runs/mlm/mini-xlmr/cs/qa9-qb9/seed1/run.json"
-    done = shell(built, f"snakemake --cores 1 {run}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(built, f"snakemake --cores 1 {run}")
+    assert process.returncode == 0, process.stderr[-4000:]
     record = json.loads((built / run).read_text())
     assert (record["n_train"], record["n_dev"], record["metric"]) == (40, 6, "accuracy")
     cell = "results/demo/cells/ner/mini-xlmr/after/qa1/qa1/seed1.json"

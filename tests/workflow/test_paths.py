@@ -15,28 +15,28 @@ RULETAKER = "cells/ruletaker-d0/mini-bert/full-ft/en/fr/seed1.json"
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of the demo, a study that extends it with data of its own, the papers' studies, and a broken one."""
-    made = project(tmp_path_factory.mktemp("paths"), small())
+    root = project(tmp_path_factory.mktemp("paths"), small())
     for name in ("foroutan2023", "foroutan2023-mini", "pfeiffer2020", "pfeiffer2020-mini"):
-        shutil.copy(ROOT / "studies" / f"{name}.yaml", made / "studies")
-    shutil.copytree(ROOT / "reference", made / "reference")
+        shutil.copy(ROOT / "studies" / f"{name}.yaml", root / "studies")
+    shutil.copytree(ROOT / "reference", root / "reference")
     mine = {
         "extends": "demo",
         "tasks": {"ner": {"data": {"local": "mine/{language}/{split}.jsonl"}}},
         "encoders": {"mini-bert": {"scratch": None, "training": None, "path": "encoder"}},
         "exhibits": {"ner-full-ft": None, "ner-bitfit-minus-full-ft": None, "learning-curves": None},
     }
-    (made / "studies" / "mine.yaml").write_text(yaml.safe_dump(mine))
-    (made / "studies" / "broken.yaml").write_text("title: [\n")
+    (root / "studies" / "mine.yaml").write_text(yaml.safe_dump(mine))
+    (root / "studies" / "broken.yaml").write_text("title: [\n")
     for language in ("qa1", "qa2", "qb1"):
         for split in ("train", "dev", "test"):
-            path = made / "mine" / language / f"{split}.jsonl"
+            path = root / "mine" / language / f"{split}.jsonl"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text('{"tokens": ["a", "b"], "ner_tags": [1, 2]}\n' * 20)
-    encoder = made / "encoder"
+    encoder = root / "encoder"
     encoder.mkdir()
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
         (encoder / name).touch()
-    return made
+    return root
 
 
 def change(file: Path, content: bytes) -> None:
@@ -47,9 +47,9 @@ def change(file: Path, content: bytes) -> None:
 
 
 def refused(folder: Path, command: str) -> str:
-    done = shell(folder, f"snakemake --dry-run {command}")
-    assert done.returncode != 0, done.stdout
-    return done.stdout + done.stderr
+    process = shell(folder, f"snakemake --dry-run {command}")
+    assert process.returncode != 0, process.stdout
+    return process.stdout + process.stderr
 
 
 def test_exhibits_of_several_studies_are_planned_in_one_call(folder: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_broken_default_does_not_disturb_a_named_study(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("results/dmo/report.html", "unknown study 'dmo', did you mean 'demo'"),
         ("results/broken/report.html", "broken.yaml:2: not valid YAML"),
@@ -100,16 +100,16 @@ def test_a_broken_default_does_not_disturb_a_named_study(folder: Path) -> None:
         ("results/mine/exhibits/ner-full-ft.csv", "nothing makes results/mine/exhibits/ner-full-ft.csv"),
     ],
 )
-def test_a_mistake_is_told_before_any_job(folder: Path, command: str, said: str) -> None:
-    assert said in refused(folder, command)
+def test_a_mistake_is_told_before_any_job(folder: Path, command: str, message: str) -> None:
+    assert message in refused(folder, command)
 
 
-@pytest.mark.parametrize(("asked", "processes"), [("", 1), ("--set-resources pretrain:gpus=3", 3)])
-def test_a_pretraining_has_a_process_for_each_gpu_of_its_job(folder: Path, asked: str, processes: int) -> None:
+@pytest.mark.parametrize(("options", "processes"), [("", 1), ("--set-resources pretrain:gpus=3", 3)])
+def test_a_pretraining_has_a_process_for_each_gpu_of_its_job(folder: Path, options: str, processes: int) -> None:
     """The profile of a cluster says how many."""
-    done = shell(folder, f"snakemake -n -p results/demo/encoders/mini-xlmr/model.safetensors {asked}")
-    assert done.returncode == 0, done.stderr
-    assert f"--processes {processes} " in done.stdout
+    process = shell(folder, f"snakemake -n -p results/demo/encoders/mini-xlmr/model.safetensors {options}")
+    assert process.returncode == 0, process.stderr
+    assert f"--processes {processes} " in process.stdout
 
 
 def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> None:
@@ -121,49 +121,49 @@ def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> 
         "--target-files-omit-workdir-adjustment --nolock --ignore-incomplete --mode remote"
     )
     try:
-        done = shell(folder, command)
+        process = shell(folder, command)
     finally:
         shutil.copy(ROOT / "config/config.yaml", folder / "config")
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert process.returncode == 0, process.stderr[-3000:]
     assert (folder / "results/mine/data/ner/qa1/test.parquet").stat().st_size
 
 
 def test_a_changed_file_of_ones_own_is_read_again_and_a_missing_one_is_told(folder: Path) -> None:
     target, own = "results/mine/data/ner/qb1/test.parquet", folder / "mine/qb1/test.jsonl"
-    done = shell(folder, f"snakemake --cores 1 {target}")
-    assert done.returncode == 0, done.stderr[-3000:]
+    process = shell(folder, f"snakemake --cores 1 {target}")
+    assert process.returncode == 0, process.stderr[-3000:]
     assert planned(folder, target) == {}
     change(own, own.read_bytes() * 2)
     assert planned(folder, target) == {"fetch_data": 1}
     own.rename(own.with_suffix(".aside"))
-    said = refused(folder, target)
+    output = refused(folder, target)
     own.with_suffix(".aside").rename(own)
-    assert "Missing input files for rule fetch_data" in said and "mine/qb1/test.jsonl" in said
+    assert "Missing input files for rule fetch_data" in output and "mine/qb1/test.jsonl" in output
 
 
 def test_a_changed_encoder_of_ones_own_is_copied_again_and_a_missing_file_is_told(folder: Path) -> None:
     target, own = "results/mine/encoders/mini-bert/config.json", folder / "encoder"
     source = folder / "results/demo/encoders/mini-bert"
-    done = shell(folder, f"snakemake --cores 1 {source.relative_to(folder)}/config.json")
-    assert done.returncode == 0, done.stderr[-3000:]
+    process = shell(folder, f"snakemake --cores 1 {source.relative_to(folder)}/config.json")
+    assert process.returncode == 0, process.stderr[-3000:]
     for file in source.iterdir():
         shutil.copy(file, own)
-    done = shell(folder, f"snakemake --cores 1 {target}")
-    assert done.returncode == 0, done.stderr[-3000:]
+    process = shell(folder, f"snakemake --cores 1 {target}")
+    assert process.returncode == 0, process.stderr[-3000:]
     assert planned(folder, target) == {}
     weights = own / "model.safetensors"
     change(weights, weights.read_bytes()[:-1] + b"x")
     assert planned(folder, target) == {"local_encoder": 1}
     (own / "model.safetensors").rename(own / "aside")
-    said = refused(folder, target)
+    output = refused(folder, target)
     (own / "aside").rename(own / "model.safetensors")
-    assert "Missing input files for rule local_encoder" in said and "encoder/model.safetensors" in said
+    assert "Missing input files for rule local_encoder" in output and "encoder/model.safetensors" in output
 
 
 def test_settings_that_change_no_result_train_nothing_again(folder: Path) -> None:
     run = "results/demo/runs/ruletaker-d0/mini-bert/full-ft/en/seed1/run.json"
-    done = shell(folder, f"snakemake --cores 1 {run}")
-    assert done.returncode == 0, done.stderr[-3000:]
+    process = shell(folder, f"snakemake --cores 1 {run}")
+    assert process.returncode == 0, process.stderr[-3000:]
     study = small()
     try:
         study["training"][0]["set"] |= {"checkpoint_seconds": 5, "micro_batch_tokens": 128}

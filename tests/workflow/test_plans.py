@@ -68,7 +68,9 @@ def test_all_of_a_paper_is_planned_with_what_its_documentation_says(folder: Path
     shared = [sum(each.study != study for each in results) for results in (plan.runs, plan.cells)]
     jobs = planned(folder, f"results/{study}/report.html")
     planned_results = jobs["train"] + jobs.get("pretrain", 0), jobs["evaluate"]
-    assert tuple(number - others for number, others in zip(planned_results, shared, strict=True)) == row(study, "whole study")
+    assert tuple(number - others for number, others in zip(planned_results, shared, strict=True)) == row(
+        study, "whole study"
+    )
     drawn = sum(number for rule, number in jobs.items() if rule.startswith(("table", "figure")))
     assert drawn == len(plan.study.exhibits)
 
@@ -100,8 +102,8 @@ def test_a_study_on_files_of_your_own_is_planned_as_its_page_shows_it(folder: Pa
     products = {product for cell in plan.cells for product in plan.rests_on(cell)}
     bring(folder, {file for product in products for file in flat(inputs(plan, product))})
     [command] = commands(page)
-    done = shell(folder, command.replace("--cores all", "--dry-run"))
-    assert done.returncode == 0 and "report_html" in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
+    process = shell(folder, command.replace("--cores all", "--dry-run"))
+    assert process.returncode == 0 and "report_html" in process.stdout, process.stdout[-2000:] + process.stderr[-2000:]
 
 
 PAPERS = (
@@ -126,6 +128,6 @@ def test_a_command_of_a_paper_s_page_is_planned(folder: Path, page: str, command
     (folder / "my.txt").write_text("a line\n")
     (folder / "ner").mkdir(exist_ok=True)
     (folder / "ner" / "yo.jsonl").write_text('{"tokens": ["a"], "ner_tags": [0]}\n')
-    done = shell(folder, re.sub(r"--(profile \w+|cores all)", "--dry-run", command))
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "evaluate" in done.stdout + done.stderr
+    process = shell(folder, re.sub(r"--(profile \w+|cores all)", "--dry-run", command))
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-2000:]
+    assert "evaluate" in process.stdout + process.stderr

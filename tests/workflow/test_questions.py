@@ -56,8 +56,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_data("xquad", {"n": 40}, code, downloads / "meanings.parquet", downloads / code)
         for split, name in splits.items():
             pq.write_table(pq.read_table(downloads / code / f"{split}.parquet"), downloads / f"{name}.parquet")
-    done = shell(folder, "snakemake --profile laptop")
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    process = shell(folder, "snakemake --profile laptop")
+    assert process.returncode == 0, process.stdout[-2000:] + process.stderr[-4000:]
     return folder / "results" / "demo"
 
 
@@ -69,13 +69,13 @@ def cell(built: Path, task: str, target: str) -> dict[str, Any]:
 def test_cells_have_every_metric_of_their_task(built: Path, task: str) -> None:
     expected = {"accuracy"} if task == "copa" else {"squad-f1", "squad-em"}
     for target in ("qa1", "qb1"):
-        found = cell(built, task, target)
-        assert set(found["scores"]) == expected and found["n"] == 8
+        record = cell(built, task, target)
+        assert set(record["scores"]) == expected and record["n"] == 8
 
 
 def test_only_what_is_needed_was_fetched(built: Path) -> None:
-    found = {str(path.relative_to(built / "data" / "own")) for path in (built / "data" / "own").rglob("*.parquet")}
-    assert found == {"qa1/train.parquet", "qa1/dev.parquet", "qa1/test.parquet", "qb1/test.parquet"}
+    files = {str(path.relative_to(built / "data" / "own")) for path in (built / "data" / "own").rglob("*.parquet")}
+    assert files == {"qa1/train.parquet", "qa1/dev.parquet", "qa1/test.parquet", "qb1/test.parquet"}
 
 
 def test_one_task_was_trained_on_another(built: Path) -> None:
@@ -101,10 +101,10 @@ def test_the_report_counts_a_cell_once(built: Path) -> None:
 
 
 def test_a_claim_is_about_the_metric_that_it_names(built: Path) -> None:
-    told = (built / "claims.csv").read_text()
-    assert "(squad-em)" in told
+    content = (built / "claims.csv").read_text()
+    assert "(squad-em)" in content
     scores = [cell(built, "xquad", target)["scores"]["squad-em"] for target in ("qa1", "qb1")]
-    header, line = (line.split(",") for line in told.splitlines())
+    header, line = (line.split(",") for line in content.splitlines())
     assert float(line[header.index("effect")]) == pytest.approx(sum(scores) / 2)
 
 
@@ -115,11 +115,11 @@ def test_a_program_that_scores_by_itself_finds_a_score_that_is_not_that_of_its_m
     scores = {name: score + 2 * (name == "squad-em") for name, score in record["scores"].items()}
     path.write_text(json.dumps({**record, "scores": scores}))
     try:
-        done = shell(built.parents[1], f"{sys.executable} {ROOT / 'benchmarks' / 'score_cells.py'} demo")
+        process = shell(built.parents[1], f"{sys.executable} {ROOT / 'benchmarks' / 'score_cells.py'} demo")
     finally:
         path.write_text(before)
-    assert done.returncode == 0, done.stderr[-4000:]
-    *rows, last = done.stdout.splitlines()[1:]
+    assert process.returncode == 0, process.stderr[-4000:]
+    *rows, last = process.stdout.splitlines()[1:]
     sets = {"xquad": "results/demo/data/xquad/{}/test.parquet", "own": "downloads/{}.parquet"}
     sets["copa"] = sets["xquad"].replace("xquad", "copa")
     expected = [

@@ -75,8 +75,8 @@ def pages() -> list[str]:
 
 def succeeds(folder: Path, command: str) -> None:
     """Run a command, and fail with the end of its output if it fails."""
-    done = shell(folder, command)
-    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    process = shell(folder, command)
+    assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}{process.stderr[-2000:]}"
 
 
 def test_the_readme_has_the_two_commands_of_the_set_up() -> None:
@@ -100,8 +100,8 @@ def test_a_block_of_commands_of_a_page_is_known_as_such(page: str) -> None:
 
 
 def test_the_lists_name_commands_and_tests_that_exist() -> None:
-    shown = {command for page in pages() for command in commands(page)}
-    assert {*NOT_RUN} <= shown
+    page_commands = {command for page in pages() for command in commands(page)}
+    assert {*NOT_RUN} <= page_commands
     for page, test in ELSEWHERE.items():
         name = Path(page).stem.removeprefix("cost-") if "cost-" in page else page
         assert commands(page) and name in (ROOT / test).read_text(), f"{test} tests {page}"
@@ -131,10 +131,10 @@ def rows(table: str) -> dict[tuple[str, ...], list[float]]:
 def test_the_study_of_the_readme_makes_its_table(finished: Path) -> None:
     """Another kind of CPU or version of PyTorch moves the means by some points, so that digits may differ."""
     succeeds(finished, "snakemake --profile laptop results/first/exhibits/transfer.md")
-    made = rows((finished / "results/first/exhibits/transfer.md").read_text())
-    shown = rows((ROOT / "README.md").read_text())
-    assert shown.keys() == made.keys() and len(shown) == 4
-    assert all(shown[labels] == pytest.approx(made[labels], abs=10) for labels in shown)
+    table = rows((finished / "results/first/exhibits/transfer.md").read_text())
+    readme_table = rows((ROOT / "README.md").read_text())
+    assert readme_table.keys() == table.keys() and len(readme_table) == 4
+    assert all(readme_table[labels] == pytest.approx(table[labels], abs=10) for labels in readme_table)
 
 
 def cell(folder: Path, study: str) -> dict[str, Any]:

@@ -39,8 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def runs(folder: Path, *commands: str) -> None:
     for command in commands:
-        done = shell(folder, command)
-        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}{done.stderr[-4000:]}"
+        process = shell(folder, command)
+        assert process.returncode == 0, f"{command}\n{process.stdout[-2000:]}{process.stderr[-4000:]}"
 
 
 def make(name: str) -> str:
@@ -67,10 +67,10 @@ def test_a_method_passes_its_contract_and_makes_its_table(folder: Path) -> None:
     install(folder / "installed", "xlgrid-norm-tuning", "0.1", code, points)
     fewer(folder / "studies" / "norm-tuning.yaml")
     runs(folder, f"{sys.executable} -m pytest -q -p no:cacheprovider {package}", make("norm-tuning"))
-    done = shell(
+    process = shell(
         ROOT, f"{sys.executable} -m pytest -q -p no:cacheprovider tests/unit/methods/test_method.py -k norm-tuning"
     )
-    assert done.returncode == 0 and done.stdout.count(".") >= 40, done.stdout[-4000:]
+    assert process.returncode == 0 and process.stdout.count(".") >= 40, process.stdout[-4000:]
 
 
 @pytest.mark.slow

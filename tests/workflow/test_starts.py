@@ -25,12 +25,12 @@ QUERY = "bert.encoder.layer.0.attention.self.query.cross"
 def study() -> dict[str, Any]:
     """Cross-lingual queries of two pairs and a shared one, and an encoder trained on both; en-it has none of its own. Beside
     them queries of single languages as of two steps, and encoders trained on a source's or a target's text."""
-    made = small()
-    made["languages"] = codes = ["en", "fr", "de", "it"]
-    del made["encoders"]["mini-xlmr"], made["tasks"]["ner"], made["grids"]["ner"]
-    made["encoders"]["mini-bert"]["scratch"]["languages"] = codes
+    demo = small()
+    demo["languages"] = codes = ["en", "fr", "de", "it"]
+    del demo["encoders"]["mini-xlmr"], demo["tasks"]["ner"], demo["grids"]["ner"]
+    demo["encoders"]["mini-bert"]["scratch"]["languages"] = codes
     both = "+".join(PAIRS)
-    made["methods"] = {
+    demo["methods"] = {
         "query": {"base": "qcross", "options": {"tune": "query", "p_mask": 1.0}},
         "cs-mlm": {"base": "full-ft"},
         "pair-qcross": {"base": "qcross", "start": {"task": "mlm", "method": "query", "pairs": PAIRS}},
@@ -40,20 +40,20 @@ def study() -> dict[str, Any]:
         "mlm-src": {"base": "full-ft", "start": {"task": "mlm", "method": "cs-mlm", "at": "source"}},
         "mlm-trg": {"base": "full-ft", "start": {"task": "mlm", "method": "cs-mlm", "at": "target"}},
     }
-    made["tasks"]["mlm"] = {"kind": "mlm"}
-    made["tasks"]["second"] = made["tasks"]["ruletaker-d0"] | {"start": "ruletaker-d0"}
-    made["training"].append({"when": {"task": "mlm", "source": ["en", "fr"]}, "set": {"snapshots": [2, 4]}})
+    demo["tasks"]["mlm"] = {"kind": "mlm"}
+    demo["tasks"]["second"] = demo["tasks"]["ruletaker-d0"] | {"start": "ruletaker-d0"}
+    demo["training"].append({"when": {"task": "mlm", "source": ["en", "fr"]}, "set": {"snapshots": [2, 4]}})
     axes = {"encoder": ["mini-bert"], "source": ["en"], "target": ["fr"], "seed": [1]}
-    made["grids"]["staged"] = axes | {"task": ["second"], "method": ["mlm-src", "mlm-trg"]}
-    made["grids"]["early"] = axes | {"task": ["ruletaker-d0"], "method": ["own-qcross"], "snapshots": [2, 4]}
-    made["grids"]["ruletaker"] |= {
+    demo["grids"]["staged"] = axes | {"task": ["second"], "method": ["mlm-src", "mlm-trg"]}
+    demo["grids"]["early"] = axes | {"task": ["ruletaker-d0"], "method": ["own-qcross"], "snapshots": [2, 4]}
+    demo["grids"]["ruletaker"] |= {
         "languages": codes,
         "method": ["pair-qcross", "shared-qcross", "cs-baseline"],
         "source": ["en+en-fr"],
         "target": ["en-X", "de-en", "de"],
     }
-    made["exhibits"] = {
-        "ruletaker-transfer": made["exhibits"]["ruletaker-transfer"]
+    demo["exhibits"] = {
+        "ruletaker-transfer": demo["exhibits"]["ruletaker-transfer"]
         | {"rows": ["method"], "groups": ["mono", "en-X", "X-en"]},
         "attention": {
             "kind": "attention",
@@ -64,15 +64,15 @@ def study() -> dict[str, Any]:
         "early": {"kind": "curve", "title": "Steps", "x": "snapshot", "lines": "target", "select": {"source": "en"}},
         "masks": {"kind": "masks", "title": "Masks", "methods": ["pair-qcross"]},
     }
-    return made
+    return demo
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = project(tmp_path_factory.mktemp("starts"), study())
-    asked = [f"results/demo/exhibits/{name}.csv" for name in study()["exhibits"]]
-    done = shell(folder, f"snakemake --profile laptop {' '.join([*asked, *STAGED])}")
-    assert done.returncode == 0, done.stderr[-4000:]
+    targets = [f"results/demo/exhibits/{name}.csv" for name in study()["exhibits"]]
+    process = shell(folder, f"snakemake --profile laptop {' '.join([*targets, *STAGED])}")
+    assert process.returncode == 0, process.stderr[-4000:]
     return folder
 
 
@@ -92,10 +92,10 @@ def test_attention_needs_no_cells_but_the_text_runs_of_both_targets(tmp_path: Pa
 
 def test_attention_is_drawn_with_the_run_on_text_of_each_target(built: Path) -> None:
     path = "results/demo/attention/ruletaker-d0/mini-bert/pair-qcross/en+en-fr/en-fr/en-de/seed1.json"
-    found = attention.read(built / path)
-    assert found["speaks"] == [[f"{RUNS}/mlm/mini-bert/query/{pair}/seed1"] for pair in PAIRS]
-    assert found["n"] + found["left_out"] > 0
-    assert found["drawn"][0]["tokens"][0] == "[CLS]"
+    record = attention.read(built / path)
+    assert record["speaks"] == [[f"{RUNS}/mlm/mini-bert/query/{pair}/seed1"] for pair in PAIRS]
+    assert record["n"] + record["left_out"] > 0
+    assert record["drawn"][0]["tokens"][0] == "[CLS]"
     assert "divergence" in (built / "results/demo/exhibits/attention.svg").read_text()
 
 
@@ -182,26 +182,26 @@ def test_snapshots_stay_out_of_tables(built: Path) -> None:
 
 def test_a_misspelt_target_of_a_run_is_told_before_any_job(tmp_path: Path) -> None:
     folder = project(tmp_path, study())
-    done = shell(folder, f"snakemake --dry-run {STAGED[1].replace('@fr', '@fx')}")
-    assert done.returncode and "did you mean 'en@fr'" in done.stdout + done.stderr
+    process = shell(folder, f"snakemake --dry-run {STAGED[1].replace('@fr', '@fx')}")
+    assert process.returncode and "did you mean 'en@fr'" in process.stdout + process.stderr
 
 
 def imported(folder: Path) -> Path:
     """A project whose language adapters are those in a folder of it."""
-    made = study()
-    made["methods"]["query"] = {
+    content = study()
+    content["methods"]["query"] = {
         "base": "madx",
         "options": {"tune": "language"},
         "imported": {"path": "adapters/{language}"},
     }
-    made["methods"]["pair-qcross"] = {"base": "madx", "start": {"task": "mlm", "method": "query"}}
-    made["grids"] = {"main": made["grids"]["staged"] | {"task": ["ruletaker-d0"], "method": ["pair-qcross"]}}
-    made["exhibits"] = {}
+    content["methods"]["pair-qcross"] = {"base": "madx", "start": {"task": "mlm", "method": "query"}}
+    content["grids"] = {"main": content["grids"]["staged"] | {"task": ["ruletaker-d0"], "method": ["pair-qcross"]}}
+    content["exhibits"] = {}
     for language in ("en", "fr"):
         (folder / "adapters" / language).mkdir(parents=True)
         for name in ("adapter_config.json", "pytorch_adapter.bin"):
             (folder / "adapters" / language / name).touch()
-    return project(folder, made)
+    return project(folder, content)
 
 
 def test_imported_adapters_are_read_where_others_would_be_trained(tmp_path: Path) -> None:
@@ -224,5 +224,5 @@ def test_an_imported_adapter_whose_weights_have_changed_is_read_again(tmp_path: 
 def test_an_adapter_that_is_not_there_is_told_before_any_job(tmp_path: Path) -> None:
     folder = imported(tmp_path)
     (folder / "adapters/fr/adapter_config.json").unlink()
-    done = shell(folder, f"snakemake --dry-run {CELLS}/pair-qcross/en/fr/seed1.json")
-    assert done.returncode and "adapters/fr/adapter_config.json" in done.stdout + done.stderr
+    process = shell(folder, f"snakemake --dry-run {CELLS}/pair-qcross/en/fr/seed1.json")
+    assert process.returncode and "adapters/fr/adapter_config.json" in process.stdout + process.stderr

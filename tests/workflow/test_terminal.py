@@ -28,13 +28,13 @@ def test_a_failure_is_printed_with_its_reason_and_its_log(finished: Path, tmp_pa
     study = small()
     study["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e30}})
     write(folder, study)
-    done = shell(folder, "snakemake --profile laptop")
-    printed = (done.stdout + done.stderr).splitlines()
-    assert done.returncode != 0 and len(printed) < LINES, printed
+    process = shell(folder, "snakemake --profile laptop")
+    printed = (process.stdout + process.stderr).splitlines()
+    assert process.returncode != 0 and len(printed) < LINES, printed
     [failure] = [line for line in printed if "failed: results/" in line]
     assert f"results/demo/runs/{RUN}/" in failure and "the loss is" in failure
     assert failure.endswith(f"(log: results/demo/logs/runs/{RUN}.log)")
-    assert f"again: snakemake --profile laptop -- results/demo/runs/{RUN}/run.json" in done.stdout
+    assert f"again: snakemake --profile laptop -- results/demo/runs/{RUN}/run.json" in process.stdout
 
 
 def test_the_summary_of_a_study_counts_the_jobs_that_snakemake_runs(finished: Path) -> None:
@@ -42,6 +42,6 @@ def test_the_summary_of_a_study_counts_the_jobs_that_snakemake_runs(finished: Pa
     stages: Counter[str] = Counter()
     for rule in jobs.keys() - {"all"}:
         stages[stage_of_rule(rule)] += jobs[rule]
-    shown = shell(finished, "xlgrid status demo").stdout
-    bars = {name: int(total) for name, total in re.findall(r"^(\w+) +█+ +\d+/(\d+)$", shown, re.MULTILINE)}
+    output = shell(finished, "xlgrid status demo").stdout
+    bars = {name: int(total) for name, total in re.findall(r"^(\w+) +█+ +\d+/(\d+)$", output, re.MULTILINE)}
     assert bars == stages

@@ -11,8 +11,8 @@ from project import CELLS, cells, planned, project, shell, small, write
 
 def test_everything_promised_is_there(finished: Path) -> None:
     results = finished / "results" / "demo"
-    wanted = ["report.html", "report.ipynb", "summary.csv", "exhibits/ner-full-ft.svg", "exhibits/ner-transfer.tex"]
-    assert [name for name in wanted if not (results / name).stat().st_size] == []
+    files = ["report.html", "report.ipynb", "summary.csv", "exhibits/ner-full-ft.svg", "exhibits/ner-transfer.tex"]
+    assert [name for name in files if not (results / name).stat().st_size] == []
     assert len(cells(finished)) == 2 * 3 + 2 * 4
 
 
@@ -60,8 +60,8 @@ def test_claims_are_judged_beside_the_report(finished: Path) -> None:
     write(finished, study)
     try:
         assert planned(finished) == {"all": 1, "claims": 1, "report_notebook": 1, "report_html": 1}
-        done = shell(finished, "snakemake --cores 1 results/demo/claims.md")
-        assert done.returncode == 0, done.stderr[-4000:]
+        process = shell(finished, "snakemake --cores 1 results/demo/claims.md")
+        assert process.returncode == 0, process.stderr[-4000:]
     finally:
         write(finished, small())
     assert "not enough runs (1 of 1 seeds, 8 of 8 cells)" in (finished / "results/demo/claims.md").read_text()
@@ -70,18 +70,18 @@ def test_claims_are_judged_beside_the_report(finished: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("claim.html", "The nearest file is results/demo/claims.html"),
         ("exhibits/claims.html", "exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html"),
     ],
 )
-def test_a_misspelt_file_of_the_claims_says_what_exists(tmp_path: Path, file: str, said: str) -> None:
+def test_a_misspelt_file_of_the_claims_says_what_exists(tmp_path: Path, file: str, message: str) -> None:
     study = small()
     study["claims"] = {"chance": {"says": "It guesses.", "against": 50, "expect": "less", "select": {"task": "ner"}}}
     refused = shell(project(tmp_path, study), f"snakemake --dry-run results/demo/{file}")
     assert refused.returncode != 0
-    assert said in refused.stdout + refused.stderr
+    assert message in refused.stdout + refused.stderr
 
 
 def test_a_method_s_learning_rate_concerns_that_method_only(finished: Path) -> None:
@@ -120,17 +120,17 @@ def test_an_exhibit_needs_the_cells_that_it_shows(finished: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("ner/mini-xlmr/bitfut/qa1/qb1/seed1.json", "did you mean 'bitfit'"),
         ("ner/mini-xlmr/bitfit/qa1/qb1/seed7.json", "unknown seed '7'"),
         ("ner/mini-xlmr/bitfit/en/fr/seed1.json", "no grid of study demo has this combination"),
     ],
 )
-def test_a_misspelt_target_says_what_exists(finished: Path, target: str, said: str) -> None:
-    done = shell(finished, f"snakemake --dry-run {CELLS}/{target}")
-    assert done.returncode != 0
-    assert said in done.stdout + done.stderr
+def test_a_misspelt_target_says_what_exists(finished: Path, target: str, message: str) -> None:
+    process = shell(finished, f"snakemake --dry-run {CELLS}/{target}")
+    assert process.returncode != 0
+    assert message in process.stdout + process.stderr
 
 
 def test_a_comparison_with_published_numbers_has_a_job_and_comes_with_the_report(tmp_path: Path) -> None:
@@ -152,24 +152,24 @@ def test_a_comparison_with_published_numbers_has_a_job_and_comes_with_the_report
     refused = shell(folder, "snakemake --dry-run results/demo/exhibits/ruletaker-transfer-published.csv")
     assert "The nearest file is results/demo/exhibits/ner-transfer-published.csv" in refused.stdout + refused.stderr
     # From whatever exists, which is nothing yet.
-    done = shell(folder, "xlgrid exhibit demo ner-full-ft --published --output results/demo/exhibits")
-    assert done.returncode == 0, done.stderr
+    process = shell(folder, "xlgrid exhibit demo ner-full-ft --published --output results/demo/exhibits")
+    assert process.returncode == 0, process.stderr
     assert "| 50.0 |" in " ".join((folder / "results/demo/exhibits/ner-full-ft-published.md").read_text().split())
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("ner-fulft.csv", "ner-full-ft.csv"), ("ner-full-ft.cvs", "ner-full-ft.csv")]
+    ("name", "message"), [("ner-fulft.csv", "ner-full-ft.csv"), ("ner-full-ft.cvs", "ner-full-ft.csv")]
 )
-def test_a_misspelt_exhibit_says_what_exists(finished: Path, name: str, said: str) -> None:
-    done = shell(finished, f"snakemake --dry-run results/demo/exhibits/{name}")
-    assert done.returncode != 0
-    assert f"The nearest file is results/demo/exhibits/{said}" in done.stdout + done.stderr
+def test_a_misspelt_exhibit_says_what_exists(finished: Path, name: str, message: str) -> None:
+    process = shell(finished, f"snakemake --dry-run results/demo/exhibits/{name}")
+    assert process.returncode != 0
+    assert f"The nearest file is results/demo/exhibits/{message}" in process.stdout + process.stderr
 
 
 def test_an_unknown_study_names_those_that_exist(finished: Path) -> None:
-    done = shell(finished, "snakemake --dry-run --config study=dmo")
-    assert done.returncode != 0
-    assert "did you mean 'demo'" in done.stdout + done.stderr
+    process = shell(finished, "snakemake --dry-run --config study=dmo")
+    assert process.returncode != 0
+    assert "did you mean 'demo'" in process.stdout + process.stderr
 
 
 def test_a_job_that_is_killed_without_a_word_is_told(tmp_path: Path) -> None:
@@ -182,16 +182,16 @@ def test_a_job_that_is_killed_without_a_word_is_told(tmp_path: Path) -> None:
         )
     )
     assert shell(folder, "snakemake --cores all results/demo/text/en.parquet").returncode != 0
-    told = (folder / "results/demo/partial/failed.txt").read_text()
-    assert "results/demo/text/en.parquet (8 cells wait for it)" in told and "was it killed?" in told
+    content = (folder / "results/demo/partial/failed.txt").read_text()
+    assert "results/demo/text/en.parquet (8 cells wait for it)" in content and "was it killed?" in content
 
 
 def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(finished: Path, tmp_path: Path) -> None:
     broken = small()
     broken["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e30}})
     folder = project(tmp_path, broken)
-    done = shell(folder, "snakemake --cores all --keep-going")
-    assert done.returncode != 0
+    process = shell(folder, "snakemake --cores all --keep-going")
+    assert process.returncode != 0
 
     run = "ner/mini-xlmr/bitfit/qa1/seed1"
     [failure] = (folder / "results/demo/partial/failed.txt").read_text().strip().split("\n\n")
@@ -208,6 +208,6 @@ def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(fini
     write(folder, small())
     assert shell(folder, again).returncode == 0
     assert planned(folder)["evaluate"] == 3, "only the cells that waited for the failed run are left"
-    done = shell(folder, "snakemake --cores all " + " ".join(path for path in expected if "/bitfit/" in path))
-    assert done.returncode == 0, done.stderr[-4000:]
+    process = shell(folder, "snakemake --cores all " + " ".join(path for path in expected if "/bitfit/" in path))
+    assert process.returncode == 0, process.stderr[-4000:]
     assert cells(folder) == expected

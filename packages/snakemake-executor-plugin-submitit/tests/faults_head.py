@@ -112,7 +112,7 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
         raise SystemExit(REFUSED) from None
     request = Request(minutes=1, bundle=trial.bundle)
     lines = [json.loads(line) for line in Path("records.jsonl").read_text().splitlines()]
-    done = {line["job"] for line in lines if line["what"] == "success"}
+    successes = {line["job"] for line in lines if line["what"] == "success"}
     failures: dict[str, int] = {}
     flying: set[str] = set()
     verdicts = 0
@@ -121,27 +121,27 @@ def run(trial: "Trial", folder: Path, channel: Any, task: str, number: int) -> N
     began = time.time()
     plans = {f"key-{plan.name}": plan for plan in trial.plans}
     while True:
-        wanted = [
+        candidates = [
             plan
             for plan in trial.plans
-            if plan.name not in done | flying
+            if plan.name not in successes | flying
             and failures.get(plan.name, 0) <= RETRIES
-            and (plan.needs is None or plan.needs in done)
+            and (plan.needs is None or plan.needs in successes)
             and task == "work"
         ]
-        if not wanted and not flying:
+        if not candidates and not flying:
             break
-        asked = [plan for plan in wanted if plan.name not in later or time.time() > began + 0.05]
-        if asked:
-            flying |= {plan.name for plan in asked}
-            head.add([(job_of(plan, folder), request, None) for plan in asked])
+        batch = [plan for plan in candidates if plan.name not in later or time.time() > began + 0.05]
+        if batch:
+            flying |= {plan.name for plan in batch}
+            head.add([(job_of(plan, folder), request, None) for plan in batch])
         for verdict in head.poll():
             plan = plans[verdict.job.key]
             flying.discard(plan.name)
             verdicts += 1
             if verdict.cause is None:
                 note(what="success", job=plan.name, task=verdict.task, whole=whole(folder, plan.name))
-                done.add(plan.name)
+                successes.add(plan.name)
             else:
                 Path("out", plan.name).unlink(missing_ok=True)
                 failures[plan.name] = failures.get(plan.name, 0) + 1

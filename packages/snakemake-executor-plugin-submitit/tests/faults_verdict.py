@@ -66,15 +66,15 @@ def violations(trial: "Trial", folder: Path) -> list[str]:
             wrong.append(f"a head crashed: exit code {event['code']}")
         if event["kind"] == "finished" and event["alive"]:
             wrong.append(f"still in the queue when the head had finished: {event['alive']}")
-    done = {r["job"] for r in records if r["what"] == "success"}
-    lost = {r["job"] for r in records if r["what"] == "failure" and r["last"]} - done
+    successes = {r["job"] for r in records if r["what"] == "success"}
+    lost = {r["job"] for r in records if r["what"] == "failure" and r["last"]} - successes
     for plan in trial.plans:
-        reachable = plan.needs is None or plan.needs in done
-        if reachable and plan.name not in done | lost:
+        reachable = plan.needs is None or plan.needs in successes
+        if reachable and plan.name not in successes | lost:
             wrong.append(f"{plan} has no verdict")
-        if plan.name in done and plan.kind in ("fails", "endless"):
+        if plan.name in successes and plan.kind in ("fails", "endless"):
             wrong.append(f"{plan} was reported as a success")
-        if plan.name in done and not faults_head.whole(folder, plan.name):
+        if plan.name in successes and not faults_head.whole(folder, plan.name):
             wrong.append(f"{plan} was a success, but its output is not whole in the end")
         wrong += doubled(plan.name, plan.needs, runs, records, events)
     for record in records:

@@ -33,8 +33,8 @@ def ran(folder: Path, *args: str, prepare: Callable[[Path], object], timeout: fl
     (folder / "in" / "text.txt").write_text("input\n")
     prepare(folder)
     began = time.time()
-    done = run(folder, *args, check=False, timeout=timeout, env=variables)
-    return Ran(folder, done.returncode, done.stdout, done.stderr, began, time.time())
+    process = run(folder, *args, check=False, timeout=timeout, env=variables)
+    return Ran(folder, process.returncode, process.stdout, process.stderr, began, time.time())
 
 
 def of_old(folder: Path, *paths: str) -> None:
@@ -62,10 +62,10 @@ def files(project: Path, roots: Sequence[Path]) -> dict[str, tuple[str, str]]:
         for path in [root, *root.rglob("*")] if root.exists() else []:
             kind = stat.filemode(path.lstat().st_mode)
             if path.is_symlink():
-                said = str(path.readlink()).replace(str(project), "PROJECT")
+                content = str(path.readlink()).replace(str(project), "PROJECT")
             else:
-                said = "" if path.is_dir() else contents(path, project)
-            listing[str(path.relative_to(project))] = (kind, said)
+                content = "" if path.is_dir() else contents(path, project)
+            listing[str(path.relative_to(project))] = (kind, content)
     return listing
 
 

@@ -81,8 +81,8 @@ rule job:
 
 
 def test_a_job_that_the_head_rejects_is_noted(tmp_path: Path) -> None:
-    done = run(project(tmp_path, REJECTED), *LOCAL, check=False)
-    assert done.returncode == 1
+    process = run(project(tmp_path, REJECTED), *LOCAL, check=False)
+    assert process.returncode == 1
     [line] = (tmp_path / ".snakemake" / "submitit" / "failures.jsonl").read_text().splitlines()
     failure = json.loads(line)
     assert (failure["outputs"], failure["rule"], failure["cause"]) == (["out.txt"], "job", "rejected by Snakemake")
@@ -99,16 +99,16 @@ rule job:
 
 
 def test_resources_that_mean_nothing_to_the_cluster_are_said_once_and_kept_for_the_job(tmp_path: Path) -> None:
-    done = run(project(tmp_path, OTHER_RESOURCES), *LOCAL)
+    process = run(project(tmp_path, OTHER_RESOURCES), *LOCAL)
     for name in ("att", "nodes", "mpi"):
-        assert done.stderr.count(f"the resource '{name}' (job) is not passed on to the cluster") == 1, done.stderr
+        assert process.stderr.count(f"the resource '{name}' (job) is not passed on to the cluster") == 1, process.stderr
 
 
 def test_a_misspelt_resource_ends_the_run_before_any_job(tmp_path: Path) -> None:
     text = 'rule job:\n    output: "out.txt"\n    resources: runtim=5\n    shell: "touch {output}"\n'
-    done = run(project(tmp_path, text), *LOCAL, check=False)
-    assert done.returncode == 1
-    assert "unknown resource 'runtim' of rule job, did you mean 'runtime'?" in done.stderr, done.stderr
+    process = run(project(tmp_path, text), *LOCAL, check=False)
+    assert process.returncode == 1
+    assert "unknown resource 'runtim' of rule job, did you mean 'runtime'?" in process.stderr, process.stderr
     assert not (tmp_path / "out.txt").exists()
 
 
@@ -136,14 +136,14 @@ def test_write_protected_output_stays(tmp_path: Path, options: list[str]) -> Non
         of_old(folder, "out/text.txt")
         (folder / "out" / "text.txt").chmod(0o444)
 
-    done = ran(tmp_path / "project", "--snakefile", "protected.smk", *options, "out/text.txt", prepare=prepare)
-    assert done.status == 1
-    assert "Write-protected output files" in done.err
-    assert (done.folder / "out" / "text.txt").read_text() == "before\n"
+    process = ran(tmp_path / "project", "--snakefile", "protected.smk", *options, "out/text.txt", prepare=prepare)
+    assert process.status == 1
+    assert "Write-protected output files" in process.err
+    assert (process.folder / "out" / "text.txt").read_text() == "before\n"
 
 
 def test_the_command_that_runs_a_job_again_is_the_present_one_for_this_job(tmp_path: Path) -> None:
     text = 'rule job:\n    output: "out.txt"\n    shell: "exit 3"\n'
-    done = run(project(tmp_path, text), *LOCAL, "--forceall", "--", "out.txt", check=False)
-    [line] = [line.strip() for line in done.stderr.splitlines() if line.strip().startswith("again: ")]
+    process = run(project(tmp_path, text), *LOCAL, "--forceall", "--", "out.txt", check=False)
+    [line] = [line.strip() for line in process.stderr.splitlines() if line.strip().startswith("again: ")]
     assert line == f"again: {shlex.join(['snakemake', '--nocolor', *LOCAL, '--', 'out.txt'])}"

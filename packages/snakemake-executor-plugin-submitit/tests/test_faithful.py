@@ -83,7 +83,7 @@ OPTIONS = [
 
 def features(folder: Path, *options: str, timeout: float = 300) -> Ran:
     """Run all features."""
-    done = ran(
+    process = ran(
         folder,
         *options,
         *OPTIONS,
@@ -94,8 +94,8 @@ def features(folder: Path, *options: str, timeout: float = 300) -> Ran:
         # A terminal that does not know the letters of some files.
         PYTHONIOENCODING="ascii",
     )
-    assert done.status == 0, f"{done.out[-2000:]}\n{done.err[-6000:]}"
-    return done
+    assert process.status == 0, f"{process.out[-2000:]}\n{process.err[-6000:]}"
+    return process
 
 
 @pytest.fixture(scope="module")
@@ -219,8 +219,8 @@ def test_nothing_is_left_to_do(request: pytest.FixtureRequest, made_by: str, opt
     """Either executor goes on where the other one has stopped."""
     project = request.getfixturevalue(made_by)
     variables = {"FAITHFUL": SECRET, "SNAKEMAKE_OUTPUT_CACHE": str(project.folder / "cache")}
-    done = run(project.folder, "--dry-run", *options, *OPTIONS, env=variables)
-    assert "Nothing to be done" in done.stdout + done.stderr, done.stdout + done.stderr
+    process = run(project.folder, "--dry-run", *options, *OPTIONS, env=variables)
+    assert "Nothing to be done" in process.stdout + process.stderr, process.stdout + process.stderr
 
 
 # Benchmarks.
@@ -256,7 +256,7 @@ def test_benchmark_is_of_the_command_alone(local: Ran) -> None:
 @pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
 def test_software_is_deployed(tmp_path: Path, options: list[str]) -> None:
     more = ("--snakefile", "deployed.smk", "--software-deployment-method", "conda", "apptainer", "env-modules")
-    done = ran(
+    process = ran(
         tmp_path / "project",
         *more,
         *options,
@@ -264,10 +264,10 @@ def test_software_is_deployed(tmp_path: Path, options: list[str]) -> None:
         PATH=f"{HERE / 'bin'}{os.pathsep}{Path(shutil.which('python') or '/').parent}{os.pathsep}{os.environ['PATH']}",
         BASH_ENV=str(HERE / "bin" / "modules.bash"),
     )
-    assert done.status == 0, done.err
-    said = {path.parent.name: path.read_text().strip() for path in done.folder.glob("out/*/text.txt")}
-    assert said == {
-        "conda": f"conda {done.folder}",
+    assert process.status == 0, process.err
+    texts = {path.parent.name: path.read_text().strip() for path in process.folder.glob("out/*/text.txt")}
+    assert texts == {
+        "conda": f"conda {process.folder}",
         "container": "container image.sif",
         "modules": "module load cuda/12",
         "none": "nothing",
@@ -276,17 +276,19 @@ def test_software_is_deployed(tmp_path: Path, options: list[str]) -> None:
 
 @pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
 def test_prefix_and_suffix_of_the_shell(tmp_path: Path, options: list[str]) -> None:
-    done = ran(tmp_path / "project", "--snakefile", "customised.smk", *options, prepare=lambda folder: None)
-    assert done.status == 0, done.err
-    assert (done.folder / "out" / "text.txt").read_text() == "hello\npipefail       \toff\n"
+    process = ran(tmp_path / "project", "--snakefile", "customised.smk", *options, prepare=lambda folder: None)
+    assert process.status == 0, process.err
+    assert (process.folder / "out" / "text.txt").read_text() == "hello\npipefail       \toff\n"
 
 
 @pytest.mark.parametrize("options", [STOCK, LOCAL], ids=["stock", "local"])
 def test_working_directory_of_the_workflow(tmp_path: Path, options: list[str]) -> None:
-    done = ran(tmp_path / "project", "--snakefile", "workdir.smk", *options, prepare=lambda folder: None)
-    assert done.status == 0, done.err
-    texts = {path.name: path.read_text() for path in done.folder.rglob("*.txt") if path.parent.name in ("out", "log")}
-    here = f"{done.folder / 'elsewhere'}\n"
+    process = ran(tmp_path / "project", "--snakefile", "workdir.smk", *options, prepare=lambda folder: None)
+    assert process.status == 0, process.err
+    texts = {
+        path.name: path.read_text() for path in process.folder.rglob("*.txt") if path.parent.name in ("out", "log")
+    }
+    here = f"{process.folder / 'elsewhere'}\n"
     assert texts == {"plain.txt": here, "nested.txt": here, "undeclared.txt": here * 2, "all.txt": "done\n"}
 
 
@@ -299,7 +301,9 @@ def test_all_features_on_slurm(stock: Ran, on_slurm: Ran) -> None:
     def known(ran: Ran) -> dict[str, tuple[str, str]]:
         listing = files(ran.folder, [ran.folder / "out", ran.folder / "log"])
         return {
-            path: said for path, said in listing.items() if not path.startswith(("out/environment/", "out/bash/state"))
+            path: content
+            for path, content in listing.items()
+            if not path.startswith(("out/environment/", "out/bash/state"))
         }
 
     assert known(on_slurm) == known(stock)

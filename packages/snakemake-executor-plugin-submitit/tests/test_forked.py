@@ -36,8 +36,8 @@ def test_words_are_those_of_bash(pieces: list[str]) -> None:
     parsed = forked.plain(f"script {text}")
     if parsed is None:
         return
-    done = subprocess.run(["bash", "-c", f"{ECHO} {text}"], capture_output=True, text=True, check=True)
-    assert parsed.words[1:] == json.loads(done.stdout), text
+    process = subprocess.run(["bash", "-c", f"{ECHO} {text}"], capture_output=True, text=True, check=True)
+    assert parsed.words[1:] == json.loads(process.stdout), text
 
 
 @pytest.mark.parametrize(

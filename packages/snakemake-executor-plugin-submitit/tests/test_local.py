@@ -76,16 +76,16 @@ def test_more_gpus_than_there_are_is_refused(two_gpus: None) -> None:
         local().room(Request(gpus=3))
 
 
-@pytest.mark.parametrize(("visible", "seen"), [(None, "unset"), ("4,7", "4,7")])
+@pytest.mark.parametrize(("visible", "expected"), [(None, "unset"), ("4,7", "4,7")])
 def test_who_asks_for_no_gpu_sees_what_the_head_sees(
-    visible: str | None, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    visible: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     cluster = local()
     finish(cluster, submit(cluster, tmp_path, Request(), a="echo ${CUDA_VISIBLE_DEVICES-unset} > a.txt"))
-    assert (tmp_path / "a.txt").read_text().strip() == seen
+    assert (tmp_path / "a.txt").read_text().strip() == expected
 
 
 def test_setup_lines_prepare_the_task(tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ def test_ctrl_c_ends_all_in_a_few_words(tmp_path: Path) -> None:
     while not all(path.exists() and path.read_text() for path in pids) and time.time() < deadline:
         time.sleep(0.1)
     os.killpg(head.pid, signal.SIGINT)
-    said = head.communicate(timeout=60)[1]
-    assert "Traceback" not in said
+    errors = head.communicate(timeout=60)[1]
+    assert "Traceback" not in errors
     left = [path.name for path in pids if birth(int(path.read_text()))]
-    assert not left, f"these go on: {left}\n{said}"
+    assert not left, f"these go on: {left}\n{errors}"
 
 
 def test_cores_and_gpus_are_free_again_after_the_end_of_their_task(two_gpus: None, tmp_path: Path) -> None:

@@ -59,11 +59,11 @@ except RuntimeError as error:
 def test_two_heads_do_not_share_a_folder(tmp_path: Path) -> None:
     settings = Settings(tmp_path, 1000, 600, Bundle((), "."))
     head = Dispatcher(Local((), 1, 1, 90), settings)
-    done = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert f"another Snakemake (process {os.getpid()} on" in done.stdout and "--submitit-folder" in done.stdout
+    process = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert f"another Snakemake (process {os.getpid()} on" in process.stdout and "--submitit-folder" in process.stdout
     head.hold.close()
-    done = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert done.stdout == "", "the lock of a head that has ended holds"
+    process = subprocess.run([sys.executable, "-c", ANOTHER, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert process.stdout == "", "the lock of a head that has ended holds"
 
 
 def test_what_lies_on_disk_is_for_the_owner_alone(tmp_path: Path) -> None:

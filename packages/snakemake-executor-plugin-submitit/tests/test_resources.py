@@ -75,15 +75,15 @@ def test_a_resource_of_another_kind_is_not_passed_on_and_said_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("resources", "said"),
+    ("resources", "message"),
     [
         ({"runtime": "long"}, "runtime must be of type int, got 'long'"),
         ({"bundle": 0}, "bundle must be at least 1"),
         ({"slurm_extra": "-n 5"}, "not of the form --option"),
     ],
 )
-def test_a_wrong_value_is_reported(resources: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_value_is_reported(resources: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         asked(**resources)
 
 

@@ -78,13 +78,13 @@ def test_the_more_tasks_there_are_the_less_often_the_cluster_is_asked(
     """Verdicts come from files, and a listing of many tasks costs the controller time."""
     submitted(head, clock)
     head.tasks.all += [head.tasks.all[0]] * (count - 1)
-    begin, asked = clock.now, cluster.asked
-    while not asked:
+    begin, times = clock.now, cluster.asked
+    while not times:
         for call in [next(head.ask(), None)]:
             if call:
                 call()
         clock.now += 0.5
-    assert least - 1 < asked[0] - begin < least + 1.1
+    assert least - 1 < times[0] - begin < least + 1.1
 
 
 def test_nothing_is_asked_while_there_are_no_tasks(head: Dispatcher, clock: Clock, cluster: Cluster) -> None:

@@ -185,13 +185,15 @@ def test_jobs_end_as_they_would_have_alone(
     alone = []
     for what in ALIKE:
         log = place.folder / "alone.log"
-        done = subprocess.run(
+        process = subprocess.run(
             f"exec crash {what} > {log} 2>&1", shell=True, executable="/bin/bash", env=place.environment, cwd=place.here
         )
         ending = (
-            f"signal {signal.Signals(-done.returncode).name}" if done.returncode < 0 else f"exit code {done.returncode}"
+            f"signal {signal.Signals(-process.returncode).name}"
+            if process.returncode < 0
+            else f"exit code {process.returncode}"
         )
-        alone.append(("" if done.returncode == 0 else ending, bare(log.read_text())))
+        alone.append(("" if process.returncode == 0 else ending, bare(log.read_text())))
     assert dict(zip(ALIKE, warm, strict=True)) == dict(zip(ALIKE, alone, strict=True))
 
 

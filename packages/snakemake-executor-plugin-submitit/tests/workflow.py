@@ -58,10 +58,10 @@ def run(
         raise AssertionError(
             f"snakemake {' '.join(args)} took over {timeout} s\n{out[-2000:]}\n{err[-6000:]}"
         ) from None
-    done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    result = subprocess.CompletedProcess(process.args, process.returncode, out, err)
     if check:
-        assert done.returncode == 0, f"snakemake {' '.join(args)} failed\n{out[-2000:]}\n{err[-6000:]}"
-    return done
+        assert result.returncode == 0, f"snakemake {' '.join(args)} failed\n{out[-2000:]}\n{err[-6000:]}"
+    return result
 
 
 def project(folder: Path, snakefile: str) -> Path:

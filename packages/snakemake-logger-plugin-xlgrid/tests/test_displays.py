@@ -96,21 +96,21 @@ def test_lines_say_what_there_is_to_do_and_where_the_log_is(
 
 
 def test_lines_are_a_minute_apart_then_further(workflow: Workflow, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = Lines(60)
-    shown.begin(workflow, 0.0, "")
+    display = Lines(60)
+    display.begin(workflow, 0.0, "")
     capsys.readouterr()
     counts = []
     for hour in range(48):
         for second in range(0, 3600, 10):
-            shown.show(workflow, hour * 3600.0 + second)
+            display.show(workflow, hour * 3600.0 + second)
         counts.append(len(lines(capsys)))
     assert counts[0] < 30 and counts[-1] == 1 and sum(counts) < 90
 
 
 def test_a_failure_is_a_line_with_reason_and_log_until_there_are_too_many(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = Lines(60)
+    display = Lines(60)
     for _ in range(1000):
-        shown.fail(FAILURE)
+        display.fail(FAILURE)
     printed = lines(capsys)
     assert printed[0] == "failed: results/demo/train1: no such column (log: a.log)"
     assert len(printed) == FAILURES + 1 and "only counted" in printed[-1]
@@ -124,11 +124,11 @@ def test_a_job_that_is_tried_again_is_a_line(capsys: pytest.CaptureFixture[str])
 def test_the_last_line_says_what_to_open_and_where_the_log_is(
     workflow: Workflow, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shown = Lines(60)
-    shown.begin(workflow, 0.0, "snakemake.log")
+    display = Lines(60)
+    display.begin(workflow, 0.0, "snakemake.log")
     workflow.finish(1)
     workflow.reports.append("results/demo/report.html")
-    shown.end(workflow, 5.0)
+    display.end(workflow, 5.0)
     assert lines(capsys)[-3:] == [
         "demo: 1 of 14 jobs done in 0:05, 13 not done",
         "report: results/demo/report.html",

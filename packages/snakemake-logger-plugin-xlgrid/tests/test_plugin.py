@@ -75,46 +75,46 @@ def test_every_setting_has_a_sentence_of_help_and_a_default() -> None:
 
 
 def test_a_screen_never_exceeds_its_terminal_and_leaves_a_summary(tmp_path: Path) -> None:
-    recording, seen = on_terminal(workflow(tmp_path, WORKS))
+    recording, screen = on_terminal(workflow(tmp_path, WORKS))
     assert recording.code == 0, recording.text
-    assert 3 <= seen.highest + 1 < ROWS
-    assert max(map(len, seen.plain)) <= 70
-    at = next(number for number, row in enumerate(seen.plain) if row.startswith("s: 24 of 24 jobs done in "))
-    assert seen.plain[at + 1].endswith("█ 12/12") and seen.plain[at + 3].startswith("full log: .snakemake/log/")
-    assert not seen.is_hidden
+    assert 3 <= screen.highest + 1 < ROWS
+    assert max(map(len, screen.plain)) <= 70
+    at = next(number for number, row in enumerate(screen.plain) if row.startswith("s: 24 of 24 jobs done in "))
+    assert screen.plain[at + 1].endswith("█ 12/12") and screen.plain[at + 3].startswith("full log: .snakemake/log/")
+    assert not screen.is_hidden
 
 
 def test_a_narrow_terminal_is_enough(tmp_path: Path) -> None:
-    recording, seen = on_terminal(workflow(tmp_path, FAILS), columns=20)
-    assert recording.code == 1 and seen.highest + 1 < ROWS, recording.text
+    recording, screen = on_terminal(workflow(tmp_path, FAILS), columns=20)
+    assert recording.code == 1 and screen.highest + 1 < ROWS, recording.text
 
 
 def test_failures_stay_with_reason_and_log_and_the_commands_of_onerror_come_after_the_screen(tmp_path: Path) -> None:
-    recording, seen = on_terminal(workflow(tmp_path, FAILS))
+    recording, screen = on_terminal(workflow(tmp_path, FAILS))
     assert recording.code == 1
-    text = "\n".join(seen.plain)
+    text = "\n".join(screen.plain)
     assert "s: 21 of 24 jobs done in" in text and "3 failed" in text
     assert "reason: no cell 9\n  log: results/s/logs/cells/9.log" in text
     assert text.count("the commands of onerror") == 1 and text.index("full log") < text.index("the commands of onerror")
-    assert not seen.is_hidden
+    assert not screen.is_hidden
 
 
 def test_an_interrupt_gives_the_terminal_back(tmp_path: Path) -> None:
-    recording, seen = on_terminal(workflow(tmp_path, WAITS), interrupt="2 running")
-    assert recording.code != 0 and not seen.is_hidden, recording.text
+    recording, screen = on_terminal(workflow(tmp_path, WAITS), interrupt="2 running")
+    assert recording.code != 0 and not screen.is_hidden, recording.text
     assert "Terminating processes on user request" in recording.text and "failed" not in recording.text
-    assert any(re.match(r"s: \d+ of 24 jobs done in .*, \d+ not done", row) for row in seen.plain), seen.plain
+    assert any(re.match(r"s: \d+ of 24 jobs done in .*, \d+ not done", row) for row in screen.plain), screen.plain
 
 
 def test_without_a_terminal_a_run_is_a_few_lines_with_each_failure(tmp_path: Path) -> None:
-    done = without_terminal(workflow(tmp_path, FAILS))
-    printed = done.stderr.splitlines()
-    assert done.returncode == 1 and len(printed) < 20, done.stderr
-    assert "\x1b" not in done.stderr
+    process = without_terminal(workflow(tmp_path, FAILS))
+    printed = process.stderr.splitlines()
+    assert process.returncode == 1 and len(printed) < 20, process.stderr
+    assert "\x1b" not in process.stderr
     for number in (9, 10, 11):
         assert (
             f"failed: results/s/cells/{number}: no cell {number} (log: results/s/logs/cells/{number}.log)"
-            in done.stderr
+            in process.stderr
         )
     log = next(line.partition("full log: ")[2] for line in printed if "full log: " in line)
     assert (tmp_path / log).read_text().count("Finished jobid") == 21
@@ -122,13 +122,13 @@ def test_without_a_terminal_a_run_is_a_few_lines_with_each_failure(tmp_path: Pat
 
 @pytest.mark.parametrize("option", ["--dry-run", "--printshellcmds"])
 def test_details_are_printed_where_they_are_asked_for(tmp_path: Path, option: str) -> None:
-    done = without_terminal(workflow(tmp_path, WORKS), option)
-    output = done.stdout + done.stderr
-    assert done.returncode == 0 and output.count("rule evaluate:") == 12, output
+    process = without_terminal(workflow(tmp_path, WORKS), option)
+    output = process.stdout + process.stderr
+    assert process.returncode == 0 and output.count("rule evaluate:") == 12, output
 
 
 def test_quiet_says_how_it_ended_and_no_more(tmp_path: Path) -> None:
     workflow(tmp_path, WORKS)
     assert without_terminal(tmp_path, "--quiet", "all").stderr == ""
-    done = without_terminal(tmp_path, "--forceall", "--quiet")
-    assert done.returncode == 0 and len(done.stderr.splitlines()) <= 5, done.stderr
+    process = without_terminal(tmp_path, "--forceall", "--quiet")
+    assert process.returncode == 0 and len(process.stderr.splitlines()) <= 5, process.stderr

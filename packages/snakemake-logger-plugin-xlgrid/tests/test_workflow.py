@@ -58,7 +58,7 @@ def test_a_failure_that_is_reported_twice_is_one(workflow: Workflow) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "said"),
+    ("text", "message", "expected"),
     [
         ("error: no such column\n", "exception: exit code 1\nlog: ...", "no such column"),
         ("error: first\nstep 1\nerror: last\nmore\n", None, "last"),
@@ -69,12 +69,12 @@ def test_a_failure_that_is_reported_twice_is_one(workflow: Workflow) -> None:
     ],
 )
 def test_the_reason_of_a_failure_is_the_last_error_of_the_log(
-    tmp_path: Path, text: str | None, message: str | None, said: str
+    tmp_path: Path, text: str | None, message: str | None, expected: str
 ) -> None:
     log = tmp_path / "job.log"
     if text is not None:
         log.write_text(text)
-    assert reason(failed(1, message, str(log))) == said
+    assert reason(failed(1, message, str(log))) == expected
 
 
 def test_jobs_run_where_snakemake_runs_or_as_the_ledger_says() -> None:

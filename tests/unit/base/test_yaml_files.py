@@ -22,7 +22,7 @@ def test_an_empty_file_has_neither(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"a: 1\nb: c: d\n", "a.yaml:2: not valid YAML: mapping values are not allowed here; see whether"),
         (b"a: 1\nb: [c\nd: 2\n", "a.yaml:3: not valid YAML: expected ',' or ']', but got ':', while parsing a flow sequence that begins in line 2;"),
@@ -32,10 +32,10 @@ def test_an_empty_file_has_neither(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_yaml_is_named_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.yaml").write_bytes(content)
     with pytest.raises(ValueError) as error:
         read_yaml(Path("a.yaml"))
-    assert str(error.value).startswith(said) and "\n" not in str(error.value)
+    assert str(error.value).startswith(message) and "\n" not in str(error.value)

@@ -36,10 +36,10 @@ def test_the_commands_load_no_heavy_library_before_one_is_chosen() -> None:
     """A grid is thousands of short processes."""
     heavy = "torch", "transformers", "pandas", "matplotlib", "pyarrow", "pydantic"
     code = f"import sys, xlgrid.cli; print([name for name in {heavy!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 def test_the_package_is_the_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "xlgrid", "--help"], capture_output=True, text=True, check=True)
-    assert "Grids of cross-lingual transfer" in done.stdout
+    process = subprocess.run([sys.executable, "-m", "xlgrid", "--help"], capture_output=True, text=True, check=True)
+    assert "Grids of cross-lingual transfer" in process.stdout

@@ -64,5 +64,5 @@ def test_the_tables_of_the_standard_are_read_only_where_they_are_needed() -> Non
         "import sys; from xlgrid.languages import language; [language(code) for code in ('en', 'qa1', 'nah', 'fon')]; "
         "print({'iso639', 'babel'} & {*sys.modules})"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "set()\n"

@@ -40,9 +40,9 @@ def test_shapes_are_those_of_the_model(kind: Any, head: str) -> None:
     suffix = getattr(HEADS[head], "model_suffix", "")
     maker = getattr(transformers, f"AutoModelFor{suffix}" if suffix else "AutoModel")
     expected = {name: p.shape for name, p in maker.from_config(config).named_parameters()}
-    found = dict(load.shapes(config, HEADS[head]).named_parameters())
-    assert {name: p.shape for name, p in found.items()} == expected
-    assert {p.device.type for p in found.values()} == {"meta"}
+    parameters = dict(load.shapes(config, HEADS[head]).named_parameters())
+    assert {name: p.shape for name, p in parameters.items()} == expected
+    assert {p.device.type for p in parameters.values()} == {"meta"}
 
 
 KINDS = [BertConfig, DistilBertConfig, XLMRobertaConfig, DebertaV2Config, ModernBertConfig, EuroBertConfig]

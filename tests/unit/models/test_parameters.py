@@ -65,10 +65,10 @@ def test_weights_are_as_many_as_in_table_5(options: dict[str, Any], expected: in
 
 def test_no_weights_are_added_to_a_last_layer_that_is_left_out() -> None:
     """Of XLM-R base: language and task adapters in 11 layers, and the invertible one."""
-    found = parameters.added(
+    count = parameters.added(
         AutoConfig.for_model(**HUB["FacebookAI/xlm-roberta-base"]), "madx", {"leave_out_last": True}
     )
-    assert found.weights == 11 * 2 * 768 * (384 + 48) + 2 * 2 * 384 * 192
+    assert count.weights == 11 * 2 * 768 * (384 + 48) + 2 * 2 * 384 * 192
 
 
 def test_a_published_language_adapter_is_as_large_as_ours() -> None:

@@ -36,10 +36,10 @@ def test_outcomes_do_not_depend_on_the_batches_and_the_mode_is_restored(
     tokens: Tokens, model: BertForSequenceClassification, training: bool
 ) -> None:
     model.train(training)
-    one = prediction.outcomes_on(model, FULL, tokens, 12)
-    assert prediction.outcomes_on(model, FULL, tokens, 10**6) == one
+    outcomes = prediction.outcomes_on(model, FULL, tokens, 12)
+    assert prediction.outcomes_on(model, FULL, tokens, 10**6) == outcomes
     assert model.training is training
-    assert len(one) == 30 and len(set(map(str, one))) > 1
+    assert len(outcomes) == 30 and len(set(map(str, outcomes))) > 1
 
 
 def test_memory_that_runs_out_halves_the_batch_and_changes_no_outcome(
@@ -71,9 +71,9 @@ def test_half_is_of_what_was_tried() -> None:
 
 
 def test_the_circumstances_name_versions_and_device() -> None:
-    found = prediction.circumstances(torch.device("cpu"))
+    circumstances = prediction.circumstances(torch.device("cpu"))
     assert (
-        found["versions"]["torch"] == torch.__version__.partition("+")[0]
-        or found["versions"]["torch"] == torch.__version__
+        circumstances["versions"]["torch"] == torch.__version__.partition("+")[0]
+        or circumstances["versions"]["torch"] == torch.__version__
     )
-    assert found["device"].startswith("cpu (") and found["threads"] == torch.get_num_threads()
+    assert circumstances["device"].startswith("cpu (") and circumstances["threads"] == torch.get_num_threads()

@@ -12,7 +12,7 @@ from xlgrid.plan.load import load_plan, load_study
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "seed: [1], snapshots: [50, 100]",
@@ -45,11 +45,11 @@ from xlgrid.plan.load import load_plan, load_study
     ],
 )
 def test_snapshots_and_stages_that_cannot_be_are_told_with_their_line(
-    tmp_path: Path, old: str, new: str, said: str
+    tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert SPOKEN.count(old) == 1
     load_study(write(tmp_path, SPOKEN))
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, SPOKEN.replace(old, new)))
 
 
@@ -84,7 +84,7 @@ def test_an_average_is_of_evaluations_that_there_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("when", "targets", "said"),
+    ("when", "targets", "message"),
     [
         ("task: rt", "[en, gr]", r"s\.yaml:\d+: .*dev_targets: .*'gr'"),
         ("task: rt", "[en, fr, romance]", r"`dev_targets` has a target twice among en, fr, fr"),
@@ -97,7 +97,7 @@ def test_an_average_is_of_evaluations_that_there_are(tmp_path: Path) -> None:
     ],
 )
 def test_dev_targets_of_a_run_have_data_and_the_weights_of_the_run(
-    tmp_path: Path, when: str, targets: str, said: str
+    tmp_path: Path, when: str, targets: str, message: str
 ) -> None:
     text = SPOKEN.replace(
         "ner: {kind: wikiann, data: {local: x}}", "ner: {kind: wikiann, data: {local: x, languages: [en]}}"
@@ -114,7 +114,7 @@ def test_dev_targets_of_a_run_have_data_and_the_weights_of_the_run(
             ),
         )
     )
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, text.replace("grids:\n", entry)))
 
 
@@ -231,10 +231,10 @@ def test_an_encoder_without_a_head_is_none_for_predicting_tokens(headless: Path,
     load_study(write(headless, HEADLESS))
     with pytest.raises(ValueError) as refused:
         load_study(write(headless, HEADLESS.replace(old, new)))
-    said = str(refused.value)
-    assert f"encoders.e5: {user} predicts tokens, and e5 has no language-modelling head" in said
-    assert "model.safetensors lacks cls.predictions.*" in said
-    assert "`encoders: {e5-mlm: {of: e5, lm_head: {languages: [en, fr]}}}`" in said
+    message = str(refused.value)
+    assert f"encoders.e5: {user} predicts tokens, and e5 has no language-modelling head" in message
+    assert "model.safetensors lacks cls.predictions.*" in message
+    assert "`encoders: {e5-mlm: {of: e5, lm_head: {languages: [en, fr]}}}`" in message
 
 
 def test_an_encoder_without_a_head_is_fine_for_tasks_and_for_imported_adapters(headless: Path) -> None:

@@ -85,8 +85,8 @@ def test_parameters_are_those_of_the_formulas(study: Plan) -> None:
     biases = LAYERS * (4 * HIDDEN + INTERMEDIATE + HIDDEN + 2 * HIDDEN) + HIDDEN + head
     estimate = Estimate(study, Assumed())
     full, bitfit, pair, query = (
-        estimate.count(one)
-        for one in (
+        estimate.count(run)
+        for run in (
             RUN,
             RUN._replace(method="bitfit"),
             RUN._replace(method="pair"),
@@ -131,16 +131,16 @@ def test_an_unknown_encoder_of_the_hub_has_to_be_fetched(study: Plan) -> None:
 
 
 def test_hours_are_work_over_speed(study: Plan) -> None:
-    found = Estimate(study, Assumed(tokens={"ruletaker": 100}, training=2.0, evaluation=4.0, step_ms=0)).run(RUN)
+    cost = Estimate(study, Assumed(tokens={"ruletaker": 100}, training=2.0, evaluation=4.0, step_ms=0)).run(RUN)
     passed = Estimate(study, Assumed()).count(RUN).passed
     seconds = 6 * passed * 2 * TRAIN * 100 / 2e12 + 2 * passed * 4 * DEV * 100 / 4e12
-    assert found.training_hours == pytest.approx(seconds / 3600)
+    assert cost.training_hours == pytest.approx(seconds / 3600)
 
 
 def test_a_step_takes_time_whatever_its_size(study: Plan) -> None:
-    found = Estimate(study, Assumed(tokens={"rt": 64}, training=1e9, evaluation=1e9, step_ms=36)).run(RUN)
+    cost = Estimate(study, Assumed(tokens={"rt": 64}, training=1e9, evaluation=1e9, step_ms=36)).run(RUN)
     # Batches of evaluation have 4,096 tokens.
-    assert found.training_hours * 3600 == pytest.approx(44 * 0.036 + 4 * DEV * 64 / 4096 * 0.012)
+    assert cost.training_hours * 3600 == pytest.approx(44 * 0.036 + 4 * DEV * 64 / 4096 * 0.012)
 
 
 def test_a_decoder_takes_the_time_of_a_pass_for_each_token_of_a_hypothesis() -> None:
@@ -153,14 +153,14 @@ def test_a_decoder_takes_the_time_of_a_pass_for_each_token_of_a_hypothesis() -> 
 
 
 def test_cells_are_evaluation_and_dev_sets_training(study: Plan) -> None:
-    one = Estimate(study, Assumed())
-    whole = dict(one.exhibits())["full"]
-    assert whole.training_hours == pytest.approx(4 * one.run(RUN).hours)
-    assert whole.evaluation_hours == pytest.approx(12 * one.evaluation(RUN, TEST).hours)
+    estimate = Estimate(study, Assumed())
+    whole = dict(estimate.exhibits())["full"]
+    assert whole.training_hours == pytest.approx(4 * estimate.run(RUN).hours)
+    assert whole.evaluation_hours == pytest.approx(12 * estimate.evaluation(RUN, TEST).hours)
 
 
-def settings(**given: Any) -> Training:
-    return Training(**given)
+def settings(**options: Any) -> Training:
+    return Training(**options)
 
 
 @given(
@@ -170,7 +170,7 @@ def settings(**given: Any) -> Training:
     st.sampled_from([(), (Phase(epochs=2, max_depth=0),), (Phase(share=0.5, max_depth=0),)]),
 )
 def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curriculum: tuple[Phase, ...]) -> None:
-    given = settings(epochs=epochs, batch_size=batch, curriculum=curriculum)
+    training = settings(epochs=epochs, batch_size=batch, curriculum=curriculum)
     tokens = Tokens(
         head="sequence",
         label_names=("no", "yes"),
@@ -183,16 +183,16 @@ def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curricul
         vocabulary=Vocabulary(5, 1, (0,)),
         columns={"depth": np.zeros(n, int)},
     )
-    steps = training_length(given, n, 5, {})[0]
+    steps = training_length(training, n, 5, {})[0]
     try:
-        assert steps == schedule.plan(tokens, given, seed=1).steps
+        assert steps == schedule.plan(tokens, training, seed=1).steps
     except ValueError as error:
         # A study of one step has no halves.
         assert steps == 1 and "the curriculum takes" in str(error)
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("options", "expected"),
     [
         ({"steps": 50, "epochs": 9, "batch_size": 4}, (50, 200)),
         ({"steps": 50, "batch_tokens": 1000}, (50, 500)),
@@ -202,14 +202,14 @@ def test_steps_are_those_of_the_plan(n: int, batch: int, epochs: float, curricul
         ({"epochs": 1, "batch_size": 10, "curriculum": [{"epochs": 2, "max_depth": 9}]}, (30, 300)),
     ],
 )
-def test_length_of_a_training_of_100_examples_of_100_tokens(given: dict[str, Any], expected: tuple[int, int]) -> None:
+def test_length_of_a_training_of_100_examples_of_100_tokens(options: dict[str, Any], expected: tuple[int, int]) -> None:
     """Steps and examples; depths 0 to 3 are equally frequent."""
-    assert training_length(settings(**given), 100, 100, {"max_depth": 3}) == expected
+    assert training_length(settings(**options), 100, 100, {"max_depth": 3}) == expected
 
 
 def test_tokens_are_as_given_for_the_task_or_its_kind_and_at_most_as_many_as_it_takes(study: Plan) -> None:
-    def tokens(**given: int) -> int:
-        return Estimate(study, Assumed(tokens=given)).tokens("rt")
+    def tokens(**numbers: int) -> int:
+        return Estimate(study, Assumed(tokens=numbers)).tokens("rt")
 
     assert (tokens(), tokens(ruletaker=90), tokens(ruletaker=90, rt=80), tokens(rt=999)) == (140, 90, 80, 512)
 
@@ -275,9 +275,9 @@ def test_a_first_stage_and_runs_for_each_target_are_counted(study: Plan) -> None
     text = text.replace("source: [en+en-fr], target: [en-X, de-en]", "source: [en], target: [fr, de]")
     text = text.partition("exhibits:")[0]
     Path("studies/tiny.yaml").write_text(text)
-    found = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
+    cost = dict(Estimate(load_plan("studies/tiny.yaml"), Assumed()).exhibits())[WHOLE]
     # One more of each is the pre-training of the encoder.
-    assert (found.runs, found.text_runs) == (2 * (8 + 2) + 2 + 1, 2 + 1)
+    assert (cost.runs, cost.text_runs) == (2 * (8 + 2) + 2 + 1, 2 + 1)
 
 
 def test_a_task_costs_what_the_task_does_that_it_is_trained_on(tmp_path: Path) -> None:
@@ -297,8 +297,8 @@ grids:
 """
     path = tmp_path / "s.yaml"
     path.write_text(text)
-    made = Estimate(load_plan(path), Assumed())
-    cost = made.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
+    estimate = Estimate(load_plan(path), Assumed())
+    cost = estimate.run(Run("s", "two", "tiny", "full-ft", "qa1", 1))
     # 700 training examples, two epochs of batches of 32; four dev sets of 100.
     assert (cost.steps, cost.evaluated) == (44, 400)
 

@@ -31,7 +31,7 @@ def test_a_file_that_the_study_makes_needs_no_explanation(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("results/small/cells/ner/mini/bitfut/en/fr/seed1.json", "did you mean 'bitfit'"),
         ("results/small/cells/ner/mini/bitfit/en/fr/seed9.json", "unknown seed '9'"),
@@ -48,21 +48,21 @@ def test_a_file_that_the_study_makes_needs_no_explanation(path: str) -> None:
         ("results/small/exhibit/x.csv", "nothing makes"),
     ],
 )
-def test_a_misspelt_target_is_explained(path: str, said: str) -> None:
-    assert said in str(explain(Plan(small()), path))
+def test_a_misspelt_target_is_explained(path: str, message: str) -> None:
+    assert message in str(explain(Plan(small()), path))
 
 
 def test_claims_are_among_what_exists_where_a_study_has_any() -> None:
     claim = Claim(says="It guesses.", against=50, expect="greater")
     studies = (small().model_copy(update={"claims": {"chance": claim}}), small())
-    told = [str(explain(Plan(study), "results/small/claim.html")) for study in studies]
-    assert "The nearest file is results/small/claims.html." in told[0]
-    assert told[0].endswith("exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html")
-    assert "claims" not in told[1]
+    messages = [str(explain(Plan(study), "results/small/claim.html")) for study in studies]
+    assert "The nearest file is results/small/claims.html." in messages[0]
+    assert messages[0].endswith("exhibits/, claims.html, claims.md, claims.csv, claims.svg, summary.csv, report.html")
+    assert "claims" not in messages[1]
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("cells/copa/mini/mlm-trg/en@fx/fr/seed1.json", "did you mean 'en@fr'"),
         ("cells/copa/mini/mlm-trg/en/fr/seed1.json", "nearest is .*/mlm-trg/en@fr/fr/seed1.json"),
@@ -72,14 +72,14 @@ def test_claims_are_among_what_exists_where_a_study_has_any() -> None:
         ("runs/siqa/mini/mlm-trg/en/seed1/run.json", "nearest is .*/siqa/mini/"),
     ],
 )
-def test_a_misspelt_start_is_explained(path: str, said: str) -> None:
-    assert re.search(said, str(explain(Plan(begun(early=EARLY)), f"results/begun/{path}")))
+def test_a_misspelt_start_is_explained(path: str, message: str) -> None:
+    assert re.search(message, str(explain(Plan(begun(early=EARLY)), f"results/begun/{path}")))
 
 
 def test_a_method_that_no_grid_uses_is_not_called_unknown() -> None:
     study = small(method=["full-ft"])
-    said = str(explain(Plan(study), "results/small/cells/ner/mini/bitfit/en/fr/seed1.json"))
-    assert "no grid uses method 'bitfit', which the study defines" in said
+    message = str(explain(Plan(study), "results/small/cells/ner/mini/bitfit/en/fr/seed1.json"))
+    assert "no grid uses method 'bitfit', which the study defines" in message
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_a_method_that_no_grid_uses_is_not_called_unknown() -> None:
 def test_a_file_that_another_study_makes_is_explained_with_its_path(path: str) -> None:
     new = small().model_copy(update={"name": "new"})
     plan = Plan(new, (Plan(small()),))
-    said = str(explain(plan, f"results/new/{path}"))
-    assert "study new extends small and changes nothing that this file depends on" in said
-    assert said.endswith(f"ask for results/small/{path}")
+    message = str(explain(plan, f"results/new/{path}"))
+    assert "study new extends small and changes nothing that this file depends on" in message
+    assert message.endswith(f"ask for results/small/{path}")
     assert explain(plan, "results/new/report.html") is None
 
 
@@ -106,5 +106,5 @@ def test_the_nearest_file_of_a_misspelt_one_may_be_another_study_s() -> None:
     assert "unknown seed '3'" in str(explain(plan, "results/new/cells/ner/mini/bitfit/en/fr/seed3.json"))
     grids = small().grids | {"h": small(method=["full-ft"], source=["en"], seed=[3]).grids["g"]}
     plan = Plan(small().model_copy(update={"name": "new", "grids": grids}), (Plan(small()),))
-    said = str(explain(plan, "results/new/cells/ner/mini/bitfit/en+en-fr/fr/seed3.json"))
-    assert "the nearest is results/small/cells/ner/mini/bitfit/en+en-fr/fr/seed" in said
+    message = str(explain(plan, "results/new/cells/ner/mini/bitfit/en+en-fr/fr/seed3.json"))
+    assert "the nearest is results/small/cells/ner/mini/bitfit/en+en-fr/fr/seed" in message

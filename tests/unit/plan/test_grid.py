@@ -67,8 +67,8 @@ def test_a_cell_rests_on_the_texts_of_its_source_and_target_and_the_run_on_the_r
 
 
 def test_settings_for_a_source_are_for_its_runs_for_each_target_too() -> None:
-    made = begun().recipe("copa", "mini", "mlm-trg", "en@fr", 1)
-    assert (made.source, made.training.lr) == ("en@fr", 1.0)
+    recipe = begun().recipe("copa", "mini", "mlm-trg", "en@fr", 1)
+    assert (recipe.source, recipe.training.lr) == ("en@fr", 1.0)
 
 
 def test_another_language_leaves_every_recipe_as_it_was() -> None:

@@ -98,7 +98,7 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "task: ner, encoder: mini, method",
@@ -128,10 +128,10 @@ def test_the_rules_that_fetch_and_label_data_share_no_file(tmp_path: Path) -> No
         (BY, f"{BY}\n        labels: {{PER: B-PER}}", "the labels that the run under `by` gives: leave out `labels`"),
     ],
 )
-def test_a_run_that_cannot_label_is_told(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_run_that_cannot_label_is_told(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert LABELLED.count(old) == 1
     load(tmp_path)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load(tmp_path, LABELLED.replace(old, new))
 
 

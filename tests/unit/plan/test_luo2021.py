@@ -244,8 +244,8 @@ def test_it_trains_as_section_6_and_appendix_c_say(
 ) -> None:
     [expanded] = study.expand(source)
     settings = study.recipe(task, encoder, method, expanded, 1).training
-    found = {key: getattr(settings, key) for key in expected}
-    assert {key: len(value) if key == "dev_targets" else value for key, value in found.items()} == expected
+    values = {key: getattr(settings, key) for key in expected}
+    assert {key: len(value) if key == "dev_targets" else value for key, value in values.items()} == expected
     if task == "wmt14":
         assert (settings.label_smoothing, settings.dropout, settings.clip, settings.warmup) == (0.2, 0.3, 0.1, 0.16)
         assert settings.keep == "average" and settings.batch_size is None
@@ -310,12 +310,12 @@ def test_published_numbers_stand_beside_those_of_the_study(
     study: Study, planned: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    found = {}
+    counts = {}
     for key in study.exhibits:
         if study.exhibit(key).is_compared:
             numbers = compared(study, planned, key, tmp_path)
-            found[key] = int(((numbers["published"] != "") & (numbers["mean"] != "")).sum())
-    assert found == BESIDE
+            counts[key] = int(((numbers["published"] != "") & (numbers["mean"] != "")).sum())
+    assert counts == BESIDE
 
 
 NUMBERS = {name: compare.read(FOLDER / f"{name}.csv")["value"].droplevel("source").to_dict() for name in ROWS}
@@ -357,8 +357,8 @@ def number_of_the_paper(cell: Cell, metric: str) -> float:
     tables = [NUMBERS[name] for name in sorted(NUMBERS, key=lambda name: (name == "table02", name))]
     named = {"udpos": ["accuracy", "f1"], "wmt14": ["sacrebleu"], "wmt14-after-opus": ["sacrebleu"]}
     keys = [
-        (dataset, model, each, wanted, name)
-        for wanted in (target, "avg")
+        (dataset, model, each, column, name)
+        for column in (target, "avg")
         for each in (method, f"{method}-ours")
         for name in named.get(cell.task, [metric.rpartition("-")[2]])
     ]
@@ -368,10 +368,10 @@ def number_of_the_paper(cell: Cell, metric: str) -> float:
 def test_the_paper_s_own_numbers_are_as_the_claims_say(study: Study, planned: list[Cell]) -> None:
     wrong = {}
     for name, claim in study.claims.items():
-        found = effect(terms(name, claim, planned, study.belongs), claim.metric, study, number_of_the_paper)
+        value = effect(terms(name, claim, planned, study.belongs), claim.metric, study, number_of_the_paper)
         low, high = claim.range
-        if not low < found < high:
-            wrong[name] = (found, claim.expected)
+        if not low < value < high:
+            wrong[name] = (value, claim.expected)
     assert wrong == {}
 
 

@@ -72,8 +72,8 @@ def test_a_teacher_that_knows_one_language_labels_the_words_of_the_others(plan: 
 
 def test_a_fifth_of_the_companions_are_wrong_and_all_of_the_control(plan: Plan) -> None:
     methods = {name: plan.study.methods[name] for name in ("plug-in-all", "plug-in-shuffled")}
-    made = {name: make(entry.base, entry.options) for name, entry in methods.items()}
-    assert {name: (method.companion_language, method.stack("xnli", None)) for name, method in made.items()} == {
+    instances = {name: make(entry.base, entry.options) for name, entry in methods.items()}
+    assert {name: (method.companion_language, method.stack("xnli", None)) for name, method in instances.items()} == {
         "plug-in-all": ("qa1", ("companion:shuffled-0.2-qa1",)),
         "plug-in-shuffled": ("qa1", ("companion:shuffled-qa1",)),
     }

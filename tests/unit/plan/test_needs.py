@@ -63,8 +63,8 @@ def test_everything_comes_after_what_it_is_made_from(plan: Plan) -> None:
             for product in whole.rests_on(cell):
                 for files in needs.inputs(whole, product).values():
                     earlier = [product_of(file) for file in ([files] if isinstance(files, str) else files)]
-                    made = {whole.rests_on(each)[-1].path for each in earlier if each}
-                    assert made <= set(order[: order.index(product.path)]), product
+                    paths = {whole.rests_on(each)[-1].path for each in earlier if each}
+                    assert paths <= set(order[: order.index(product.path)]), product
 
 
 def rules() -> Iterator[tuple[str, str, str]]:

@@ -74,10 +74,10 @@ def test_adapters_of_a_language_are_trained_once_for_all_tasks_sources_and_seeds
 def test_it_trains_as_section_5_says(
     study: Study, task: str, method: str, source: str, epochs: int | None, steps: int | None, batch_size: int, lr: float
 ) -> None:
-    told = study.recipe(task, "xlmr-base", method, source, 1).training
-    assert (told.steps, told.batch_size, told.lr) == (steps, batch_size, lr)
-    assert epochs is None or told.epochs == epochs
-    assert told.keep == ("last" if task == "mlm" else "best")
+    training = study.recipe(task, "xlmr-base", method, source, 1).training
+    assert (training.steps, training.batch_size, training.lr) == (steps, batch_size, lr)
+    assert epochs is None or training.epochs == epochs
+    assert training.keep == ("last" if task == "mlm" else "best")
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_every_published_number_stands_beside_one_of_ours(
     study: Study, planned: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     marked: Counter[str] = Counter()
     for name in study.exhibits:
         exhibit = study.exhibit(name)
@@ -100,23 +100,23 @@ def test_every_published_number_stands_beside_one_of_ours(
         frame = pd.DataFrame([cell.shown for cell in exhibit.cells(planned, study.facts)]).drop(columns="study")
         frame = pd.concat([frame.assign(metric=kind, score=50.0, n=100) for kind in kinds])
         exhibit.write_comparison(name, tmp_path, exhibit.of_scores(study, frame))
-        one = pd.read_csv(tmp_path / f"{name}-published.csv", keep_default_na=False)
+        comparison = pd.read_csv(tmp_path / f"{name}-published.csv", keep_default_na=False)
         file = Path(exhibit.references[0]).stem
-        found[file] += int((one["published"] != "").sum())
-        marked[file] += int((one["contradiction"] != "").sum())
+        counts[file] += int((comparison["published"] != "").sum())
+        marked[file] += int((comparison["contradiction"] != "").sum())
     own = {"table05.csv", "hyperparameters.csv", "contradictions.csv"}
-    assert found == {path.stem: len(compare.read(path)) for path in FOLDER.glob("*.csv") if path.name not in own}
+    assert counts == {path.stem: len(compare.read(path)) for path in FOLDER.glob("*.csv") if path.name not in own}
     listed = compare.contradictions(FOLDER / "contradictions.csv").drop_duplicates(["exhibit", *compare.KEY])
     assert +marked == Counter(listed["exhibit"])
 
 
 def test_numbers_of_the_paper_s_one_run_of_mlm_trg_count_as_one(study: Study, planned: list[Cell]) -> None:
-    shown = {}
+    seeds = {}
     for name, own in ((name, study.exhibit(name).published_numbers) for name in study.exhibits):
         of = {cell.method for cell in study.exhibit(name).cells(planned, study.facts) if cell.task == "wikiann"}
         if own and "mlm-trg" in of:
-            shown[name] = own.seeds_of.get("method", {}).get("mlm-trg", own.seeds)
-    assert shown == dict.fromkeys(["table02", "table06", "table06-average", "figure07", "figure15"], 1)
+            seeds[name] = own.seeds_of.get("method", {}).get("mlm-trg", own.seeds)
+    assert seeds == dict.fromkeys(["table02", "table06", "table06-average", "figure07", "figure15"], 1)
 
 
 def test_the_modules_have_the_parameters_of_table_5(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,14 +124,14 @@ def test_the_modules_have_the_parameters_of_table_5(study: Study, monkeypatch: p
     monkeypatch.chdir(ROOT)
     exhibit = study.exhibit("table05")
     assert isinstance(exhibit, Parameters)
-    found = exhibit.counts(Plan(study)).set_index(["encoder", "method"])
-    base = found.loc["xlmr-base"]
+    counts = exhibit.counts(Plan(study)).set_index(["encoder", "method"])
+    base = counts.loc["xlmr-base"]
     assert base["weights"].to_dict() == {"madx": 8_257_536, "madx-noinv": 7_962_624, "madx-task-only": 884_736}
     cut = [base["weights"] // 1e4 / 100, base["weights"] / 270e6 * 1e4 // 1 / 100]
     for ours, theirs in zip(cut, ("published_millions", "published_percent"), strict=True):
         assert ours.to_list() == pytest.approx(base[theirs].to_list())
     assert base.loc["madx", "parameters"] == 8_257_536 + 12 * (384 + 768) + 12 * (48 + 768) + 2 * (192 + 384)
-    assert found.loc["mbert", "weights"].to_list() == base["weights"].to_list()
+    assert counts.loc["mbert", "weights"].to_list() == base["weights"].to_list()
 
 
 @pytest.fixture(scope="module")
@@ -139,19 +139,19 @@ def scores() -> dict[tuple[str, ...], float]:
     """The paper's own scores: task, encoder, method, source, target -> percent. XLM-R Base, fully fine-tuned, is that of
     tables 2 and 6, which stands in no figure: figure 10 minus figure 3."""
     names = [f"figure{number:02}" for number in range(6, 15)]
-    found = pd.concat([compare.read(FOLDER / f"{name}.csv") for name in (*names, "table04", "table07")])["value"]
-    found = found.drop("em", level="metric").droplevel("metric")
+    numbers = pd.concat([compare.read(FOLDER / f"{name}.csv") for name in (*names, "table04", "table07")])["value"]
+    numbers = numbers.drop("em", level="metric").droplevel("metric")
     gains = compare.read(FOLDER / "figure03.csv")["value"].droplevel("metric").rename({"madx-minus-full-ft": "madx"})
-    base = (found.reindex(gains.index) - gains).rename({"madx": "full-ft"})
-    return {tuple(map(str, key)): float(value) for key, value in pd.concat([found, base]).items()}
+    base = (numbers.reindex(gains.index) - gains).rename({"madx": "full-ft"})
+    return {tuple(map(str, key)): float(value) for key, value in pd.concat([numbers, base]).items()}
 
 
-def effect(its: list[Term], study: Study, scores: dict[tuple[str, ...], float]) -> float:
+def effect(claim_terms: list[Term], study: Study, scores: dict[tuple[str, ...], float]) -> float:
     """Of the first seed."""
     names = study.published.names["task"]
-    seed = its[0].cell.seed
+    seed = claim_terms[0].cell.seed
     total = 0.0
-    for cell, weight in its:
+    for cell, weight in claim_terms:
         if cell.seed == seed:
             _, task, encoder, method, source, target, _ = cell.shown
             total += weight * scores[str(names.get(task, task)), encoder, method, source, target]
@@ -164,9 +164,9 @@ def test_the_paper_s_own_numbers_are_as_every_claim_says(
     wrong = {}
     for name, claim in study.claims.items():
         low, high = claim.range
-        found = effect(terms(name, claim, planned, study.belongs), study, scores) - (claim.against or 0)
-        if not low < found < high:
-            wrong[name] = (found, claim.expected)
+        value = effect(terms(name, claim, planned, study.belongs), study, scores) - (claim.against or 0)
+        if not low < value < high:
+            wrong[name] = (value, claim.expected)
     assert wrong == {}
 
 
@@ -174,12 +174,12 @@ def test_claims_are_about_all_seeds_that_both_sides_have(study: Study, planned: 
     """One where `mlm-trg` has one run on WikiANN; else five there, and three elsewhere."""
     expected = {}
     for name, claim in study.claims.items():
-        its = terms(name, claim, planned, study.belongs)
-        ner = its[0].cell.task == "wikiann"
-        once = ner and any(term.cell.method == "mlm-trg" for term in its)
+        claim_terms = terms(name, claim, planned, study.belongs)
+        ner = claim_terms[0].cell.task == "wikiann"
+        once = ner and any(term.cell.method == "mlm-trg" for term in claim_terms)
         seeds = {1} if once else set(range(1, 6 if ner else 4))
-        expected[name] = ({term.cell.seed for term in its}, seeds)
-    assert {name: found for name, (found, seeds) in expected.items() if found != seeds} == {}
+        expected[name] = ({term.cell.seed for term in claim_terms}, seeds)
+    assert {name: actual for name, (actual, seeds) in expected.items() if actual != seeds} == {}
     assert len(expected) == 28
 
 
@@ -208,5 +208,5 @@ def test_a_run_of_adapters_in_the_miniature_stores_a_few_per_cent_of_its_encoder
     estimate = Estimate(Plan(mini), Assumed())
     for run in runs(mini):
         if mini.methods[run.method].base == "madx":
-            found = estimate.count(run)
-            assert found.stored < 0.08 * found.total, run
+            count = estimate.count(run)
+            assert count.stored < 0.08 * count.total, run

@@ -204,14 +204,14 @@ def test_every_published_number_stands_beside_one_of_the_study(
     monkeypatch.chdir(ROOT)
     study = load_study(ROOT / "studies" / f"{name}.yaml")
     planned = cells(study)
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for key in study.exhibits:
         exhibit = study.exhibit(key)
         if exhibit.is_compared:
             numbers = compared(study, planned, key, tmp_path)
-            found[Path(exhibit.references[0]).stem] += int((numbers["published"] != "").sum())
+            counts[Path(exhibit.references[0]).stem] += int((numbers["published"] != "").sum())
     rows_of_xmod = {key: number // 2 for key, number in ROWS.items() if key not in ("table03", "table07")}
-    assert found == (ROWS if name == "pfeiffer2022" else rows_of_xmod)
+    assert counts == (ROWS if name == "pfeiffer2022" else rows_of_xmod)
 
 
 @pytest.fixture(scope="module")
@@ -236,13 +236,13 @@ def test_the_paper_s_own_numbers_are_as_the_claims_about_them_say(
     judged, wrong = [], {}
     for name, claim in study.claims.items():
         try:
-            found = effect(terms(name, claim, planned, study.belongs), claim.metric, study, score)
+            value = effect(terms(name, claim, planned, study.belongs), claim.metric, study, score)
         except KeyError:
             continue
         judged.append(name)
         low, high = claim.range
-        if not low < found < high:
-            wrong[name] = (found, claim.expected)
+        if not low < value < high:
+            wrong[name] = (value, claim.expected)
     assert wrong == {}
     assert len(judged) == 10, "the claims about tables 2, 3 and 5 to 8"
 
@@ -324,11 +324,11 @@ def test_the_studies_of_the_page_complete_tables_and_leave_other_exhibits_as_the
     for name in ("pfeiffer2022", "pfeiffer2022-released"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", tmp_path)
     page = (ROOT / "docs" / "papers" / "pfeiffer2022.md").read_text()
-    shown = re.findall(r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    for name, content in shown:
+    examples = re.findall(r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for name, content in examples:
         (tmp_path / f"{name}.yaml").write_text(content)
-    assert [name for name, _ in shown] == ["completed", "rates"]
-    completed, rates = (load_study(tmp_path / f"{name}.yaml") for name, _ in shown)
+    assert [name for name, _ in examples] == ["completed", "rates"]
+    completed, rates = (load_study(tmp_path / f"{name}.yaml") for name, _ in examples)
     for name in ("table02", "table05", "table06", "table08"):
         assert of(name, completed) == of(name, study)
     for name in released.exhibits:

@@ -234,8 +234,8 @@ def test_one_more_target_language_of_a_paper_is_all_that_is_new() -> None:
         Run("yoruba", "mlm", "xlmr-base", "adapter", "yo", 1)
     ]
     rests = {product for each in plan.cells if each.study == "yoruba" for product in plan.rests_on(each)}
-    made = {product.path.removeprefix("results/yoruba/") for product in rests if product.study == "yoruba"}
-    assert {path for path in made if not path.startswith("cells/")} == {
+    paths = {product.path.removeprefix("results/yoruba/") for product in rests if product.study == "yoruba"}
+    assert {path for path in paths if not path.startswith("cells/")} == {
         "text/yo.parquet",
         "tokens/mlm/xlmr-base/yo/train.arrow",
         "tokens/mlm/xlmr-base/yo/dev.arrow",

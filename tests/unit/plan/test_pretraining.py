@@ -43,36 +43,36 @@ def pretraining(study: str = STUDY) -> Pretraining:
 def test_hours_of_the_shape_of_xlmr_base() -> None:
     """On an A100 at 78 TFLOP/s, 1,000 updates of 2,048 x 512 tokens take 2.8 hours. X-MOD, whose modules are 8 % of the layers,
     takes 2.9."""
-    got = pretraining()
-    assert (got.updates, got.update_tokens) == (125_000, 2048 * 512)
+    cost = pretraining()
+    assert (cost.updates, cost.update_tokens) == (125_000, 2048 * 512)
     # Six for each parameter that a token passes; 15 % of the tokens pass the output embeddings. Attention: 4 forward, 8 back.
     work = 6 * (LAYERS + 0.15 * WORDS) + 12 * 12 * 768 * 512
     hours = 125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600
     # The dev sets: 1,000 rows of 900 tokens in two languages, twice.
     dev = 2 * 2 * 1_000 * 900
-    assert got.hours == pytest.approx(hours + dev * work / 3 / 78e12 / 3600, rel=1e-4)
-    assert got.hours / 125 == pytest.approx(2.77, abs=0.01)
-    assert got.read_tokens == pytest.approx(131e9, rel=0.01)
+    assert cost.hours == pytest.approx(hours + dev * work / 3 / 78e12 / 3600, rel=1e-4)
+    assert cost.hours / 125 == pytest.approx(2.77, abs=0.01)
+    assert cost.read_tokens == pytest.approx(131e9, rel=0.01)
 
 
 def test_disk_is_that_of_the_weights() -> None:
-    got = pretraining()
+    cost = pretraining()
     weights = LAYERS + WORDS + (514 + 1) * 768 + 2 * 768 + HEAD
-    assert got.weights == weights
-    assert got.stored_gigabytes == pytest.approx(3 * 4 * weights / 1e9), "two snapshots"
+    assert cost.weights == weights
+    assert cost.stored_gigabytes == pytest.approx(3 * 4 * weights / 1e9), "two snapshots"
     # Weights, two moments, the best weights; twice while one file replaces the other.
-    assert got.state_gigabytes == pytest.approx(2 * 4 * 4 * weights / 1e9)
-    assert (got.text_gigabytes, got.tokens_gigabytes) == (None, None), "nothing says how large the texts are"
+    assert cost.state_gigabytes == pytest.approx(2 * 4 * 4 * weights / 1e9)
+    assert (cost.text_gigabytes, cost.tokens_gigabytes) == (None, None), "nothing says how large the texts are"
 
 
 def test_text_of_a_stated_size_is_packed() -> None:
     stated = STUDY.replace("tokens: 900", "tokens: 900, examples: {train: 10000000, dev: 1000, test: 1000}")
-    got = pretraining(stated)
+    cost = pretraining(stated)
     inputs = 2 * 17_578_125
-    assert (got.inputs, got.tokens) == (inputs, 2 * 9_000_000_000)
-    assert got.text_gigabytes == pytest.approx(2 * 9 * 4.5)
-    assert got.tokens_gigabytes == pytest.approx((4 * 18e9 + 8 * inputs) / 1e9)
-    assert got.hours == pretraining().hours, "the steps decide"
+    assert (cost.inputs, cost.tokens) == (inputs, 2 * 9_000_000_000)
+    assert cost.text_gigabytes == pytest.approx(2 * 9 * 4.5)
+    assert cost.tokens_gigabytes == pytest.approx((4 * 18e9 + 8 * inputs) / 1e9)
+    assert cost.hours == pretraining().hours, "the steps decide"
 
 
 def test_pairs_are_tokens_and_no_text_of_their_own() -> None:
@@ -110,19 +110,19 @@ def test_cross_attention_takes_a_second_pass_and_tlm_one_of_bitext(
     settings: dict[str, str], first: float, second: float
 ) -> None:
     """The first stream reads x and y, and bitext once more for TLM; `next` reads two rows of a text instead of one."""
-    got = veco(**settings)
+    cost = veco(**settings)
     passed, attention = LAYERS + 0.15 * WORDS, 12 * 12 * 768 * 512
     work = first * (6 * passed + attention) + second * (6 * (passed + CROSS) + 2 * attention)
     hours = 125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600
-    assert got.hours == pytest.approx(hours, rel=5e-3), "and the dev sets"
-    assert got.weights == LAYERS + CROSS + WORDS + (514 + 1) * 768 + 2 * 768 + HEAD
+    assert cost.hours == pytest.approx(hours, rel=5e-3), "and the dev sets"
+    assert cost.weights == LAYERS + CROSS + WORDS + (514 + 1) * 768 + 2 * 768 + HEAD
 
 
 def test_the_first_stage_has_no_gradients_of_what_is_frozen() -> None:
-    got = veco(objective="ca-mlm", begin="xlmr", trains="cross-attention")
+    cost = veco(objective="ca-mlm", begin="xlmr", trains="cross-attention")
     passed, attention = LAYERS + 0.15 * WORDS, 12 * 12 * 768 * 512
     work = 2 * passed + attention / 3 + 4 * passed + 6 * CROSS + 2 * attention
-    assert got.hours == pytest.approx(125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600, rel=5e-3)
+    assert cost.hours == pytest.approx(125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600, rel=5e-3)
 
 
 def test_an_encoder_that_another_begins_with_is_pre_trained_for_it() -> None:
@@ -140,15 +140,15 @@ def test_a_token_passes_the_encoder_and_the_decoder_of_an_mbart(noise: str, pred
     study = STUDY.replace("{kind: xlmr, languages: [en, fr], hidden", described).replace(
         "evaluations: 2", "evaluations: 1"
     )
-    got = pretraining(study)
+    cost = pretraining(study)
     # A layer of the decoder has a cross-attention with a norm; both sides have a norm at their ends.
     passed, words = 2 * LAYERS + CROSS + 2 * 2 * 768, WORDS + 2 * 768
     work = 6 * (passed + predicted * words) + 3 * 12 * 12 * 768 * 512
-    assert got.hours == pytest.approx(125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600, rel=5e-3), (
+    assert cost.hours == pytest.approx(125_000 * (2048 * 512 * work / 78e12 + 0.025) / 3600, rel=5e-3), (
         "and the dev sets"
     )
     # Positions and a norm of the embeddings on each side; 512 positions and two that mBART leaves out.
-    assert got.weights == passed + words + 2 * (514 * 768 + 2 * 768)
+    assert cost.weights == passed + words + 2 * (514 * 768 + 2 * 768)
 
 
 def test_a_head_costs_the_way_forward_through_the_encoder() -> None:
@@ -157,17 +157,17 @@ def test_a_head_costs_the_way_forward_through_the_encoder() -> None:
         "  e5-mlm: {of: e5, lm_head: {languages: [en, fr]}, training: {steps: 1000, batch_size: 64, evaluations: 2}}\n"
     )
     Path("tiny.yaml").write_text(STUDY.replace("encoders:\n", f"encoders:\n{head}").replace("[base]", "[e5-mlm]"))
-    got = Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings
-    assert [*got] == ["e5-mlm"]
+    costs = Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings
+    assert [*costs] == ["e5-mlm"]
     # Two for each parameter that a token passes, and two more back through the output embeddings; attention: 4 forward.
     forward = 2 * (LAYERS + 0.15 * WORDS) + 4 * 12 * 768 * 512
     hours = 1000 * (64 * 512 * (forward + 2 * 0.15 * WORDS) / 78e12 + 0.025) / 3600
     dev = 2 * 2 * 1_000 * 900
     # Batches of evaluation have 4,096 tokens, and wait for a third of a step's 25 milliseconds.
     waits = dev / 4096 * 0.025 / 3 / 3600
-    assert got["e5-mlm"].hours == pytest.approx(hours + dev * forward / 78e12 / 3600 + waits, rel=1e-3)
-    assert got["e5-mlm"].trained == HEAD
-    assert got["e5-mlm"].state_gigabytes == pytest.approx(2 * 4 * 4 * HEAD / 1e9)
+    assert costs["e5-mlm"].hours == pytest.approx(hours + dev * forward / 78e12 / 3600 + waits, rel=1e-3)
+    assert costs["e5-mlm"].trained == HEAD
+    assert costs["e5-mlm"].state_gigabytes == pytest.approx(2 * 4 * 4 * HEAD / 1e9)
 
 
 def test_a_head_whose_encoder_trains_costs_what_a_pretraining_costs() -> None:
@@ -176,10 +176,10 @@ def test_a_head_whose_encoder_trains_costs_what_a_pretraining_costs() -> None:
         "  e5-mlm: {of: e5, lm_head: {languages: [en, fr], trains: all}, training: {steps: 1000, batch_size: 64, evaluations: 1}}\n"
     )
     Path("tiny.yaml").write_text(STUDY.replace("encoders:\n", f"encoders:\n{head}").replace("[base]", "[e5-mlm]"))
-    got = Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings["e5-mlm"]
+    cost = Estimate(load_plan("tiny.yaml"), Assumed()).pretrainings["e5-mlm"]
     of_token = 6 * (LAYERS + 0.15 * WORDS) + 12 * 12 * 768 * 512
     training = 1000 * (64 * 512 * of_token / 78e12 + 0.025) / 3600
     dev = 2 * 1_000 * 900
     evaluation = dev * (2 * (LAYERS + 0.15 * WORDS) + 4 * 12 * 768 * 512) / 78e12 / 3600 + dev / 4096 * 0.025 / 3 / 3600
-    assert got.hours == pytest.approx(training + evaluation, rel=1e-3)
-    assert got.trained == got.weights
+    assert cost.hours == pytest.approx(training + evaluation, rel=1e-3)
+    assert cost.trained == cost.weights

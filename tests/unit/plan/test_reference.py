@@ -58,12 +58,12 @@ TARGETS = [code for group in STUDY.grids["main"].target for code in STUDY.expand
 
 def cells(table: str) -> pd.DataFrame:
     """A published table of single targets as the records of one seed; a cell that it lacks is planned and has no score."""
-    found = compare.read(FOLDER / f"{table}.csv")
-    runs = found.index.droplevel(["target", "metric"]).unique()
+    numbers = compare.read(FOLDER / f"{table}.csv")
+    runs = numbers.index.droplevel(["target", "metric"]).unique()
     rows = []
     for (task, encoder, method, source), target in product(runs, TARGETS):
         key = (task, encoder, method, source, target, "accuracy")
-        rows.append((*key[:5], 1, "accuracy", found["value"].get(key, float("nan")), 1000))
+        rows.append((*key[:5], 1, "accuracy", numbers["value"].get(key, float("nan")), 1000))
     return pd.DataFrame(rows, columns=CELL)
 
 
@@ -81,8 +81,8 @@ def rendered(
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(FOLDER.parents[1])
         exhibit.write_comparison("t", folder, exhibit.of_scores(STUDY, frame))
-        found = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str})
-    return found.fillna({"contradiction": ""})
+        comparison = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str})
+    return comparison.fillna({"contradiction": ""})
 
 
 @cache
@@ -97,22 +97,25 @@ def test_the_files_are_whole() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_average_is_published_and_has_no_mean_where_a_cell_is_absent(table: str) -> None:
-    found = averages(table)
-    assert (len(found), found["published"].count(), found["mean"].count()) == (TABLES[table][1], *TABLES[table][1:])
+    comparison = averages(table)
+    assert (len(comparison), comparison["published"].count(), comparison["mean"].count()) == (
+        TABLES[table][1],
+        *TABLES[table][1:],
+    )
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_published_cells_give_the_published_averages(table: str) -> None:
-    found = averages(table)
-    tested = found[found["mean"].notna() & (found["contradiction"] == "")]
+    comparison = averages(table)
+    tested = comparison[comparison["mean"].notna() & (comparison["contradiction"] == "")]
     wrong = tested[tested["difference"].abs() > TOLERANCE]
     assert wrong.empty, f"\n{wrong.drop(columns=['sd', 'margin', 'verdict']).to_string()}"
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_the_paper_contradicts_really_differs(table: str) -> None:
-    found = averages(table)
-    marked = found[found["contradiction"] != ""]
+    comparison = averages(table)
+    marked = comparison[comparison["contradiction"] != ""]
     assert len(marked)
     assert (marked["difference"].abs() > TOLERANCE).all(), f"\n{marked.to_string()}"
 
@@ -166,8 +169,8 @@ def test_every_number_of_a_table_stands_beside_an_entry(table: str) -> None:
     names = {"encoder": {"mini": layout.encoder}, "group": layout.groups, "task": layout.probes}
     averaged = "avg" in compare.read(FOLDER / f"{table}.csv").index.unique("source")
     keys = [("task", "method", "source"), *([("task", "method")] if averaged else [])]
-    found = [rendered(planned, table, rows, tuple(layout.groups), names) for rows in keys]
-    assert sum(one["published"].count() for one in found) == ROWS[table]
+    comparisons = [rendered(planned, table, rows, tuple(layout.groups), names) for rows in keys]
+    assert sum(comparison["published"].count() for comparison in comparisons) == ROWS[table]
 
 
 def test_every_contradiction_names_a_published_number() -> None:
@@ -179,10 +182,10 @@ def test_every_contradiction_names_a_published_number() -> None:
 
 def test_a_mean_over_other_targets_is_another_number() -> None:
     """The published averages include the trained targets, as `mono` does and `zero-shot:mono` does not."""
-    found = cells("table14")
-    one = found[(found["method"] == "bitfit") & (found["source"] == "en+en-fr")]
+    frame = cells("table14")
+    selection = frame[(frame["method"] == "bitfit") & (frame["source"] == "en+en-fr")]
     mean = {
-        group: one["score"][[STUDY.belongs(group, "en+en-fr", target) for target in one["target"]]].mean()
+        group: selection["score"][[STUDY.belongs(group, "en+en-fr", target) for target in selection["target"]]].mean()
         for group in ("mono", "zero-shot:mono", "new-language:mono")
     }
     assert mean["mono"] == pytest.approx(65.71, abs=TOLERANCE)

@@ -68,9 +68,9 @@ STUDY = Study(
 @cache
 def cells(*names: str) -> pd.DataFrame:
     """Published numbers of single sources and targets as the records of one seed."""
-    found = pd.concat([compare.read(FOLDER / f"{name}.csv") for name in names]).reset_index()
-    found = found[(found["source"] != "avg") & (found["target"] != "avg")]
-    return found.rename(columns={"dataset": "task", "model": "encoder", "value": "score"})[CELL].assign(seed=1, n=1000)
+    frame = pd.concat([compare.read(FOLDER / f"{name}.csv") for name in names]).reset_index()
+    frame = frame[(frame["source"] != "avg") & (frame["target"] != "avg")]
+    return frame.rename(columns={"dataset": "task", "model": "encoder", "value": "score"})[CELL].assign(seed=1, n=1000)
 
 
 def rendered(exhibit: Any, frame: pd.DataFrame) -> pd.DataFrame:
@@ -78,9 +78,9 @@ def rendered(exhibit: Any, frame: pd.DataFrame) -> pd.DataFrame:
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
         patch.chdir(FOLDER.parents[1])
         exhibit.write_comparison("t", folder, exhibit.of_scores(STUDY, frame))
-        found = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str}, keep_default_na=False)
-    numbers = {name: pd.to_numeric(found[name]) for name in ("mean", "published", "difference")}
-    return found.assign(**numbers)
+        comparison = pd.read_csv(Path(folder) / "t-published.csv", dtype={"contradiction": str}, keep_default_na=False)
+    numbers = {name: pd.to_numeric(comparison[name]) for name in ("mean", "published", "difference")}
+    return comparison.assign(**numbers)
 
 
 def published(file: str, **names: Any) -> Published:
@@ -90,8 +90,8 @@ def published(file: str, **names: Any) -> Published:
 @cache
 def by_source() -> pd.DataFrame:
     """Table 2, made of the cells of figures 5 to 14."""
-    made = Table(title="t", rows=("encoder", "method"), columns="source", average=True, published=published("table02"))
-    return rendered(made, cells(*FIGURES.values()))
+    table = Table(title="t", rows=("encoder", "method"), columns="source", average=True, published=published("table02"))
+    return rendered(table, cells(*FIGURES.values()))
 
 
 @cache
@@ -108,12 +108,12 @@ def from_english() -> pd.DataFrame:
         groups=("zero-shot",),
         published=published("table06", group={"zero-shot": "avg"}),
     )
-    found = pd.concat([rendered(one, frame) for one in (each, average)])
-    return found[found["published"].notna()]
+    comparison = pd.concat([rendered(exhibit, frame) for exhibit in (each, average)])
+    return comparison[comparison["published"].notna()]
 
 
-def off(found: pd.DataFrame) -> pd.Series:
-    return found["difference"].abs() > TOLERANCE
+def off(comparison: pd.DataFrame) -> pd.Series:
+    return comparison["difference"].abs() > TOLERANCE
 
 
 def test_the_files_are_whole() -> None:
@@ -124,29 +124,29 @@ def test_the_files_are_whole() -> None:
 @pytest.mark.parametrize("figure", DIFFERENCES)
 def test_published_heatmaps_give_the_published_differences(figure: str) -> None:
     encoder, second = DIFFERENCES[figure]
-    made = Heatmap(
+    heatmap = Heatmap(
         title="t",
         select={"encoder": encoder},
         difference=("madx", second),
         blocks=("seen", "unseen"),
         published=published(figure),
     )
-    found = rendered(made, cells(FIGURES[encoder, "madx"], FIGURES[encoder, second]))
-    assert (len(found), int(found["published"].count())) == (256, 256)
-    assert found[off(found)].empty, f"\n{found[off(found)].to_string()}"
+    comparison = rendered(heatmap, cells(FIGURES[encoder, "madx"], FIGURES[encoder, second]))
+    assert (len(comparison), int(comparison["published"].count())) == (256, 256)
+    assert comparison[off(comparison)].empty, f"\n{comparison[off(comparison)].to_string()}"
 
 
 def test_published_heatmaps_give_table_2() -> None:
-    found = by_source()
-    assert int(found["published"].count()) == ROWS["table02"]
-    wrong = found[off(found) & (found["contradiction"] == "")]
+    comparison = by_source()
+    assert int(comparison["published"].count()) == ROWS["table02"]
+    wrong = comparison[off(comparison) & (comparison["contradiction"] == "")]
     assert wrong.empty, f"\n{wrong.to_string()}"
 
 
 def test_published_heatmaps_give_table_6() -> None:
-    found = from_english()
-    assert len(found) == ROWS["table06"]
-    wrong = found[off(found) & (found["contradiction"] == "")]
+    comparison = from_english()
+    assert len(comparison) == ROWS["table06"]
+    wrong = comparison[off(comparison) & (comparison["contradiction"] == "")]
     assert wrong.empty, f"\n{wrong.to_string()}"
 
 
@@ -156,17 +156,17 @@ def test_published_cells_give_the_published_averages(table: str) -> None:
     # The paper has F1 of spans and of answers under one name.
     names = {"squad-f1": "f1", "squad-em": "em"} if table == "table04" else {}
     frame = cells(table).replace({"metric": {paper: ours for ours, paper in names.items()}})
-    made = Table(title="t", rows=rows, columns="target", average=True, published=published(table, metric=names))
-    found = rendered(made, frame)
-    assert int(found["published"].count()) == ROWS[table]
+    exhibit = Table(title="t", rows=rows, columns="target", average=True, published=published(table, metric=names))
+    comparison = rendered(exhibit, frame)
+    assert int(comparison["published"].count()) == ROWS[table]
     # Of 12 or 11 cells: here half of the last digit, and what they round to.
-    wrong = found[(found["difference"].abs() > 0.0501) & (found["contradiction"] == "")]
+    wrong = comparison[(comparison["difference"].abs() > 0.0501) & (comparison["contradiction"] == "")]
     assert wrong.empty, f"\n{wrong.to_string()}"
 
 
 def test_what_the_paper_contradicts_really_differs() -> None:
-    found = pd.concat([by_source(), from_english()])
-    marked = found[found["contradiction"] != ""]
+    comparison = pd.concat([by_source(), from_english()])
+    marked = comparison[comparison["contradiction"] != ""]
     # 34.6, in table 2, is the average of figure 13 and not that of its own columns.
     own = marked["contradiction"].str.contains("own columns")
     assert len(marked) == 33 + 49
@@ -180,8 +180,8 @@ def test_every_contradiction_names_a_published_number() -> None:
     assert len(listed) == 615
     for name, notes in listed.groupby("exhibit"):
         marked = compare.read(FOLDER / f"{name}.csv")["contradiction"]
-        told = len(notes.drop_duplicates(compare.KEY))
-        assert int((marked != "").sum()) == told, f"a line of contradictions.csv names no number of {name}"
+        count = len(notes.drop_duplicates(compare.KEY))
+        assert int((marked != "").sum()) == count, f"a line of contradictions.csv names no number of {name}"
 
 
 def test_signs_of_figure_3_that_are_marked_are_those_that_table_2_denies() -> None:
@@ -192,8 +192,8 @@ def test_signs_of_figure_3_that_are_marked_are_those_that_table_2_denies() -> No
     table = table.droplevel(["dataset", "target", "metric"]).reindex(LANGUAGES)
     turned = gains.where(note == "", -gains)
     wrong = {
-        name: [code for code in LANGUAGES if abs((scores - one)[code].mean() - table[code]) > TOLERANCE]
-        for name, one in (("printed", gains), ("turned", turned))
+        name: [code for code in LANGUAGES if abs((scores - values)[code].mean() - table[code]) > TOLERANCE]
+        for name, values in (("printed", gains), ("turned", turned))
     }
     assert wrong == {"printed": ["ar", "cdo", "ilo", "tk", "gn"], "turned": []}
     assert set(note[note != ""].index) == {*product(["ar", "cdo", "ilo", "tk"], ["en"]), ("gn", "sw"), ("gn", "ilo")}

@@ -21,7 +21,7 @@ RULES = Path(__file__).parents[3] / "rules"
 def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_forgotten() -> None:
     """A setting that no command is given could change no result."""
     text = "".join(path.read_text() for path in RULES.glob("*.smk"))
-    asked = {(kind, name) for name, kind in re.findall(r'=setting\("(\w+)", (\w+)[,)]', text)}
+    requests = {(kind, name) for name, kind in re.findall(r'=setting\("(\w+)", (\w+)[,)]', text)}
     study = begun()
     own = {
         "kind": "sequence",
@@ -52,8 +52,10 @@ def test_every_setting_that_a_rule_asks_for_is_one_of_its_product_and_none_is_fo
         "Tokens": [Tokens("begun", "siqa", "mini", "en", "test")],
         "Run": [Run("begun", "mlm", "mini", "read", "en", 1)],
     }
-    stated = {(kind, name) for kind, each in products.items() for one in each for name in settings(study, one) or ()}
-    assert asked == stated
+    stated = {
+        (kind, name) for kind, each in products.items() for product in each for name in settings(study, product) or ()
+    }
+    assert requests == stated
     place = settings(study, products["Run"][0]) or {}
     assert (place["place"], place["revision"]) == ("a/en", ["--revision=v1"])
 
@@ -62,10 +64,10 @@ def test_data_depend_on_the_labels_that_a_task_has_of_its_own() -> None:
     study = begun()
     data = {"local": "{language}.txt", "columns": ["tokens", "_", "ner_tags"]}
     study.tasks["ner"] = TaskEntry.model_validate({"kind": "wikiann", "labels": ["O", "B-DATE"], "data": data})
-    made = settings(study, Data("begun", "ner", "en", "test")) or {}
+    values = settings(study, Data("begun", "ner", "en", "test")) or {}
     tokens = settings(study, Tokens("begun", "ner", "mini", "en", "test")) or {}
-    assert made["columns"] == tokens["columns"] == '{"labels": ["O", "B-DATE"]}'
-    assert '"columns":["tokens","_","ner_tags"]' in str(made["source"])
+    assert values["columns"] == tokens["columns"] == '{"labels": ["O", "B-DATE"]}'
+    assert '"columns":["tokens","_","ner_tags"]' in str(values["source"])
 
 
 def test_an_encoder_is_taken_over_from_where_it_is_with_its_modules() -> None:
@@ -90,9 +92,9 @@ def test_tokens_of_text_depend_on_the_split_and_those_of_data_do_not() -> None:
 def test_a_run_is_told_its_recipe_and_a_cell_nothing() -> None:
     study = begun()
     run = Run("begun", "copa", "mini", "both", "en", 1)
-    told = settings(study, run)
-    assert told and Recipe.parse(str(told["recipe"])) == study.recipe(*run[1:])
-    assert "snapshots" not in json.loads(str(told["recipe"]))["training"]
+    values = settings(study, run)
+    assert values and Recipe.parse(str(values["recipe"])) == study.recipe(*run[1:])
+    assert "snapshots" not in json.loads(str(values["recipe"]))["training"]
     assert settings(study, Cell(*run[:-1], "fr", 1)) == {}
 
 

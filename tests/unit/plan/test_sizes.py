@@ -39,8 +39,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("studies/tiny.yaml").write_text(STUDY)
 
 
-def sizes(**given: tuple[int, ...]) -> DataSizes:
-    return DataSizes(load_plan("tiny").study, {name.replace("__", ":"): numbers for name, numbers in given.items()})
+def sizes(**counts: tuple[int, ...]) -> DataSizes:
+    return DataSizes(load_plan("tiny").study, {name.replace("__", ":"): numbers for name, numbers in counts.items()})
 
 
 def test_generated_data_have_the_sizes_of_their_options() -> None:
@@ -89,20 +89,20 @@ def test_a_file_that_is_not_there_leaves_a_text_unknown() -> None:
 
 
 def test_options_count_first() -> None:
-    given = sizes(nli=(5, 4, 3), nli__fr=(9, 8, 7), mlm=(2, 1, 1))
-    assert [given.of("nli", code) for code in ("en", "fr")] == [Splits(5, 4, 3), Splits(9, 8, 7)]
-    assert given.of("mlm", "fr") == Splits(2, 1, 1)
+    data_sizes = sizes(nli=(5, 4, 3), nli__fr=(9, 8, 7), mlm=(2, 1, 1))
+    assert [data_sizes.of("nli", code) for code in ("en", "fr")] == [Splits(5, 4, 3), Splits(9, 8, 7)]
+    assert data_sizes.of("mlm", "fr") == Splits(2, 1, 1)
 
 
 def test_a_language_may_have_a_size_of_its_own() -> None:
     Path("studies/tiny.yaml").write_text(COSTED)
     study = load_plan("tiny")
-    one = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
+    estimate = Estimate(study, Assumed({"rt": (700, 100, 200), "rt:fr": (70, 10, 20)}))
     all_alike = Estimate(study, Assumed({"rt": (700, 100, 200)}))
     french, english = (Run("tiny", "rt", "tiny", "full-ft", code, 1) for code in ("fr", "en"))
-    assert 10 * one.run(french).evaluated == all_alike.run(french).evaluated
-    assert one.run(english) == all_alike.run(english)
-    cells = [dict(each.exhibits())[WHOLE].evaluated for each in (one, all_alike)]
+    assert 10 * estimate.run(french).evaluated == all_alike.run(french).evaluated
+    assert estimate.run(english) == all_alike.run(english)
+    cells = [dict(each.exhibits())[WHOLE].evaluated for each in (estimate, all_alike)]
     assert cells[0] < cells[1]
 
 

@@ -75,7 +75,7 @@ def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "command", "said"),
+    ("config", "command", "message"),
     [
         ({"stduy": "one"}, "", "unknown setting 'stduy', did you mean 'study'"),
         ({"gpus": "two"}, "", "--config: gpus: must be a whole number, got 'two'"),
@@ -90,8 +90,8 @@ def test_a_path_is_taken_from_the_working_directory(project: Path) -> None:
         ({}, f"results/two/{CELL.replace('full-ft', 'ful-ft')}", "did you mean 'full-ft'"),
     ],
 )
-def test_a_mistake_is_told_when_the_rules_are_read(config: dict[str, str], command: str, said: str) -> None:
-    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(said)):
+def test_a_mistake_is_told_when_the_rules_are_read(config: dict[str, str], command: str, message: str) -> None:
+    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(message)):
         workflow.load_plans(workflow.read_settings(CONFIG | config), command.split())
 
 

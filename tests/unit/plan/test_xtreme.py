@@ -55,8 +55,10 @@ def test_every_data_set_has_each_language_of_its_task(plan: Plan) -> None:
 
 def test_every_exhibit_shows_cells(plan: Plan) -> None:
     for name, exhibit in plan.study.exhibits.items():
-        shown = exhibit.cells(plan.cells, plan.study.facts)
-        assert len(shown) == (len(plan.cells) if name == "xtreme" else sum(cell.task == name for cell in plan.cells))
+        exhibit_cells = exhibit.cells(plan.cells, plan.study.facts)
+        assert len(exhibit_cells) == (
+            len(plan.cells) if name == "xtreme" else sum(cell.task == name for cell in plan.cells)
+        )
 
 
 def test_the_page_has_the_numbers_of_the_study(plan: Plan) -> None:

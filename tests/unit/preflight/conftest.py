@@ -73,11 +73,11 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pl
 @pytest.fixture
 def no_hub(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The Hub does not answer; the list has the repositories that it was asked for."""
-    asked: list[str] = []
+    repositories: list[str] = []
 
     def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> Any:
-        asked.append(repo)
+        repositories.append(repo)
         raise Unreachable("ConnectError: no network")
 
     monkeypatch.setattr("xlgrid.preflight.hub.ask", ask)
-    return asked
+    return repositories

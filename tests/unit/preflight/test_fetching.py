@@ -43,7 +43,7 @@ def test_the_advice_names_the_lock_and_each_folder_once(plan_of: Callable[..., P
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (
             "- study\n",
@@ -54,12 +54,12 @@ def test_the_advice_names_the_lock_and_each_folder_once(plan_of: Callable[..., P
     ],
 )
 def test_settings_that_are_none_are_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("config").mkdir()
     Path("config/config.yaml").write_text(settings)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         lock_file()
 
 

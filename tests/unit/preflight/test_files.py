@@ -34,16 +34,18 @@ def test_missing_files_are_one_line_and_the_others_are_read(plan_of: Callable[..
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"text": "one", "label": "c"}, "'c'"),
         ({"sentence": "one", "label": "a"}, "no column 'text'"),
         ({"text": None, "label": "a"}, "the value is missing"),
     ],
 )
-def test_a_wrong_row_is_a_problem_with_its_file(plan_of: Callable[..., Plan], row: dict[str, str], said: str) -> None:
+def test_a_wrong_row_is_a_problem_with_its_file(
+    plan_of: Callable[..., Plan], row: dict[str, str], message: str
+) -> None:
     problem, _ = of_files(plan_of({"de/test": [row]}))
-    assert problem.state is State.PROBLEM and "data/de/test.jsonl" in problem.text and said in problem.text
+    assert problem.state is State.PROBLEM and "data/de/test.jsonl" in problem.text and message in problem.text
 
 
 def test_a_folder_of_the_name_of_a_file_is_no_file(plan_of: Callable[..., Plan]) -> None:

@@ -24,10 +24,10 @@ def answers(
     monkeypatch: pytest.MonkeyPatch, files: dict[str, list[str]], configs: tuple[str, ...] = ()
 ) -> list[tuple[str, str]]:
     """The Hub has these files in each repository, and no others; returns what it will have been asked."""
-    asked: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
 
     def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> Any:
-        asked.append((repo, revision))
+        requests.append((repo, revision))
         if repo not in files:
             raise ValueError("RepositoryNotFoundError: 404")
         card = SimpleNamespace(configs=[{"config_name": name} for name in configs])
@@ -36,7 +36,7 @@ def answers(
         )
 
     monkeypatch.setattr("xlgrid.preflight.hub.ask", ask)
-    return asked
+    return requests
 
 
 def test_a_silent_hub_is_asked_once_and_is_no_problem(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
@@ -62,9 +62,9 @@ def test_a_repository_is_asked_for_at_its_locked_commit(
 ) -> None:
     plan = plan_of()
     Path("hub.lock.yaml").write_text(f"model/some/encoder@main: {COMMIT}\n")
-    asked = answers(monkeypatch, {"some/encoder": ["config.json", "model.safetensors", "tokenizer.json"]})
+    requests = answers(monkeypatch, {"some/encoder": ["config.json", "model.safetensors", "tokenizer.json"]})
     assert lines_of(plan)["model some/encoder"].state is State.GOOD
-    assert asked == [("some/encoder", COMMIT)]
+    assert requests == [("some/encoder", COMMIT)]
 
 
 def test_a_repository_that_does_not_exist_is_a_problem(
@@ -76,7 +76,7 @@ def test_a_repository_that_does_not_exist_is_a_problem(
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "message"),
     [
         (["model.safetensors", "tokenizer.json"], "no config.json"),
         (["config.json", "tokenizer.json"], "neither model.safetensors"),
@@ -85,11 +85,11 @@ def test_a_repository_that_does_not_exist_is_a_problem(
     ],
 )
 def test_a_repository_without_a_file_that_is_needed_is_a_problem(
-    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, files: list[str], said: str
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, files: list[str], message: str
 ) -> None:
     answers(monkeypatch, {"some/encoder": files})
     line = lines_of(plan_of())["model some/encoder"]
-    assert line.state is State.PROBLEM and said in line.text
+    assert line.state is State.PROBLEM and message in line.text
 
 
 def test_a_misspelt_configuration_of_data_is_named_with_its_nearest(

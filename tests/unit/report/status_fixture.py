@@ -59,9 +59,9 @@ def bundle(
         write(folder.parent / "array.json", json.dumps({"cluster": "slurm", "tasks": ["1"], "submitted": when}))
     entries = [{"rule": rule, "outputs": [output]} for output, _ in jobs]
     write(folder / "bundle.json", json.dumps({"jobs": entries}), when)
-    for number, (_, told) in enumerate(jobs):
-        if told:
-            write(folder / f"status/{number}.json", json.dumps(told))
+    for number, (_, job_status) in enumerate(jobs):
+        if job_status:
+            write(folder / f"status/{number}.json", json.dumps(job_status))
 
 
 def failed(output: str, when: float, cause: str = "out of memory", message: str = "") -> None:
@@ -84,9 +84,9 @@ def look(failed: tuple[str, ...] = ()) -> overview.Overview:
     return overview.look(load_plan("tiny"), ledger.FOLDER, failed)
 
 
-def text(seen: overview.Overview, width: int = 200) -> str:
+def text(view: overview.Overview, width: int = 200) -> str:
     console = Console(file=io.StringIO(), width=width)
-    for table in status.matrices(seen, width):
+    for table in status.matrices(view, width):
         console.print(table)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()

@@ -66,8 +66,8 @@ def test_the_results_of_another_study_are_not_counted_and_the_command_says_so() 
     assert result.exit_code == 0, result.output
     lines = {line.split()[0]: line.split() for line in result.output.splitlines() if line.split()}
     assert lines["whole"][2:5] == ["4", "0", "12"]
-    said = "Not counted, because another study makes them: 27 of 39 cells and 11 of 15 runs are those of tiny."
-    assert said in result.output
+    note = "Not counted, because another study makes them: 27 of 39 cells and 11 of 15 runs are those of tiny."
+    assert note in result.output
     assert "Not counted" not in run().output
 
 

@@ -65,8 +65,8 @@ def exported(study: str = "tiny") -> pd.DataFrame:
 
 def test_every_planned_cell_is_a_row_and_a_missing_result_is_null() -> None:
     result(CELL, {"f1": 61.5})
-    said = export.export_cells(load_plan("tiny"), Path("cells.parquet"))
-    assert said == "wrote cells.parquet: 1 of 12 planned cells have a result"
+    message = export.export_cells(load_plan("tiny"), Path("cells.parquet"))
+    assert message == "wrote cells.parquet: 1 of 12 planned cells have a result"
     frame = pq.read_table("cells.parquet").to_pandas()
     assert frame["path"].tolist() == [cell.path for cell in load_plan("tiny").cells]
     with_result = frame[frame["score"].notna()]
@@ -203,8 +203,10 @@ def scalars(folder: Path) -> dict[str, list[tuple[float, int, float]]]:
 
 def test_tensorboard_reads_the_curve_of_a_run() -> None:
     trained(RUN.folder)
-    said = export.export_curves(load_plan("tiny"), Path("tb"))
-    assert said == "wrote the learning curves of 1 of 5 planned trainings to tb; `tensorboard --logdir tb` shows them"
+    message = export.export_curves(load_plan("tiny"), Path("tb"))
+    assert (
+        message == "wrote the learning curves of 1 of 5 planned trainings to tb; `tensorboard --logdir tb` shows them"
+    )
     curves = scalars(Path("tb/ner/tiny/full-ft/qa1/seed1"))
     assert curves["dev/f1"] == [(1_000_005.0, 100, 40.0), (1_000_009.0, 200, 55.0)]
     assert curves["train/learning_rate"] == [(1_000_005.0, 100, pytest.approx(1e-3)), (1_000_009.0, 200, 0.0)]
@@ -226,8 +228,8 @@ def test_a_second_export_replaces_the_first() -> None:
 
 
 def test_without_any_run_nothing_is_written() -> None:
-    said = export.export_curves(load_plan("tiny"), Path("tb"))
-    assert said == "wrote the learning curves of 0 of 5 planned trainings to tb"
+    message = export.export_curves(load_plan("tiny"), Path("tb"))
+    assert message == "wrote the learning curves of 0 of 5 planned trainings to tb"
     assert not os.path.exists("tb")
 
 

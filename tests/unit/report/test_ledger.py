@@ -56,10 +56,10 @@ def test_the_newest_bundle_of_an_output_counts(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize("submitted", [True, False])
-@pytest.mark.parametrize("told", [None, running(NOW + 5)])
-def test_a_failure_counts_until_the_job_is_tried_again(told: dict[str, Any] | None, submitted: bool) -> None:
-    bundle("1/a", ("a", told), when=NOW, submitted=submitted)
-    again = "running" if told else "queued"
+@pytest.mark.parametrize("job_status", [None, running(NOW + 5)])
+def test_a_failure_counts_until_the_job_is_tried_again(job_status: dict[str, Any] | None, submitted: bool) -> None:
+    bundle("1/a", ("a", job_status), when=NOW, submitted=submitted)
+    again = "running" if job_status else "queued"
     failed("a", NOW - 1)
     assert states() == {"a": again}, "it was submitted after the failure"
     failed("a", NOW + 10)
@@ -90,16 +90,16 @@ def test_what_vanishes_while_it_is_read_or_is_half_written_is_passed_over() -> N
 
 def test_the_status_of_what_exists_is_not_read() -> None:
     bundle("1/a", ("a", running()), ("b", running()))
-    found = ledger.read(ledger.FOLDER, existing={"a"})
-    assert {output: job.state for output, job in found.items()} == {"a": "done", "b": "running"}
+    jobs = ledger.read(ledger.FOLDER, existing={"a"})
+    assert {output: job.state for output, job in jobs.items()} == {"a": "done", "b": "running"}
 
 
 @settings(max_examples=60)
 @given(anything, anything, anything, anything)
-def test_any_json_is_read(array: object, jobs: object, told: object, failure: object) -> None:
+def test_any_json_is_read(array: object, jobs: object, job_status: object, failure: object) -> None:
     folder = ledger.FOLDER / "1"
     write(folder / "array.json", json.dumps(array))
     write(folder / "a/bundle.json", json.dumps({"jobs": jobs}))
-    write(folder / "a/status/0.json", json.dumps(told))
+    write(folder / "a/status/0.json", json.dumps(job_status))
     write(ledger.FOLDER / "failures.jsonl", json.dumps(failure) + "\n")
     assert all(isinstance(job, ledger.Job) for job in ledger.read(ledger.FOLDER).values())

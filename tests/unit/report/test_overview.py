@@ -32,10 +32,10 @@ def test_a_cell_is_as_far_as_its_own_job_or_else_its_run(run: str | None, cell: 
             bundle(place, (output, running() if state == "running" else None))
         if state == "revoked":
             write(ledger.FOLDER / place / "revoked")
-    seen = look()
-    assert seen.cells[CELL] == expected
-    assert seen.runs[RUN] == ({"running": "training", None: "waiting"}.get(run, run))
-    assert not seen.broken
+    view = look()
+    assert view.cells[CELL] == expected
+    assert view.runs[RUN] == ({"running": "training", None: "waiting"}.get(run, run))
+    assert not view.broken
 
 
 def test_a_cell_is_stale_if_its_run_has_been_trained_again_since() -> None:
@@ -53,9 +53,9 @@ def test_a_cell_is_stale_if_its_run_has_been_trained_again_since() -> None:
 def test_a_failure_holds_up_the_runs_and_cells_that_rest_on_it_only() -> None:
     failed("results/tiny/tokens/ner/tiny/qb1/test.arrow", NOW)
     failed("results/tiny/tokens/ner/tiny/qa2/train.arrow", NOW)
-    seen = look()
-    assert {run.source for run, state in seen.runs.items() if state == "failed"} == {"qa2"}
-    assert {(cell.source, cell.target) for cell, state in seen.cells.items() if state == "failed"} == {
+    view = look()
+    assert {run.source for run, state in view.runs.items() if state == "failed"} == {"qa2"}
+    assert {(cell.source, cell.target) for cell, state in view.cells.items() if state == "failed"} == {
         ("qa1", "qb1"),
         *(("qa2", target) for target in ("qa1", "qa2", "qb1")),
     }
@@ -66,10 +66,10 @@ def test_jobs_of_the_study_that_is_extended_are_seen_even_if_no_run_or_cell_is_i
     plan = load_plan("other")
     assert not plan.shared
     log = write("results/tiny/logs/encoders/tiny.log", "error: the disk is full\n")
-    seen = overview.look(plan, ledger.FOLDER)
-    assert {*seen.cells.values(), *seen.runs.values()} == {"failed"}
+    view = overview.look(plan, ledger.FOLDER)
+    assert {*view.cells.values(), *view.runs.values()} == {"failed"}
     encoder = "results/tiny/encoders/tiny/model.safetensors"
-    assert {*seen.broken.values()} == {overview.Failure(encoder, "the disk is full", str(log))}
+    assert {*view.broken.values()} == {overview.Failure(encoder, "the disk is full", str(log))}
     bundle("1/a", (encoder, running()), rule="pretrain")
     assert overview.look(plan, ledger.FOLDER).flight == {("pretrain", "running"): 1}
     write(encoder)

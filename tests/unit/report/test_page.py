@@ -30,8 +30,8 @@ def test_overview_counts_cells_and_runs(cells: pd.DataFrame) -> None:
 
 
 def test_overview_says_whose_results_are_shown(cells: pd.DataFrame) -> None:
-    said = "2 of 6 cells are those of old"
-    assert said in report.overview(study_of(cells, shared=said))
+    note = "2 of 6 cells are those of old"
+    assert note in report.overview(study_of(cells, shared=note))
     assert "Not made here" not in report.overview(study_of(cells))
 
 
@@ -104,9 +104,9 @@ def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(
 
 def test_cost_adds_up_training_and_evaluation(cells: pd.DataFrame) -> None:
     html = report.cost(study_of(cells, runs=RUNS))
-    said = "<td>2</td><td>2 min 0 s</td><td>1 min 0 s</td><td>3</td><td>6.0 s</td><td>2 min 6 s</td><td>3 min 29 s</td>"
-    assert f'<th scope="row">full</th>{said}' in html
-    assert f'<th scope="row" colspan="3">All</th>{said}' in html
+    row = "<td>2</td><td>2 min 0 s</td><td>1 min 0 s</td><td>3</td><td>6.0 s</td><td>2 min 6 s</td><td>3 min 29 s</td>"
+    assert f'<th scope="row">full</th>{row}' in html
+    assert f'<th scope="row" colspan="3">All</th>{row}' in html
 
 
 def test_cost_has_no_cpu_time_where_a_record_lacks_it(cells: pd.DataFrame) -> None:
@@ -120,8 +120,8 @@ def test_cost_has_no_cpu_time_where_a_record_lacks_it(cells: pd.DataFrame) -> No
 
 def test_cost_leaves_out_what_another_study_made(cells: pd.DataFrame) -> None:
     others = [{**record, "study": "first", "seconds": 5000} for record in RUNS]
-    shown = pd.concat([cells, cells.assign(study="first", seconds=900.0)])
-    both = report.cost(study_of(shown, runs=[*RUNS, *others]))
+    all_cells = pd.concat([cells, cells.assign(study="first", seconds=900.0)])
+    both = report.cost(study_of(all_cells, runs=[*RUNS, *others]))
     assert both == report.cost(study_of(cells, runs=RUNS))
     assert 'class="missing"' in report.cost(replace(study_of(cells), name="own"))
 
@@ -189,11 +189,11 @@ def test_summary_counts_seeds_and_never_invents_a_mean(cells: pd.DataFrame) -> N
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [(0, "0.0 s"), (59.96, "1 min 0 s"), (725, "12 min 5 s"), (3599.9, "1 h 0 min"), (12_000, "3 h 20 min")],
 )
-def test_durations(seconds: float, said: str) -> None:
-    assert report.duration(seconds) == said
+def test_durations(seconds: float, expected: str) -> None:
+    assert report.duration(seconds) == expected
 
 
 def test_figures_have_the_same_bytes_each_time(cells: pd.DataFrame, curves: pd.DataFrame) -> None:

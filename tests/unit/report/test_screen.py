@@ -38,8 +38,8 @@ def test_a_screen_is_never_larger_than_its_terminal(
 
 
 def test_a_bar_is_full_only_when_everything_is_done() -> None:
-    done, almost = (bars([Stage("train", 1000, number)], 100)[0].plain for number in (1000, 999))
-    assert "█" * LONGEST in done and "█" * (LONGEST - 1) + "░" in almost
+    full, almost = (bars([Stage("train", 1000, number)], 100)[0].plain for number in (1000, 999))
+    assert "█" * LONGEST in full and "█" * (LONGEST - 1) + "░" in almost
 
 
 def test_a_bar_shows_what_is_done_failed_and_running() -> None:
@@ -61,9 +61,9 @@ def test_a_low_terminal_has_one_bar_for_all_stages() -> None:
 
 
 def test_failures_of_one_reason_are_shown_together_with_reason_and_log() -> None:
-    shown = lines(failures=3)
-    at = shown.index("✗ ner mini-xlmr full-ft qa1 seed0 and 2 more")
-    assert shown[at + 1 : at + 3] == ["  reason: the loss is nan", "  log: logs/seed0.log"]
+    rows = lines(failures=3)
+    at = rows.index("✗ ner mini-xlmr full-ft qa1 seed0 and 2 more")
+    assert rows[at + 1 : at + 3] == ["  reason: the loss is nan", "  log: logs/seed0.log"]
 
 
 def test_failures_take_a_line_each_where_there_is_little_room_and_the_rest_is_counted() -> None:
@@ -76,8 +76,8 @@ def test_failures_take_a_line_each_where_there_is_little_room_and_the_rest_is_co
 
 
 def test_a_failure_keeps_its_place_among_many_trainings() -> None:
-    shown = lines(height=12, failures=1, trainings=4)
-    assert any("the loss is nan" in line for line in shown) and any("and 3 more trainings" in line for line in shown)
+    rows = lines(height=12, failures=1, trainings=4)
+    assert any("the loss is nan" in line for line in rows) and any("and 3 more trainings" in line for line in rows)
 
 
 def test_a_training_shows_step_and_score_and_the_one_nearest_to_its_end_is_first() -> None:

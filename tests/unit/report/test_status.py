@@ -37,8 +37,8 @@ def test_a_box_counts_its_seeds_and_has_the_mark_of_what_needs_a_look_most() -> 
     write(first, DONE)
     bundle("1/a", (second, running()), (second.replace("seed1", "seed2"), None), (CELL.path, None), rule="evaluate")
     failed(CELL.path.replace("seed1", "seed2"), NOW)
-    shown = text(look())
-    assert "qa1     1/2    0/2 ▶  0/2 ✗" in shown, shown
+    matrix = text(look())
+    assert "qa1     1/2    0/2 ▶  0/2 ✗" in matrix, matrix
 
 
 def test_a_box_is_dim_only_while_nothing_of_it_is_done() -> None:
@@ -60,10 +60,10 @@ def test_a_matrix_is_as_wide_as_there_is_room_and_nothing_in_it_is_cut(targets: 
         for target in targets
         for seed in range(10)
     }
-    shown = text(overview.Overview("tiny", planned, {}, {}, Counter(), ""), width)
-    words = shown.split()
-    assert words.count("10/10") == 2 * len(targets), shown
-    assert set(targets) <= set(words) and "…" not in shown, shown
+    matrix = text(overview.Overview("tiny", planned, {}, {}, Counter(), ""), width)
+    words = matrix.split()
+    assert words.count("10/10") == 2 * len(targets), matrix
+    assert set(targets) <= set(words) and "…" not in matrix, matrix
 
 
 def test_the_totals_name_the_marks_and_count_cells_runs_and_jobs() -> None:
@@ -85,13 +85,13 @@ def test_failures_for_the_same_reason_are_told_once_and_written_each() -> None:
     results = [f"results/tiny/runs/ner/tiny/full-ft/qa1/seed{seed}/run.json" for seed in (1, 2)]
     for result in results:
         failed(result, NOW)
-    seen = look()
-    [together] = status.failures(seen, together=True)
+    view = look()
+    [together] = status.failures(view, together=True)
     assert together == (
         f"{results[0]} and 1 more (6 cells wait for them)\n  reason: out of memory\n  log: a.log\n"
         f"  again: snakemake --cores all --rerun-incomplete -- {results[0]} {results[1]}"
     )
-    assert [one.splitlines()[0] for one in status.failures(seen, together=False)] == [
+    assert [failure.splitlines()[0] for failure in status.failures(view, together=False)] == [
         f"{result} (3 cells wait for it)" for result in results
     ]
 
@@ -108,18 +108,18 @@ def test_a_command_for_very_many_failures_names_none_of_them() -> None:
 def test_status_shows_bars_totals_and_failures_of_the_ledger_it_is_told() -> None:
     failed(RESULT, NOW)
     ledger.FOLDER.rename("elsewhere")
-    done = ask("status", "studies/tiny.yaml", "--ledger", "elsewhere")
-    assert done.exit_code == 0
-    [train] = [line for line in done.output.splitlines() if line.startswith("train ")]
-    assert train.endswith("0/4  1 failed") and "3 wait for 1 failed job (✗)" in done.output
-    assert "reason: out of memory\n" in done.output and "source" not in done.output
+    result = ask("status", "studies/tiny.yaml", "--ledger", "elsewhere")
+    assert result.exit_code == 0
+    [train] = [line for line in result.output.splitlines() if line.startswith("train ")]
+    assert train.endswith("0/4  1 failed") and "3 wait for 1 failed job (✗)" in result.output
+    assert "reason: out of memory\n" in result.output and "source" not in result.output
 
 
 def test_status_shows_all_matrices_when_it_is_asked_to() -> None:
     failed(RESULT, NOW)
-    done = ask("status", "tiny", "--matrix")
-    assert "0/2 ✗" in done.output and "3 wait for 1 failed job (✗)" in done.output
-    assert "reason: out of memory\n" in done.output
+    result = ask("status", "tiny", "--matrix")
+    assert "0/2 ✗" in result.output and "3 wait for 1 failed job (✗)" in result.output
+    assert "reason: out of memory\n" in result.output
 
 
 def test_a_study_that_has_not_begun_has_a_summary_and_the_commands_that_begin_it() -> None:
@@ -138,9 +138,9 @@ def test_a_summary_is_no_higher_than_the_terminal_and_counts_what_is_left_out() 
     bundle("1/a", *((f"results/tiny/runs/ner/tiny/full-ft/qa2/seed{n}/run.json", running()) for n in (1, 2)))
     for number, target in enumerate(("qa1", "qa2", "qb1")):
         failed(f"results/tiny/tokens/ner/tiny/{target}/test.arrow", NOW, message=f"reason {number}")
-    seen, lines = look(), {}
+    view, lines = look(), {}
     for height in (12, 16, 20, 60):
-        summary = [line.plain for line in status.summary(seen, 200, height)]
+        summary = [line.plain for line in status.summary(view, 200, height)]
         lines[height] = "\n".join(summary)
         assert len(lines[height].splitlines()) <= height
     assert "failures for 2 more reasons: xlgrid status tiny --matrix" in lines[16]
@@ -150,9 +150,9 @@ def test_a_summary_is_no_higher_than_the_terminal_and_counts_what_is_left_out() 
 def test_a_failed_exhibit_is_a_failure_though_no_cell_waits_for_it() -> None:
     write("studies/tiny.yaml", f"{STUDY}exhibits: {{t: {{kind: table, title: T, rows: [source], columns: target}}}}\n")
     write("results/tiny/logs/exhibits/t.log", "error: no such column\n")
-    seen = look()
-    assert (seen.broken, [failure.reason for failure in seen.others]) == ({}, ["no such column"])
-    assert status.failures(seen, together=True)[0].startswith("results/tiny/exhibits/t.csv\n  reason: no such column\n")
+    view = look()
+    assert (view.broken, [failure.reason for failure in view.others]) == ({}, ["no such column"])
+    assert status.failures(view, together=True)[0].startswith("results/tiny/exhibits/t.csv\n  reason: no such column\n")
 
 
 def test_results_of_the_study_that_is_extended_are_seen_and_status_says_whose_they_are() -> None:
@@ -162,29 +162,29 @@ def test_results_of_the_study_that_is_extended_are_seen_and_status_says_whose_th
     for cell in load_plan("tiny").cells[:5]:
         write(cell.path, DONE)
     log = write("results/tiny/logs/runs/ner/tiny/full-ft/qa1/seed1.log", "error: no such thing\n")
-    seen = overview.look(plan, ledger.FOLDER)
+    view = overview.look(plan, ledger.FOLDER)
     new = CELL._replace(study="more", target="qa3")
-    assert (seen.runs[RUN], seen.cells[new]) == ("failed", "failed")
-    assert seen.broken[new].log == str(log) and seen.broken[new].target == RESULT
+    assert (view.runs[RUN], view.cells[new]) == ("failed", "failed")
+    assert view.broken[new].log == str(log) and view.broken[new].target == RESULT
     failed(RESULT, NOW)
     bundle("chunk/0", (RESULT, running(NOW + 9)), when=NOW + 9)
-    seen = overview.look(plan, ledger.FOLDER)
-    assert (seen.runs[RUN], seen.cells[new]) == ("training", "training")
-    assert seen.flight == {("train", "running"): 1}
+    view = overview.look(plan, ledger.FOLDER)
+    assert (view.runs[RUN], view.cells[new]) == ("training", "training")
+    assert view.flight == {("train", "running"): 1}
     output = ask("status", "studies/more.yaml").output
     assert "5 of 16 cells done" in output and "\n12 of 16 cells and 4 of 4 runs are those of tiny\n" in output
 
 
 def test_a_ledger_that_is_not_there_is_refused_when_it_is_named() -> None:
-    done = ask("status", "studies/tiny.yaml", "--ledger", "nowhere")
-    assert done.exit_code == 2 and "nowhere" in done.output
+    result = ask("status", "studies/tiny.yaml", "--ledger", "nowhere")
+    assert result.exit_code == 2 and "nowhere" in result.output
 
 
 def test_watching_ends_when_all_is_done() -> None:
     for cell in load_plan("tiny").cells:
         write(cell.path, DONE)
-    done = ask("status", "studies/tiny.yaml", "--watch")
-    assert done.exit_code == 0 and "12 of 12 cells done" in done.output
+    result = ask("status", "studies/tiny.yaml", "--watch")
+    assert result.exit_code == 0 and "12 of 12 cells done" in result.output
 
 
 def test_watching_shows_matrices_when_it_is_asked_to() -> None:
@@ -203,16 +203,16 @@ def test_watching_looks_again_and_ends_quietly_on_an_interrupt(monkeypatch: pyte
         write(CELL.path, DONE)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    done = ask("status", "studies/tiny.yaml", "--watch", "--every", "7")
-    assert done.exit_code == 0 and slept == [7, 7]
-    assert "1 of 12 cells done" in done.output and "Traceback" not in done.output
+    result = ask("status", "studies/tiny.yaml", "--watch", "--every", "7")
+    assert result.exit_code == 0 and slept == [7, 7]
+    assert "1 of 12 cells done" in result.output and "Traceback" not in result.output
 
 
 def test_partial_writes_the_ledgers_failures() -> None:
     failed(RESULT, NOW)
     assert ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial").exit_code == 0
-    told = Path("results/tiny/partial/failed.txt").read_text()
-    assert told.startswith(f"{RESULT} (3 cells wait for it)\n  reason: out of memory\n  log: a.log\n"), told
+    content = Path("results/tiny/partial/failed.txt").read_text()
+    assert content.startswith(f"{RESULT} (3 cells wait for it)\n  reason: out of memory\n  log: a.log\n"), content
 
 
 def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
@@ -228,13 +228,13 @@ def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
 def test_partial_judges_the_claims_from_what_exists() -> None:
     write("studies/tiny.yaml", STUDY + CLAIM)
     outcomes = [1, 0, 1, 1]
-    told = {"metric": {"name": "accuracy"}, "scores": {"accuracy": 75.0}, "n": 4, "outcomes": pack(outcomes)}
+    record = {"metric": {"name": "accuracy"}, "scores": {"accuracy": 75.0}, "n": 4, "outcomes": pack(outcomes)}
     for cell in load_plan("tiny").cells:
         if cell.seed == 1:
-            write(cell.path, json.dumps({**cell._asdict(), **told}))
+            write(cell.path, json.dumps({**cell._asdict(), **record}))
     assert ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial").exit_code == 0
-    found = Path("results/tiny/partial/claims.md").read_text()
-    assert "+25.0" in found and "not enough runs (1 of 2 seeds, 6 of 12 cells)" in found, found
+    content = Path("results/tiny/partial/claims.md").read_text()
+    assert "+25.0" in content and "not enough runs (1 of 2 seeds, 6 of 12 cells)" in content, content
 
 
 def test_partial_renders_the_exhibits_and_their_comparisons_from_what_exists() -> None:
@@ -242,10 +242,10 @@ def test_partial_renders_the_exhibits_and_their_comparisons_from_what_exists() -
     write("reference/paper/t1.csv", numbers)
     exhibit = "{kind: table, title: Transfer, rows: [source], columns: [target], published: {file: paper/t1}}"
     write("studies/tiny.yaml", f"{STUDY}exhibits: {{transfer: {exhibit}}}\n")
-    told = {"metric": {"name": "f1"}, "scores": {"f1": 75.0}, "n": 1, "outcomes": pack([[3, 1, 1]])}
-    write(CELL.path, json.dumps({**CELL._asdict(), **told}))
-    done = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
-    assert done.exit_code == 0, done.output
+    record = {"metric": {"name": "f1"}, "scores": {"f1": 75.0}, "n": 1, "outcomes": pack([[3, 1, 1]])}
+    write(CELL.path, json.dumps({**CELL._asdict(), **record}))
+    result = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
+    assert result.exit_code == 0, result.output
     table, comparison = (Path(f"results/tiny/partial/transfer{end}.csv").read_text() for end in ("", "-published"))
     assert "75.0" in table and "50.0" in comparison
 
@@ -254,9 +254,9 @@ def test_claims_that_cannot_be_judged_are_told_and_keep_nothing_from_the_rest() 
     write("studies/tiny.yaml", STUDY + CLAIM)
     for cell in load_plan("tiny").cells:
         write(cell.path, "{")
-    done = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
-    assert (done.exit_code, Path("results/tiny/partial/failed.txt").exists()) == (0, True)
-    assert "claims: results/tiny/cells/" in done.output, done.output
+    result = ask("partial", "studies/tiny.yaml", "--output", "results/tiny/partial")
+    assert (result.exit_code, Path("results/tiny/partial/failed.txt").exists()) == (0, True)
+    assert "claims: results/tiny/cells/" in result.output, result.output
 
 
 def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text() -> None:
@@ -275,19 +275,19 @@ def test_runs_for_each_target_are_one_row_and_rest_on_both_stages_and_the_text()
     assert at == sorted(at)
     results = ("results/tiny/runs/", "results/tiny/cells/")
     assert not [file for file in rests if "@" in file and not file.startswith(results)]
-    seen = overview.look(plan, ledger.FOLDER)
-    assert {run.task for run in seen.runs} == {"mlm", "first", "ner"}
-    [table] = [part for part in status.matrices(seen, 200) if isinstance(part, Table)]
+    view = overview.look(plan, ledger.FOLDER)
+    assert {run.task for run in view.runs} == {"mlm", "first", "ner"}
+    [table] = [part for part in status.matrices(view, 200) if isinstance(part, Table)]
     assert list(table.columns[0].cells) == ["qa1", "qa2"]
 
 
 def test_a_damaged_cell_is_not_done_and_the_command_deletes_it_first() -> None:
-    for content, said in (("", "is damaged"), ('{"scores": {"f1": 1', "is damaged"), ("{}", "has no `scores`")):
+    for content, reason in (("", "is damaged"), ('{"scores": {"f1": 1', "is damaged"), ("{}", "has no `scores`")):
         write(CELL.path, content)
-        seen = look()
-        assert seen.cells[CELL] == "failed" and said in seen.broken[CELL].reason
-    [told] = status.failures(seen, together=True)
-    assert told.endswith(f"again: rm -r {CELL.path} && snakemake --cores all --rerun-incomplete -- {CELL.path}")
+        view = look()
+        assert view.cells[CELL] == "failed" and reason in view.broken[CELL].reason
+    [failure] = status.failures(view, together=True)
+    assert failure.endswith(f"again: rm -r {CELL.path} && snakemake --cores all --rerun-incomplete -- {CELL.path}")
     write(CELL.path, DONE)
     assert look().cells[CELL] == "done"
 
@@ -299,17 +299,17 @@ def test_the_command_deletes_the_damaged_files_that_a_log_names() -> None:
     write("results/tiny/logs/cells/ner/tiny/full-ft/qa1/qb1/seed1.log", log)
     assert status.failures(look(), together=True)[0].endswith(again), "without a ledger"
     failed(CELL.path, NOW, "exception", f"exit code 1\na.log:\n{log}")
-    [told] = status.failures(look(), together=True)
-    assert told.endswith(again)
-    assert f"reason: exception: exit code 1: {delta} is damaged: make it again\n" in told
+    [failure] = status.failures(look(), together=True)
+    assert failure.endswith(again)
+    assert f"reason: exception: exit code 1: {delta} is damaged: make it again\n" in failure
 
 
 def test_a_file_that_only_the_words_of_an_error_say_to_delete_is_kept() -> None:
     delta = write(f"{RUN.folder}/delta.safetensors")
     for before in ("", f"error: x\ndelete: {delta}\n"):
         write("results/tiny/logs/cells/ner/tiny/full-ft/qa1/qb1/seed1.log", f"{before}error: {delta}: or delete it\n")
-        [told] = status.failures(look(), together=True)
-        assert told.endswith(f"again: snakemake --cores all --rerun-incomplete -- {CELL.path}")
+        [failure] = status.failures(look(), together=True)
+        assert failure.endswith(f"again: snakemake --cores all --rerun-incomplete -- {CELL.path}")
 
 
 def test_a_study_is_named_by_its_name_too() -> None:

@@ -32,9 +32,9 @@ def test_the_lines_of_progress_are_read(
     log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS", 0.0)
-    shown = Progress(0, 300)
+    meter = Progress(0, 300)
     time.sleep(0.01)
-    shown.add(90, {"loss": 0.3}, 1000, 1e-3)
+    meter.add(90, {"loss": 0.3}, 1000, 1e-3)
     log.write_text(EVALUATED + capsys.readouterr().err)
     assert training(RUN, str(log)) == Training(NAME, 90, 300, 88.2)
 

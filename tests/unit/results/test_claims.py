@@ -56,7 +56,7 @@ def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "message"),
     [
         ("says: BitFit", "say: BitFit", 15, "did you mean 'says'"),
         ("{task: d0, source", "{tsk: d0, source", 16, "did you mean 'task'"),
@@ -84,14 +84,14 @@ def terms(study: Study) -> dict[tuple[str, str, str, str, int], float]:
         ("source: en}", "source: en, seed: [3]}", 16, "unknown seed '3'"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+def test_a_mistake_is_told_with_its_place(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
     assert STUDY.count(old) == 1
     path = tmp_path / "s.yaml"
     path.write_text(STUDY.replace(old, new), encoding="utf-8")
     with pytest.raises(ValueError) as error:
         load_study(path)
     assert f"{path}:{line}: " in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_comparison_pairs_cells_that_differ_in_its_axis_only(load: Callable[..., Study]) -> None:
@@ -199,7 +199,7 @@ def test_seeds_that_differ_in_what_is_planned_are_refused(load: Callable[..., St
 
 
 @pytest.mark.parametrize(
-    ("expect", "margin", "said", "bounds"),
+    ("expect", "margin", "expected", "bounds"),
     [
         ("greater", 0, "> 0", (0, float("inf"))),
         ("less", 2.5, "< −2.5", (float("-inf"), -2.5)),
@@ -207,10 +207,10 @@ def test_seeds_that_differ_in_what_is_planned_are_refused(load: Callable[..., St
     ],
 )
 def test_an_expectation_reads_as_an_inequality(
-    expect: Any, margin: float, said: str, bounds: tuple[float, float]
+    expect: Any, margin: float, expected: str, bounds: tuple[float, float]
 ) -> None:
     claim = Claim(says="s", against=50, expect=expect, margin=margin)
-    assert (claim.expected, claim.range) == (said, bounds)
+    assert (claim.expected, claim.range) == (expected, bounds)
 
 
 def with_snapshots() -> dict[str, Any]:

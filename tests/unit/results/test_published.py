@@ -19,16 +19,16 @@ def reference(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (f"{HEAD}\nt1,m,d,a,en,fr,f1,60\nt1,m,d,a,en,de,f1,6o\n", "t1.csv:3: '6o' is no number"),
         (f"{HEAD}\nt1,m,d,a,en,fr,f1,60\nt1,m,d,a,en,fr,f1,61\n", "t1.csv:3: a second number for d m a en fr f1"),
         ("exhibit,model,dataset,method,target,metric,value\n", "has no column source"),
     ],
 )
-def test_damaged_numbers_are_refused(reference: Path, text: str, said: str) -> None:
+def test_damaged_numbers_are_refused(reference: Path, text: str, message: str) -> None:
     (reference / "t1.csv").write_text(text)
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         published.read(reference / "t1.csv")
 
 

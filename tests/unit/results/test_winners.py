@@ -107,10 +107,10 @@ def test_without_a_result_of_every_rival_there_is_no_test() -> None:
 
 def test_entries_over_different_targets_or_seeds_are_not_compared() -> None:
     rng = np.random.default_rng([7])
-    one = cells({"a": 0.2}, rng)
-    assert not untested(pd.concat([one, cells({"b": 0.9}, rng)]))
-    assert untested(pd.concat([one, cells({"b": 0.9}, rng, targets=("fr", "es"))]))
-    assert untested(pd.concat([one, cells({"b": 0.9}, rng, seeds=(4, 5, 6))]))
+    frame = cells({"a": 0.2}, rng)
+    assert not untested(pd.concat([frame, cells({"b": 0.9}, rng)]))
+    assert untested(pd.concat([frame, cells({"b": 0.9}, rng, targets=("fr", "es"))]))
+    assert untested(pd.concat([frame, cells({"b": 0.9}, rng, seeds=(4, 5, 6))]))
 
 
 def test_an_entry_without_a_rival_does_not_win() -> None:

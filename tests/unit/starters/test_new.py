@@ -78,7 +78,7 @@ def test_a_language_is_a_lexicon_that_can_be_read(project: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "like", "said"),
+    ("kind", "name", "like", "message"),
     [
         ("studdy", "mine", None, "did you mean 'study'"),
         ("study", "a/b", None, "cannot be a name"),
@@ -93,9 +93,9 @@ def test_a_language_is_a_lexicon_that_can_be_read(project: Path, monkeypatch: py
     ],
 )
 def test_a_name_that_cannot_be_or_is_taken_is_refused(
-    project: Path, kind: str, name: str, like: str | None, said: str
+    project: Path, kind: str, name: str, like: str | None, message: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         begin(kind, name, like)
     assert [*Path("studies").iterdir()] == []
 

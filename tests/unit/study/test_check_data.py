@@ -39,7 +39,7 @@ def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("select: {method: full-ft}", "select: {metric: squad-me}", "did you mean 'squad-em'"),
         ("expect: greater,", "expect: greater, metric: accuracy,", "unknown metric of its tasks 'accuracy'"),
@@ -58,8 +58,8 @@ def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
         ("source: [qa1]", "source: [qa1-qb1]", "task copa has no pairs such as qa1-qb1"),
     ],
 )
-def test_questions_and_choices_are_checked_before_any_job(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_questions_and_choices_are_checked_before_any_job(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in QA
     with pytest.raises(ValueError) as error:
         load_study(write(tmp_path, QA.replace(old, new, 1)))
-    assert said in str(error.value)
+    assert message in str(error.value)

@@ -144,8 +144,8 @@ def test_the_studies_of_the_pages_about_architectures_are_valid() -> None:
 )
 def test_a_method_that_is_not_for_the_family_of_an_encoder_is_refused(hub: str, base: str, problem: str) -> None:
     described = study({"base": base}, {"hub": hub}, target=["en"])
-    [found] = check_encoders.families(described)
-    assert found.startswith("grids.g: ") and problem in found
+    [message] = check_encoders.families(described)
+    assert message.startswith("grids.g: ") and problem in message
     assert [*check_encoders.families(study({"base": "full-ft"}, {"hub": hub}))] == []
     assert [*check_encoders.families(study({"base": base}, {"hub": "FacebookAI/xlm-roberta-base"}))] == []
 

@@ -9,7 +9,7 @@ from xlgrid.plan.load import load_study
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("method: query, pairs", "method: qurey, pairs", "methods.pair.start.method: .*did you mean 'query'"),
         ("pairs: [en-fr]}", "pairs: [en-it]}", "methods.pair.start: .*'it'"),
@@ -35,7 +35,7 @@ from xlgrid.plan.load import load_study
         ("bitfit: {}", "bitfit: {start: {task: mlm, method: bitfit}}", "in a circle, bitfit -> bitfit"),
     ],
 )
-def test_a_start_that_cannot_be_is_told_before_any_job(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_start_that_cannot_be_is_told_before_any_job(tmp_path: Path, old: str, new: str, message: str) -> None:
     assert old in STARTED
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, STARTED.replace(old, new)))

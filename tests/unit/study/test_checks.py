@@ -39,7 +39,7 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "message"),
     [
         ("other: {vocabulary: both", "other: {vocabulary: bath", 5, "unknown vocabulary 'bath', did you mean 'both'"),
         ("  both: {", "  third: {languages: [en]}\n  both: {", 8, "encoder third has a vocabulary of its own"),
@@ -65,11 +65,11 @@ def test_encoders_share_a_vocabulary_of_the_study_or_of_another_encoder(tmp_path
         ),
     ],
 )
-def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
+def test_a_vocabulary_that_does_not_fit_is_named(tmp_path: Path, old: str, new: str, line: int, message: str) -> None:
     assert old in SHARED
     with pytest.raises(ValueError) as error:
         load_study(write(tmp_path, SHARED.replace(old, new, 1)))
-    assert f"s.yaml:{line}: " in str(error.value) and said in str(error.value)
+    assert f"s.yaml:{line}: " in str(error.value) and message in str(error.value)
 
 
 def test_the_vocabularies_that_the_documentation_shows_are_those_of_a_study(tmp_path: Path) -> None:
@@ -238,14 +238,14 @@ def test_a_bitext_of_texts_with_customs_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("languages: [en, fr]\n", "languages: [en, fr, en]\n", r"s\.yaml:2: languages\.2: en stands in the list twice"),
         ("romance: [fr]", "romance: [fr, en-fr, fr]", r"groups\.romance\.2: fr stands in the group twice"),
     ],
 )
-def test_a_language_stands_in_a_list_once(tmp_path: Path, old: str, new: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_language_stands_in_a_list_once(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, TEXT.replace(old, new, 1)))
 
 

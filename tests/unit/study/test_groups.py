@@ -32,7 +32,7 @@ def test_a_group_stands_for_its_members_and_anything_else_for_itself(value: str,
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("romnce", "did you mean 'romance'"),
         ("mix:romnce", "did you mean 'romance'"),
@@ -43,8 +43,8 @@ def test_a_group_stands_for_its_members_and_anything_else_for_itself(value: str,
         ("family:Romanc", "did you mean 'Romance'"),
     ],
 )
-def test_a_group_that_does_not_exist_is_refused(value: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_a_group_that_does_not_exist_is_refused(value: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         expand(value, LANGUAGES, GROUPS)
 
 

@@ -9,7 +9,7 @@ from xlgrid.plan.load import load_study
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "said"),
+    ("old", "new", "line", "message"),
     [
         ("languages:", "langauges:", 2, "languages"),
         (CURVE, "{kind: masks, title: t, methods: [bitfit]}", 20, "unknown method with masks 'bitfit'"),
@@ -85,14 +85,14 @@ from xlgrid.plan.load import load_study
     ],
 )
 def test_a_misspelling_names_the_line_and_the_neighbour(
-    tmp_path: Path, old: str, new: str, line: int, said: str
+    tmp_path: Path, old: str, new: str, line: int, message: str
 ) -> None:
     assert old in TEXT
     path = write(tmp_path, TEXT.replace(old, new, 1))
     with pytest.raises(ValueError) as error:
         load_study(path)
     assert f"s.yaml:{line}:" in str(error.value)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_study_extends_another_with_smaller_axes(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_studies_in_a_circle_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("[en, fr]\nenc", "[en, no]\nenc", "2: languages.1: must be a text, got false: write it in quotes, because no"),
         ("title: a study", "title: 3", "1: title: must be a text, got 3: write it in quotes"),
@@ -134,12 +134,12 @@ def test_studies_in_a_circle_are_refused(tmp_path: Path) -> None:
         ("[full-ft, bitfit], source", "[bitfit], source", "18: exhibits.heat.select: no grid has a cell with all of task rt and method full-ft: name"),
     ],
 )  # fmt: skip
-def test_one_mistake_is_one_line_in_the_words_of_a_study(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_one_mistake_is_one_line_in_the_words_of_a_study(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = TEXT.replace(old, new)
     assert text != TEXT
     with pytest.raises(ValueError) as error:
         load_study(write(tmp_path, text))
-    assert str(error.value).startswith(f"{tmp_path}/s.yaml:{said}") and "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path}/s.yaml:{message}") and "\n" not in str(error.value)
 
 
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_a_study_evaluates_pairs_without_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (
             "[qa1-qb1]",
@@ -52,18 +52,18 @@ def test_a_study_evaluates_pairs_without_training(tmp_path: Path) -> None:
         ("kind: tatoeba, ", "kind: embed, inputs: [a], ", "`inputs` has 1 columns, expected 2"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_what_cannot_be_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = STUDY.replace(old, new).replace("n: 100", "n: 100" if "embed" not in new else "k: 3")
     with pytest.raises(ValueError) as error:
         load_study(write(tmp_path, text))
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_pair_that_the_hub_lacks_is_named(tmp_path: Path) -> None:
     of_hub = STUDY.replace("options: {layer: 2, n: 100}", "data: {hub: google/xtreme, names: {qa1-qb1: tatoeba.x}}")
     assert load_study(write(tmp_path, of_hub)).tasks["tatoeba"].data
-    said = (
+    message = (
         r"tatoeba has no test data in qb1-qa1: google/xtreme, where they come from, has qa1-qb1 only, as its names say"
     )
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         load_study(write(tmp_path, of_hub.replace("target: [qa1-qb1]", "target: [qa1-qb1, qb1-qa1]")))

@@ -38,29 +38,29 @@ def test_every_section_of_a_study_s_report_is_drawn(path: Path) -> None:
     """Of cells and runs without their files, some with more seeds than others, as the study has them."""
     study = load_study(path)
     identities = [(cell.path, {**cell._asdict(), "run": cell.run.folder}) for cell in cells(study)]
-    done = records.read_cells(identities, study.metrics).assign(score=50.0, n=100.0, seconds=1.0)
+    frame = records.read_cells(identities, study.metrics).assign(score=50.0, n=100.0, seconds=1.0)
     trained = pd.DataFrame([run._asdict() | {"step": step, "score": 50.0} for run in runs(study) for step in (0, 100)])
     parts = {"exhibits": {}, "languages": {}, "runs": [], "preparation": pd.DataFrame()}
     whole = report.Report(
         study.name,
         study.title,
         study.description,
-        cells=done,
+        cells=frame,
         curves=trained,
         **parts,  # type: ignore[arg-type]
     )
     sections = {
         "overview": report.overview(whole),
-        "coverage": report.coverage(done),
-        "spread": report.spread(done),
-        "learning curves": report.learning_curves(trained, done),
+        "coverage": report.coverage(frame),
+        "spread": report.spread(frame),
+        "learning curves": report.learning_curves(trained, frame),
     }
     # Bare encoders have no runs, and a spread takes several seeds of a cell.
     absent = {"learning curves"} if trained.empty else set()
-    seeds = done.groupby(["task", "encoder", "method", "source", "target"])["seed"].nunique()
+    seeds = frame.groupby(["task", "encoder", "method", "source", "target"])["seed"].nunique()
     absent |= {"spread"} if seeds.max() == 1 else set()
     assert {name for name, html in sections.items() if 'class="missing"' in html} == absent
-    assert report.summary(done)["n_seeds"].sum() == len(done)
+    assert report.summary(frame)["n_seeds"].sum() == len(frame)
 
 
 @pytest.fixture(scope="module")
@@ -113,10 +113,10 @@ def test_every_entry_of_foroutan2023_is_complete(compared: pd.DataFrame) -> None
 
 def test_the_figures_of_foroutan2023_show_attention_of_three_runs_each(foroutan: Study) -> None:
     """Of the baseline and of its own method, on a pair trained on and on another (figures 4 and 5)."""
-    shown = [
+    contrasts = [
         contrast for name in ("figure04", "figure05") for contrast in foroutan.exhibit(name).contrasts(cells(foroutan))
     ]
-    assert Counter((contrast.method, contrast.source, contrast.target, contrast.other) for contrast in shown) == {
+    assert Counter((contrast.method, contrast.source, contrast.target, contrast.other) for contrast in contrasts) == {
         (method, "en+en-fr", "en-fr", "en-ar"): 3 for method in ("bitfit", "pair-qcross")
     }
 

@@ -69,7 +69,7 @@ def test_a_kind_with_labels_of_words_may_have_others_for_data_that_are_not_gener
 
 
 @pytest.mark.parametrize(
-    ("kind", "mix", "said"),
+    ("kind", "mix", "message"),
     [
         ("mlm", "shares", "mixes of kind mlm take their parts by whole, got `mix: shares`: leave it out"),
         ("perplexity", "shares", "take their parts by whole"),
@@ -77,9 +77,9 @@ def test_a_kind_with_labels_of_words_may_have_others_for_data_that_are_not_gener
         ("lot", "halves", "Input should be 'shares' or 'whole'"),
     ],
 )
-def test_a_mix_that_a_kind_does_not_have_is_refused(kind: str, mix: str, said: str) -> None:
+def test_a_mix_that_a_kind_does_not_have_is_refused(kind: str, mix: str, message: str) -> None:
     TaskEntry.model_validate({"kind": kind})
-    with pytest.raises(ValidationError, match=said):
+    with pytest.raises(ValidationError, match=message):
         TaskEntry.model_validate({"kind": kind, "mix": mix})
 
 

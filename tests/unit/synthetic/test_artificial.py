@@ -68,21 +68,21 @@ def test_text_stays_what_it_was() -> None:
 
 def test_question_words_left_all_others_as_they_were() -> None:
     """Every word and affix of languages with several dials, before there were any questions."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for code in ("qa1", "qa2", "qb1", "qf3", "qh3", "qt9", "qk2"):
         for dials in ((0.8, 0.1, 1.0), (0.5, 0.3, 0.5)):
             roots = sorted(artificial(code, *dials)._roots.items())
-            found.update(" ".join(f"{name}={form}" for name, form in roots if name not in QUESTIONS).encode())
-    assert found.hexdigest() == "69ab70b5c14c3c3270be16929b8984c145f7ffb51668a3806de8e9922cd6a02a"
+            digest.update(" ".join(f"{name}={form}" for name, form in roots if name not in QUESTIONS).encode())
+    assert digest.hexdigest() == "69ab70b5c14c3c3270be16929b8984c145f7ffb51668a3806de8e9922cd6a02a"
 
 
 @settings(max_examples=60)
 @given(languages)
 def test_question_words_are_like_no_other_word(language: ArtificialLanguage) -> None:
     words = {name: token.form for name, token in language._words.items()}
-    asked = [words.pop(word) for word in QUESTIONS]
-    assert len(set(asked)) == len(QUESTIONS)
-    assert not set(asked) & set(words.values())
+    forms = [words.pop(word) for word in QUESTIONS]
+    assert len(set(forms)) == len(QUESTIONS)
+    assert not set(forms) & set(words.values())
 
 
 @settings(max_examples=60)

@@ -42,19 +42,19 @@ def test_all_have_one_agent(choices: int) -> None:
 @BOTH
 def test_a_choice_alone_does_not_tell(choices: int) -> None:
     """Verbs are right as often as any choice is, and so are places."""
-    made = found(choices)
-    shown = Counter(choice.predicate for example in made for choice in example.choices)
-    right = Counter(example.choices[example.right].predicate for example in made)
-    assert all(abs(right[verb] / shown[verb] - 1 / choices) < 0.2 for verb in shown)
-    places = Counter(example.right for example in made)
-    assert all(abs(places[place] / len(made) - 1 / choices) < 0.1 for place in range(choices))
+    sample = found(choices)
+    counts = Counter(choice.predicate for example in sample for choice in example.choices)
+    right = Counter(example.choices[example.right].predicate for example in sample)
+    assert all(abs(right[verb] / counts[verb] - 1 / choices) < 0.2 for verb in counts)
+    places = Counter(example.right for example in sample)
+    assert all(abs(places[place] / len(sample) - 1 / choices) < 0.1 for place in range(choices))
 
 
 @BOTH
 def test_agents_and_patients_of_the_test_set_do_not_meet_in_training(choices: int) -> None:
-    made = found(choices)
+    sample = found(choices)
     train, rest = (
         {tuple(phrase.head for phrase in world.phrases(example.premise)) for example in part}
-        for part in (made[: SIZES[0]], made[SIZES[0] :])
+        for part in (sample[: SIZES[0]], sample[SIZES[0] :])
     )
     assert train and rest and not train & rest

@@ -173,8 +173,8 @@ def test_generated_theories_agree_with_clingo():
         models = []
         control.solve(on_model=lambda model, models=models: models.append({str(a) for a in model.symbols(atoms=True)}))
         assert len(models) == 1
-        found = {written(literal) for literal in derive(example.theory, names)}
-        assert found == {atom for atom in models[0] if not atom.startswith("entity(")}
+        atoms = {written(literal) for literal in derive(example.theory, names)}
+        assert atoms == {atom for atom in models[0] if not atom.startswith("entity(")}
 
 
 # --- hand-written theories ---

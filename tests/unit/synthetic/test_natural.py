@@ -213,8 +213,8 @@ def blemishes(language: Lexicon, sentence: str) -> list[str]:
 @pytest.mark.parametrize("code", CODES)
 def test_every_statement_and_question_is_clean(code: str) -> None:
     language = lexicon(code)
-    said = [s for fact in FACTS for s in (language.statement(fact), language.question(fact))]
-    assert {s: b for s in said if (b := blemishes(language, s))} == {}
+    sentences = [s for fact in FACTS for s in (language.statement(fact), language.question(fact))]
+    assert {s: b for s in sentences if (b := blemishes(language, s))} == {}
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -237,8 +237,8 @@ def kinds() -> list[Literal]:
 
 @pytest.mark.parametrize("code", CODES)
 def test_every_statement_about_classes_and_members_is_clean(code: str) -> None:
-    said = map(lexicon(code).statement, kinds())
-    assert {s: b for s in said if (b := blemishes(lexicon(code), s))} == {}
+    sentences = map(lexicon(code).statement, kinds())
+    assert {s: b for s in sentences if (b := blemishes(lexicon(code), s))} == {}
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -329,8 +329,8 @@ RULES = st.builds(Rule, st.lists(ANYONE, min_size=1, max_size=3).map(tuple), ANY
 
 @given(rule=RULES)
 def test_every_rule_is_clean(rule: Rule) -> None:
-    said = {code: lexicon(code).rule(rule) for code in CODES}
-    assert {s: b for code, s in said.items() if (b := blemishes(lexicon(code), s))} == {}
+    sentences = {code: lexicon(code).rule(rule) for code in CODES}
+    assert {s: b for code, s in sentences.items() if (b := blemishes(lexicon(code), s))} == {}
 
 
 @given(rules=st.lists(RULES, unique=True, min_size=2, max_size=30))
@@ -347,8 +347,8 @@ def test_join_puts_no_space_between_chinese_sentences() -> None:
 
 def test_metadata() -> None:
     persian = lexicon("fa")
-    got = (persian.code, persian.name, persian.english, persian.family, persian.script, persian.direction)
-    assert got == ("fa", "فارسی", "Persian", "Iranian", "Arab", "rtl")
+    fields = (persian.code, persian.name, persian.english, persian.family, persian.script, persian.direction)
+    assert fields == ("fa", "فارسی", "Persian", "Iranian", "Arab", "rtl")
 
 
 def test_every_lexicon_of_the_package_is_a_language_and_codes_are_sorted() -> None:

@@ -38,12 +38,12 @@ def label_by_truth_table(example):
     return {(True,): "entailment", (False,): "contradiction"}.get(tuple(holds), "neutral")
 
 
-def guess(found, seen):
-    """Accuracy of the best guess from `seen` alone."""
+def guess(sample, feature):
+    """Accuracy of the best guess from `feature` alone."""
     counts = defaultdict(Counter)
-    for example in found:
-        counts[seen(example)][example.label] += 1
-    return sum(max(c.values()) for c in counts.values()) / len(found)
+    for example in sample:
+        counts[feature(example)][example.label] += 1
+    return sum(max(c.values()) for c in counts.values()) / len(sample)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_rules_work_both_ways_and_count():
 
 
 def test_every_premise_has_each_label_once_and_no_premise_comes_twice():
-    found = made(600, max_depth=1)
-    threes = [found[i : i + 3] for i in range(0, 600, 3)]
+    sample = made(600, max_depth=1)
+    threes = [sample[i : i + 3] for i in range(0, 600, 3)]
     assert all({example.label for example in three} == set(LABELS) for three in threes)
-    premises = {(frozenset(e.facts), frozenset(e.rules)) for e in found}
+    premises = {(frozenset(e.facts), frozenset(e.rules)) for e in sample}
     assert all(len({example[:2] for example in three}) == 1 for three in threes) and len(premises) == 200
 
 
@@ -85,10 +85,10 @@ def test_depths_are_equally_frequent():
 
 
 def test_the_hypothesis_alone_does_not_tell_the_label():
-    found = made(6000, attributes=8, animals=5, persons=5, relations=3)
-    assert guess(found, lambda e: e.hypothesis.positive) < 0.37
-    assert guess(found, lambda e: e.hypothesis.predicate) < 0.39
-    assert guess(found, lambda e: e.hypothesis.subject) < 0.39
+    sample = made(6000, attributes=8, animals=5, persons=5, relations=3)
+    assert guess(sample, lambda e: e.hypothesis.positive) < 0.37
+    assert guess(sample, lambda e: e.hypothesis.predicate) < 0.39
+    assert guess(sample, lambda e: e.hypothesis.subject) < 0.39
 
 
 def test_neutral_hypotheses_are_about_words_of_the_premise_unless_asked():

@@ -94,10 +94,10 @@ def test_no_count_of_words_tells_whether_the_literal_holds(sample):
     counted = [(features(example), example.label == example.question.positive) for example in generated]
     for name in counted[0][0]:
         table = defaultdict(Counter)
-        for seen, holds in counted[: N // 2]:
-            table[seen[name]][holds] += 1
+        for counts, holds in counted[: N // 2]:
+            table[counts[name]][holds] += 1
         guesses = {value: count[True] >= count[False] for value, count in table.items()}
-        right = sum(guesses.get(seen[name]) == holds for seen, holds in counted[N // 2 :])
+        right = sum(guesses.get(counts[name]) == holds for counts, holds in counted[N // 2 :])
         assert right / (N // 2) < 0.55, f"{name} tells whether a literal holds in {right / (N // 2):.1%} of cases"
 
 
@@ -219,10 +219,10 @@ def test_only_the_first_concepts_are_used():
 @pytest.mark.parametrize("size", [1, 4, 7])
 def test_each_theory_has_one_contiguous_block_of_distinct_questions(size):
     generated = generate(size * 30, 2, 9, questions_per_theory=size)
-    found = blocks(generated)
-    assert [len(block) for block in found] == [size] * 30
-    assert len({block[0].theory for block in found}) == 30
-    assert all(len({example.question for example in block}) == size for block in found)
+    theory_blocks = blocks(generated)
+    assert [len(block) for block in theory_blocks] == [size] * 30
+    assert len({block[0].theory for block in theory_blocks}) == 30
+    assert all(len({example.question for example in block}) == size for block in theory_blocks)
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(0, MAX_DEPTH), st.integers(0, 2**32 - 1))

@@ -22,8 +22,8 @@ def made(sizes=SIZES, **options):
     return examples(Options(**options), sizes)
 
 
-def split(found):
-    return found[: SIZES[0]], found[SIZES[0] :]
+def split(sample):
+    return sample[: SIZES[0]], sample[SIZES[0] :]
 
 
 def said(text):
@@ -31,9 +31,9 @@ def said(text):
     assert SENTENCE.sub("", text).strip() == "", text
     kinds, has = {}, {}
     for _, subject, negative, article, word in SENTENCE.findall(text):
-        told, key = kinds if article else has, (subject.lower().replace(" ", "_"), word)
-        assert key not in told, f"{key} is said twice: {text}"
-        told[key] = not negative
+        statements, key = kinds if article else has, (subject.lower().replace(" ", "_"), word)
+        assert key not in statements, f"{key} is said twice: {text}"
+        statements[key] = not negative
     return kinds, has
 
 
@@ -46,17 +46,17 @@ def needed(example):
 @pytest.mark.parametrize("evaluation", ["implicit", "explicit", "mix"])
 def test_answers_follow_from_what_english_says(evaluation, negate):
     options = Options(evaluation=evaluation, negate=negate)
-    seen = set()
+    cases = set()
     for example in examples(options, SIZES):
-        told = row(example, "en", options)
-        _, has = said(told["context"])
-        _, asked = said(told["phrase"])
-        (((who, attribute), positive),) = asked.items()
+        line = row(example, "en", options)
+        _, has = said(line["context"])
+        _, question = said(line["phrase"])
+        (((who, attribute), positive),) = question.items()
         # What is not said of a class is false of it.
         truth = has.get((KIND[who], attribute), False)
-        assert told["answer"] == ("true" if truth is positive else "false"), told
-        seen.add((has.get((KIND[who], attribute)), positive))
-    assert seen == {(truth, positive) for truth in (True, False, None) for positive in {True, not negate}}
+        assert line["answer"] == ("true" if truth is positive else "false"), line
+        cases.add((has.get((KIND[who], attribute)), positive))
+    assert cases == {(truth, positive) for truth in (True, False, None) for positive in {True, not negate}}
 
 
 def test_contexts_agree_with_the_taxonomy_and_with_themselves():
@@ -82,28 +82,30 @@ def test_explicit_contexts_say_once_what_is_needed():
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
 def test_the_mix_has_its_share_of_implicit_contexts(share):
-    for found in split(made(evaluation="mix", implicit=share)):
-        assert sum(not needed(example) for example in found) / len(found) == pytest.approx(share, abs=0.06)
+    for part in split(made(evaluation="mix", implicit=share)):
+        assert sum(not needed(example) for example in part) / len(part) == pytest.approx(share, abs=0.06)
 
 
 @pytest.mark.parametrize("negate", [True, False])
 @pytest.mark.parametrize("sizes", [SIZES, (1402, 203, 405)])
 def test_labels_are_balanced_exactly_in_every_split(negate, sizes):
-    found = made(sizes, negate=negate)
+    sample = made(sizes, negate=negate)
     for end, size in zip(accumulate(sizes), sizes, strict=True):
-        labels = [example.label for example in found[end - size : end]]
+        labels = [example.label for example in sample[end - size : end]]
         assert abs(labels.count(True) - labels.count(False)) == size % 2
 
 
 def from_the_context(example):
     """The best guess of a reader who sees no statement: what holds of somebody whose class is told."""
     rules = {fact.subject: fact for fact in example.context if fact.subject in taxonomy()}
-    told = [rules[fact.object].positive for fact in example.context if fact.predicate == IS_A and fact.object in rules]
-    return told[0] if told else False
+    polarities = [
+        rules[fact.object].positive for fact in example.context if fact.predicate == IS_A and fact.object in rules
+    ]
+    return polarities[0] if polarities else False
 
 
-def accuracy(guess, found):
-    return sum(guess(example) is example.label for example in found) / len(found)
+def accuracy(guess, sample):
+    return sum(guess(example) is example.label for example in sample) / len(sample)
 
 
 def test_the_modification_brings_a_reader_of_the_context_to_chance():
@@ -117,16 +119,16 @@ def test_a_reader_who_does_not_know_who_is_what_is_at_chance():
     """Whoever takes the one that is asked about for a member of the class nothing else is said of, or that is said to have it."""
 
     def by_elimination(example):
-        asked = example.statement.predicate
-        ruled = [fact for fact in example.context if fact.predicate == asked and fact.subject in taxonomy()]
+        attribute = example.statement.predicate
+        ruled = [fact for fact in example.context if fact.predicate == attribute and fact.subject in taxonomy()]
         others = [fact.object or fact.subject for fact in example.context if fact not in ruled]
         left = [fact for fact in ruled if fact.subject not in others]
         return left[0].positive is example.statement.positive if len(left) == 1 else example.statement.positive
 
     for negate in (True, False):
-        found = examples(Options(evaluation="implicit", negate=negate, members=3), (0, 4000, 0))
-        assert accuracy(by_elimination, found) == pytest.approx(0.5, abs=0.03)
-        assert accuracy(lambda example: example.statement.positive, found) == pytest.approx(0.5, abs=0.03)
+        sample = examples(Options(evaluation="implicit", negate=negate, members=3), (0, 4000, 0))
+        assert accuracy(by_elimination, sample) == pytest.approx(0.5, abs=0.03)
+        assert accuracy(lambda example: example.statement.positive, sample) == pytest.approx(0.5, abs=0.03)
 
 
 @pytest.mark.slow
@@ -136,11 +138,11 @@ def test_how_long_a_context_is_tells_nothing(study, negate):
     entry = load_study(f"studies/{study}.yaml").tasks["lot"]
     options = Options(**entry.options | {"negate": negate})
     train, *rest = sizes(options.n)
-    found = examples(options, (train, *rest))
-    for part in (found[:train], found[train:]):
-        told = Counter((len(example.context), example.label) for example in part)
-        right = sum(max(told[length, True], told[length, False]) for length, _ in told) / 2
-        assert right / len(part) < 0.53, f"who counts sentences is right in {right / len(part):.1%}: {told}"
+    sample = examples(options, (train, *rest))
+    for part in (sample[:train], sample[train:]):
+        counts = Counter((len(example.context), example.label) for example in part)
+        right = sum(max(counts[length, True], counts[length, False]) for length, _ in counts) / 2
+        assert right / len(part) < 0.53, f"who counts sentences is right in {right / len(part):.1%}: {counts}"
 
 
 def test_the_modification_negates_half_of_the_statements_with_their_labels():
@@ -188,20 +190,20 @@ def names(example):
 
 def test_training_says_nothing_of_the_members_that_are_asked_about():
     train, rest = split(made())
-    asked = {example.statement.subject for example in rest}
-    assert {KIND[name] for name in asked} == set(taxonomy())
-    assert len(asked) == sum(len(members) // 3 for members in taxonomy().values())
-    assert not asked & set().union(*map(names, train))
+    subjects = {example.statement.subject for example in rest}
+    assert {KIND[name] for name in subjects} == set(taxonomy())
+    assert len(subjects) == sum(len(members) // 3 for members in taxonomy().values())
+    assert not subjects & set().union(*map(names, train))
 
 
 def test_members_need_not_be_held_out():
-    for found in split(made(held_out_members=False)):
-        assert set().union(*map(names, found)) == set(KIND)
+    for part in split(made(held_out_members=False)):
+        assert set().union(*map(names, part)) == set(KIND)
 
 
 def test_no_meaning_comes_twice():
-    found = made(negate=False, evaluation="explicit", implicit=0.0)
-    assert len({(frozenset(example.context), example.statement) for example in found}) == len(found)
+    sample = made(negate=False, evaluation="explicit", implicit=0.0)
+    assert len({(frozenset(example.context), example.statement) for example in sample}) == len(sample)
 
 
 def test_a_seed_decides_everything():
@@ -210,8 +212,8 @@ def test_a_seed_decides_everything():
 
 
 def test_smaller_tasks_use_the_first_words():
-    found = made((40, 10, 20), classes=3, members=3, attributes=3, distractors=(0, 0))
-    assert set().union(*map(names, found)) <= {
+    sample = made((40, 10, 20), classes=3, members=3, attributes=3, distractors=(0, 0))
+    assert set().union(*map(names, sample)) <= {
         "cat",
         "dog",
         "bear",
@@ -222,8 +224,8 @@ def test_smaller_tasks_use_the_first_words():
         "salmon",
         "carp",
     }
-    assert {example.statement.predicate for example in found} == {"big", "kind", "young"}
-    assert {len(example.context) for example in found} == {2, 3}
+    assert {example.statement.predicate for example in sample} == {"big", "kind", "young"}
+    assert {len(example.context) for example in sample} == {2, 3}
 
 
 def test_too_few_distinct_meanings_are_an_error():
@@ -240,15 +242,15 @@ def test_impossible_distractors_are_an_error(wrong):
 def test_every_language_says_the_same_meanings():
     options = Options()
     for example in examples(options, (60, 0, 0)):
-        told = {code: row(example, code, options) for code in natural_codes()}
-        assert {line["answer"] for line in told.values()} == {lot.LABELS[example.label]}
-        for code, line in told.items():
-            said = list(map(lexicon(code).statement, (*example.context, example.statement)))
-            assert all(sentence in line["context"] for sentence in said[:-1]), (code, line)
-            assert len(line["context"]) == sum(map(len, said[:-1])) + len(lexicon(code).join(["", ""])) * (
-                len(said) - 2
+        lines = {code: row(example, code, options) for code in natural_codes()}
+        assert {line["answer"] for line in lines.values()} == {lot.LABELS[example.label]}
+        for code, line in lines.items():
+            sentences = list(map(lexicon(code).statement, (*example.context, example.statement)))
+            assert all(sentence in line["context"] for sentence in sentences[:-1]), (code, line)
+            assert len(line["context"]) == sum(map(len, sentences[:-1])) + len(lexicon(code).join(["", ""])) * (
+                len(sentences) - 2
             )
-            assert line["phrase"] == said[-1]
+            assert line["phrase"] == sentences[-1]
 
 
 EXAMPLE = Example(

@@ -9,10 +9,10 @@ def rows(n=20, **options):
 
 
 def test_labels_are_balanced_and_config_names_the_depth():
-    made = rows(n=60, max_depth=2)
-    assert sum(row["label"] == "entailment" for row in made) == 30
-    assert {row["config"] for row in made} == {"depth-2"}
-    assert {row["depth"] for row in made} == {0, 1, 2}
+    table = rows(n=60, max_depth=2)
+    assert sum(row["label"] == "entailment" for row in table) == 30
+    assert {row["config"] for row in table} == {"depth-2"}
+    assert {row["depth"] for row in table} == {0, 1, 2}
 
 
 def test_questions_can_be_interrogative():

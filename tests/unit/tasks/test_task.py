@@ -93,10 +93,10 @@ def check(kind, changed):
 @pytest.mark.parametrize("kind", CONTRACT)
 def test_rows_pass_the_check_and_have_the_columns(kind):
     for language in two_languages(kind):
-        made = rows(kind, language)
-        check(kind, made)
+        table = rows(kind, language)
+        check(kind, table)
         extra = {"depth", "id"}
-        assert set(described(kind).columns) - extra <= made[0].keys() <= {*described(kind).columns, *extra}
+        assert set(described(kind).columns) - extra <= table[0].keys() <= {*described(kind).columns, *extra}
 
 
 @pytest.mark.parametrize("kind", CONTRACT)
@@ -112,11 +112,11 @@ def test_a_missing_column_names_the_nearest(kind):
 
 @pytest.mark.parametrize("kind", CONTRACT)
 def test_a_missing_value_names_its_row_and_column(kind):
-    made = rows(kind, two_languages(kind)[0])
+    table = rows(kind, two_languages(kind)[0])
     column = described(kind).inputs[-1]
-    made[7] |= {column: None}
+    table[7] |= {column: None}
     with pytest.raises(ValueError, match=rf"here, row 7, column '{column}': the value is missing"):
-        check(kind, made)
+        check(kind, table)
 
 
 LABELLED = [kind for kind in CONTRACT if described(kind).target and described(kind).head.name != "seq2seq"]
@@ -124,15 +124,15 @@ LABELLED = [kind for kind in CONTRACT if described(kind).target and described(ki
 
 @pytest.mark.parametrize("kind", LABELLED)
 def test_a_wrong_label_names_its_row(kind):
-    target, (wrong, shown) = described(kind).target, WRONG[described(kind).head.name]
-    made = rows(kind, two_languages(kind)[0])
+    target, (wrong, pattern) = described(kind).target, WRONG[described(kind).head.name]
+    table = rows(kind, two_languages(kind)[0])
     if isinstance(wrong, list):
-        wrong = wrong[:1] * len(made[7][target])
+        wrong = wrong[:1] * len(table[7][target])
     # A column has one type.
-    made = [row | {target: type(wrong)(row[target])} for row in made]
-    made[7] |= {target: wrong}
-    with pytest.raises(ValueError, match=rf"here, row 7, column '{target}'.*{shown}"):
-        check(kind, made)
+    table = [row | {target: type(wrong)(row[target])} for row in table]
+    table[7] |= {target: wrong}
+    with pytest.raises(ValueError, match=rf"here, row 7, column '{target}'.*{pattern}"):
+        check(kind, table)
 
 
 @pytest.mark.parametrize("kind", CONTRACT)

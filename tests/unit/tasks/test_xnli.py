@@ -14,9 +14,9 @@ def made(n=300, **options):
 
 @pytest.mark.parametrize("language", natural_codes())
 def test_premises_are_the_same_text_for_their_hypotheses_in_every_language(language):
-    found = made(90, max_depth=1)
-    rows = [xnli.row(example, language, Options()) for example in found]
-    assert [row["label"] for row in rows] == [example.label for example in found]
+    sample = made(90, max_depth=1)
+    rows = [xnli.row(example, language, Options()) for example in sample]
+    assert [row["label"] for row in rows] == [example.label for example in sample]
     assert [len({row["premise"] for row in rows[i : i + 3]}) for i in range(0, 90, 3)] == [1] * 30
     assert len({row["premise"] for row in rows}) == 30
     assert all(row["hypothesis"].strip() for row in rows)

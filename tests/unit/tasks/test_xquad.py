@@ -30,11 +30,13 @@ def test_a_question_is_its_fact_with_a_question_word_for_the_answer(code: str) -
     asks = {language._words[word].form.lower() for word in QUESTIONS}
     for question in FOUND[:50]:
         row = xquad.row(question, code, OPTIONS)
-        told = language.sentence(question.facts[question.asked]).lower().rstrip(language._letters.stop).split()
-        asked = row["question"].lower().rstrip(language._letters.stop).split()
-        assert len(asks & set(asked)) == 1
+        statement_words = (
+            language.sentence(question.facts[question.asked]).lower().rstrip(language._letters.stop).split()
+        )
+        question_words = row["question"].lower().rstrip(language._letters.stop).split()
+        assert len(asks & set(question_words)) == 1
         # Agreement and the subject's case may change with it, most words do not.
-        assert len(set(asked) & set(told)) >= len(asked) / 3
+        assert len(set(question_words) & set(statement_words)) >= len(question_words) / 3
 
 
 def test_a_context_has_as_many_sentences_as_asked_for_and_no_verb_twice() -> None:

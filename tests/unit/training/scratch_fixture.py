@@ -75,13 +75,20 @@ def encoder_of(folder, kind, **more):
     return folder / kind
 
 
-def started(asked, files, folder, at, number, *begin):
+def started(encoder_recipe, files, folder, at, number, *begin):
     """A process that pre-trains in a folder, and that gets a signal before the optimiser step after step `at`.
 
     `begin` may have the encoder with which it begins.
     """
     vocabulary, train, dev = files
-    arguments = [asked.model_dump_json(), vocabulary, ",".join(map(str, train)), ",".join(map(str, dev)), folder, at]
+    arguments = [
+        encoder_recipe.model_dump_json(),
+        vocabulary,
+        ",".join(map(str, train)),
+        ",".join(map(str, dev)),
+        folder,
+        at,
+    ]
     command = [sys.executable, "-c", KILLED, *map(str, arguments), str(int(number)), *map(str, begin)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 

@@ -104,10 +104,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit, asked = "a" * 40, []
+    commit, requests = "a" * 40, []
 
     def download(repo: str, revision: str, allow_patterns: list[str]) -> str:
-        asked.append((repo, revision, allow_patterns))
+        requests.append((repo, revision, allow_patterns))
         return str(tmp_path)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
@@ -116,7 +116,7 @@ def test_a_repository_is_fetched_at_the_locked_commit(tmp_path: Path, monkeypatc
         tmp_path,
         {"hub": "Hub/qu", "revision": "v1", "commit": commit},
     )
-    assert asked == [("Hub/qu", commit, FILES)]
+    assert requests == [("Hub/qu", commit, FILES)]
 
     def fail(*_: Any, **__: Any) -> str:
         raise OSError("no network")

@@ -62,23 +62,23 @@ def test_the_folder_has_both_streams_and_transformers_reads_the_first(files: Fil
 
 
 def test_killed_twice_it_has_the_same_bytes(files: Files, tmp_path: Path) -> None:
-    asked = recipe(scratch(dropout=0.1), steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
-    pretraining.pretrain(asked, *files, tmp_path / "whole")
+    encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
+    pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
-        process = started(asked, files, tmp_path / "killed", at, number)
+        process = started(encoder_recipe, files, tmp_path / "killed", at, number)
         assert (process.communicate()[0], process.returncode) == (None, status)
-    pretraining.pretrain(asked, *files, tmp_path / "killed")
+    pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     take_snapshot(tmp_path / "whole", 4, tmp_path / "early")
     assert weights(tmp_path / "early").keys() == weights(tmp_path / "whole").keys()
 
 
 def test_all_losses_fall_and_the_log_has_them(files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    seen: list[dict[str, float]] = []
+    history: list[dict[str, float]] = []
     advance = Loop.advance
 
     def noted(loop: Loop, chosen: Any) -> dict[str, float]:
-        seen.append(losses := advance(loop, chosen))
+        history.append(losses := advance(loop, chosen))
         return losses
 
     with pytest.MonkeyPatch.context() as patch:
@@ -87,7 +87,7 @@ def test_all_losses_fall_and_the_log_has_them(files: Files, tmp_path: Path, caps
     log = capsys.readouterr().err
     for name in ("MLM", "CA-MLM", "TLM"):
         assert f" {name} " in log
-        first, last = (sum(losses[name] for losses in part) / 10 for part in (seen[:10], seen[-10:]))
+        first, last = (sum(losses[name] for losses in part) / 10 for part in (history[:10], history[-10:]))
         assert last < first - 0.3, name
 
 
@@ -110,11 +110,11 @@ def test_the_first_stage_trains_cross_attention_alone_and_the_second_goes_on(fil
 
 def test_another_beginning_begins_the_training_anew(files: Files, tmp_path: Path) -> None:
     plain = pretrained(scratch(architecture="plain"), files, tmp_path / "plain")
-    asked = recipe(scratch(begin="plain"))
-    before = Pretraining(asked, *files, tmp_path / "e", plain).inputs
+    encoder_recipe = recipe(scratch(begin="plain"))
+    before = Pretraining(encoder_recipe, *files, tmp_path / "e", plain).inputs
     changed = weights(plain) | {"lm_head.bias": weights(plain)["lm_head.bias"] + 1}
     save_file(changed, plain / "model.safetensors", {"format": "pt"})
-    assert Pretraining(asked, *files, tmp_path / "other", plain).inputs != before
+    assert Pretraining(encoder_recipe, *files, tmp_path / "other", plain).inputs != before
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,11 @@ def test_full_fine_tuning_leaves_the_cross_attention_out(files: Files, tmp_path:
     (tmp_path / "task.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     tokenize([tmp_path / "task.jsonl"], files[0], "wikiann", 64, tmp_path / "task.arrow")
     names = {"study": "s", "task": "t", "kind": "wikiann", "encoder": "e", "method": "full-ft", "base": "full-ft"}
-    asked = Recipe.model_validate({**names, "source": "en", "seed": 1, "training": {"steps": 3, "evaluations": 1}})
+    run_recipe = Recipe.model_validate({**names, "source": "en", "seed": 1, "training": {"steps": 3, "evaluations": 1}})
     for encoder in (folder, stripped):
-        train(asked, encoder, [tmp_path / "task.arrow"], [tmp_path / "task.arrow"], tmp_path / f"run-{encoder.name}")
+        train(
+            run_recipe, encoder, [tmp_path / "task.arrow"], [tmp_path / "task.arrow"], tmp_path / f"run-{encoder.name}"
+        )
     runs = [(tmp_path / f"run-{name}" / deltas.DELTA).read_bytes() for name in ("e", "stripped")]
     assert runs[0] == runs[1]
 
@@ -220,8 +222,8 @@ def test_a_run_with_companions_is_trained_and_evaluated_with_both_streams(files:
     scores = {}
     for base, options in (("plug-in", {}), ("plug-in", {"shuffled": True}), ("full-ft", {})):
         out = tmp_path / f"{base}{len(options)}"
-        asked = Recipe.model_validate({**names, "base": base, "options": options, "training": settings})
-        train(asked, folder, [tokens], [tokens], out)
+        run_recipe = Recipe.model_validate({**names, "base": base, "options": options, "training": settings})
+        train(run_recipe, folder, [tokens], [tokens], out)
         cell.evaluate(out, folder, tokens, "fr", out / "cell.json")
         scores[base, len(options)] = json.loads((out / "cell.json").read_text())
     accuracy = {name: result["scores"]["accuracy"] for name, result in scores.items()}

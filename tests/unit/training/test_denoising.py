@@ -69,12 +69,12 @@ def test_it_learns(encoder: Path) -> None:
 
 
 def test_killed_twice_it_has_the_same_bytes(files: Files, tmp_path: Path) -> None:
-    asked = recipe(scratch(dropout=0.1), steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
-    pretraining.pretrain(asked, *files, tmp_path / "whole")
+    encoder_recipe = recipe(scratch(dropout=0.1), steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
+    pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
-        process = started(asked, files, tmp_path / "killed", at, number)
+        process = started(encoder_recipe, files, tmp_path / "killed", at, number)
         assert (process.communicate()[0], process.returncode) == (None, status)
-    pretraining.pretrain(asked, *files, tmp_path / "killed")
+    pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     take_snapshot(tmp_path / "whole", 4, tmp_path / "early")
     assert MBartModel.from_pretrained(tmp_path / "early").config.model_type == "mbart"
@@ -92,9 +92,9 @@ def test_the_noise_changes_what_is_trained(files: Files, tmp_path: Path) -> None
 def fine_tuned(encoder: Path, kind: str, source: str, tokens: Path, **settings: Any) -> dict[str, Any]:
     """The cell of a run on the examples that it has trained on."""
     names = {"study": "s", "task": "t", "kind": kind, "encoder": "e", "method": "full-ft", "base": "full-ft"}
-    asked = Recipe.model_validate({**names, "source": source, "seed": 1, "training": settings})
+    run_recipe = Recipe.model_validate({**names, "source": source, "seed": 1, "training": settings})
     out = tokens.with_suffix("")
-    train(asked, encoder, [tokens], [tokens], out)
+    train(run_recipe, encoder, [tokens], [tokens], out)
     cell.evaluate(out, encoder, tokens, source, out / "cell.json")
     record = json.loads((out / "run.json").read_text())
     scored: dict[str, Any] = json.loads((out / "cell.json").read_text())

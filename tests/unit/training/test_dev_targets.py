@@ -84,8 +84,8 @@ def test_a_dev_set_is_evaluated_with_the_module_of_its_language(files: dict[str,
             if "LayerNorm" not in name:
                 parameter.add_(torch.randn_like(parameter) * 0.7)
     encoder = save(drawn, tmp_path / "encoder")
-    asked = recipe("fr", "sw", steps=6, lr=1e-5).model_copy(update={"base": "xmod", "options": {}})
-    train(asked, encoder, [files["train"]], [files["de"], files["de"]], tmp_path / "run")
+    run_recipe = recipe("fr", "sw", steps=6, lr=1e-5).model_copy(update={"base": "xmod", "options": {}})
+    train(run_recipe, encoder, [files["train"]], [files["de"], files["de"]], tmp_path / "run")
     [*_, last] = [json.loads(line) for line in (tmp_path / "run" / "curve.jsonl").read_text().splitlines()]
     record = json.loads((tmp_path / "run" / "run.json").read_text())
     model: Any = XmodForSequenceClassification.from_pretrained(encoder, num_labels=3).eval()

@@ -74,14 +74,14 @@ def test_a_folder_says_how_many_layers_there_are_to_keep(tmp_path: Path) -> None
         EncoderEntry.model_validate({"scratch": {"languages": ["en"]}, "layers": 2})
 
 
-@pytest.mark.parametrize(("asked", "text"), [(8, "8"), (None, "all")])
+@pytest.mark.parametrize(("layers", "text"), [(8, "8"), (None, "all")])
 def test_a_copy_that_was_cut_to_fewer_layers_does_not_pass_for_the_encoder(
-    asked: int | None, text: str, tmp_path: Path
+    layers: int | None, text: str, tmp_path: Path
 ) -> None:
     BertConfig(num_hidden_layers=6).save_pretrained(tmp_path)
     (tmp_path / "encoder.json").write_text('{"layers": 6}')
     with pytest.raises(ValueError, match=f"has the first 6 layers alone, and the study asks for {text}: delete "):
-        configuration(EncoderEntry(hub="a/b", layers=asked), tmp_path)
+        configuration(EncoderEntry(hub="a/b", layers=layers), tmp_path)
     assert configuration(EncoderEntry(hub="a/b", layers=6), tmp_path).num_hidden_layers == 6
     assert configuration(EncoderEntry(hub="a/b", layers=4), tmp_path).num_hidden_layers == 4
 

@@ -125,9 +125,9 @@ def test_the_loss_falls(trained: Path) -> None:
 
 
 def test_killed_twice_it_has_the_same_bytes(world: World, trained: Path) -> None:
-    asked, folder = recipe(checkpoint_seconds=1e-9), world.folder / "killed"
+    head_recipe, folder = recipe(checkpoint_seconds=1e-9), world.folder / "killed"
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (20, signal.SIGTERM, os.EX_TEMPFAIL)):
-        process = started(asked, world.files, folder, at, number, world.bare)
+        process = started(head_recipe, world.files, folder, at, number, world.bare)
         assert (process.communicate()[0], process.returncode) == (None, status)
         assert not (folder / "model.safetensors").exists()
     assert (folder / "state.pt").stat().st_size < (world.bare / "model.safetensors").stat().st_size * 4

@@ -86,9 +86,9 @@ def remains(folder: Path) -> list[str]:
 
 
 def killed(
-    at: int, number: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path
+    at: int, number: int, run_recipe: Recipe, encoder: Path, tokens: Path, folder: Path
 ) -> subprocess.CompletedProcess:
-    arguments = [asked.model_dump_json(), encoder, tokens, folder, at, int(number)]
+    arguments = [run_recipe.model_dump_json(), encoder, tokens, folder, at, int(number)]
     return subprocess.run(
         [sys.executable, "-c", KILLED, *map(str, arguments)], capture_output=True, text=True, timeout=60
     )
@@ -265,11 +265,11 @@ def test_the_snapshots_of_a_run_killed_and_resumed_are_identical(
     kept: Path, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "step7.safetensors").write_bytes(b"of an earlier training")
-    asked = recipe(snapshots=STEPS)
-    assert killed(20, signal.SIGKILL, asked, encoder, tokens, tmp_path).returncode == -signal.SIGKILL
+    run_recipe = recipe(snapshots=STEPS)
+    assert killed(20, signal.SIGKILL, run_recipe, encoder, tokens, tmp_path).returncode == -signal.SIGKILL
     assert list(snapshots(tmp_path)) == ["step12.safetensors", "step5.safetensors"]
     (tmp_path / ".step12.1.safetensors").write_bytes(b"half")
-    train(asked, encoder, [tokens], [tokens], tmp_path)
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path)
     assert snapshots(tmp_path) == snapshots(kept)
     assert result(tmp_path) == result(kept)
     assert not list(tmp_path.glob(".step*"))
@@ -282,19 +282,19 @@ def test_adapters_of_a_text_killed_and_resumed_are_identical(tmp_path: Path) -> 
     BertForMaskedLM(BertConfig(vocab_size=50, max_position_embeddings=40, **size)).save_pretrained(tmp_path / "encoder")
     rng = np.random.default_rng(1)
     text = write(tmp_path / "text.arrow", [rng.integers(5, 40, 12).tolist() for _ in range(60)], "mlm")
-    asked = recipe("madx", snapshots=STEPS).model_copy(
+    run_recipe = recipe("madx", snapshots=STEPS).model_copy(
         update={"task": "mlm", "kind": "mlm", "options": {"tune": "language"}}
     )
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    train(asked, tmp_path / "encoder", [text], [text], whole)
-    assert killed(20, signal.SIGKILL, asked, tmp_path / "encoder", text, broken).returncode == -signal.SIGKILL
-    train(asked, tmp_path / "encoder", [text], [text], broken)
+    train(run_recipe, tmp_path / "encoder", [text], [text], whole)
+    assert killed(20, signal.SIGKILL, run_recipe, tmp_path / "encoder", text, broken).returncode == -signal.SIGKILL
+    train(run_recipe, tmp_path / "encoder", [text], [text], broken)
     assert (result(broken), snapshots(broken)) == (result(whole), snapshots(whole))
 
 
-def stopped(at: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path) -> Loop:
+def stopped(at: int, run_recipe: Recipe, encoder: Path, tokens: Path, folder: Path) -> Loop:
     """A run that was told to stop as soon as it had done step `at`, which it saved."""
-    loop = Loop(asked, encoder, [tokens], [tokens], folder)
+    loop = Loop(run_recipe, encoder, [tokens], [tokens], folder)
 
     class After:
         def __bool__(self) -> bool:
@@ -310,20 +310,20 @@ def stopped(at: int, asked: Recipe, encoder: Path, tokens: Path, folder: Path) -
 def test_a_run_stopped_at_the_step_of_a_snapshot_writes_the_same(
     at: int, written: bool, kept: Path, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
-    asked = recipe(snapshots=STEPS)
-    stopped(at, asked, encoder, tokens, tmp_path)
+    run_recipe = recipe(snapshots=STEPS)
+    stopped(at, run_recipe, encoder, tokens, tmp_path)
     assert (tmp_path / f"step{at}.safetensors").exists() is written
-    train(asked, encoder, [tokens], [tokens], tmp_path)
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path)
     assert snapshots(tmp_path) == snapshots(kept)
 
 
 def test_a_snapshot_that_is_gone_is_made_again(
     kept: Path, encoder: Path, tokens: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = recipe(snapshots=STEPS)
-    stopped(13, asked, encoder, tokens, tmp_path)
+    run_recipe = recipe(snapshots=STEPS)
+    stopped(13, run_recipe, encoder, tokens, tmp_path)
     (tmp_path / "step12.safetensors").unlink()
-    train(asked, encoder, [tokens], [tokens], tmp_path)
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path)
     assert "step12.safetensors is gone" in capfd.readouterr().err
     assert snapshots(tmp_path) == snapshots(kept)
 
@@ -396,15 +396,15 @@ def short_of_memory(
 ) -> list[int]:
     """A device whose memory runs out when `fails`, given the number of the forward pass, from 1, and its tokens with
     padding, says so; the tokens of every pass."""
-    seen: list[int] = []
+    sizes: list[int] = []
     forward = BertForSequenceClassification.forward
 
     def fail(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
 
     def limited(self: Any, input_ids: torch.Tensor, **more: Any) -> Any:
-        seen.append(input_ids.numel())
-        failing = fails(len(seen), seen[-1])
+        sizes.append(input_ids.numel())
+        failing = fails(len(sizes), sizes[-1])
         if failing and not backward:
             fail()
         output = forward(self, input_ids, **more)
@@ -413,11 +413,11 @@ def short_of_memory(
         return output
 
     monkeypatch.setattr(BertForSequenceClassification, "forward", limited)
-    return seen
+    return sizes
 
 
 @pytest.mark.parametrize(
-    ("fails", "backward", "asked"),
+    ("fails", "backward", "setting"),
     [
         (lambda number, tokens: tokens > 50, False, None),
         (lambda number, tokens: number == 1, True, None),
@@ -429,7 +429,7 @@ def short_of_memory(
 def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
     fails: Callable[[int, int], bool],
     backward: bool,
-    asked: int | None,
+    setting: int | None,
     encoder: Path,
     tokens: Path,
     tmp_path: Path,
@@ -437,18 +437,18 @@ def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """To the bit, with dropout, which the same seed and parts draw alike."""
-    wanted = recipe(steps=6, evaluations=2, micro_batch_tokens=asked)
+    run_recipe = recipe(steps=6, evaluations=2, micro_batch_tokens=setting)
     with monkeypatch.context() as patch:
         short_of_memory(patch, fails, backward)
-        train(wanted, encoder, [tokens], [tokens], tmp_path / "halved")
+        train(run_recipe, encoder, [tokens], [tokens], tmp_path / "halved")
     record = json.loads((tmp_path / "halved" / "run.json").read_text())
     limit = record["micro_batch_tokens"]
     assert (
         f"out of memory at step 1 of 6: the same batch again, and all later ones, {limit} tokens"
         in capfd.readouterr().err
     )
-    assert limit < (asked or 128)
-    assert record["recipe"]["training"]["micro_batch_tokens"] == asked and record["digest"] == wanted.digest()
+    assert limit < (setting or 128)
+    assert record["recipe"]["training"]["micro_batch_tokens"] == setting and record["digest"] == run_recipe.digest()
     train(recipe(steps=6, evaluations=2, micro_batch_tokens=limit), encoder, [tokens], [tokens], tmp_path / "asked")
     weights = [load_file(tmp_path / name / "delta.safetensors") for name in ("halved", "asked")]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
@@ -458,13 +458,13 @@ def test_out_of_memory_ends_as_if_the_limit_had_been_asked_for(
 def test_out_of_memory_leaves_the_batch_as_it_was(
     encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = recipe(dropout=0.0, steps=4, evaluations=4)
-    train(asked, encoder, [tokens], [tokens], tmp_path / "roomy")
-    seen = short_of_memory(monkeypatch, lambda number, tokens: tokens > 50)
-    train(asked, encoder, [tokens], [tokens], tmp_path / "tight")
+    run_recipe = recipe(dropout=0.0, steps=4, evaluations=4)
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path / "roomy")
+    sizes = short_of_memory(monkeypatch, lambda number, tokens: tokens > 50)
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path / "tight")
     losses = [[line[1] for line in result(tmp_path / name)[1]] for name in ("roomy", "tight")]
     assert losses[1] == pytest.approx(losses[0], rel=1e-4)
-    assert sum(size > 50 for size in seen) == 2, f"128, then 64, then never again, but: {seen}"
+    assert sum(size > 50 for size in sizes) == 2, f"128, then 64, then never again, but: {sizes}"
 
 
 def test_a_run_without_a_limit_records_none(plain: Path) -> None:
@@ -474,10 +474,10 @@ def test_a_run_without_a_limit_records_none(plain: Path) -> None:
 def test_a_resumed_run_keeps_the_limit(
     encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    asked = recipe(steps=6, evaluations=2)
+    run_recipe = recipe(steps=6, evaluations=2)
     short_of_memory(monkeypatch, lambda number, tokens: tokens > 50)
-    train(asked, encoder, [tokens], [tokens], tmp_path / "through")
-    loop = Loop(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path / "through")
+    loop = Loop(run_recipe, encoder, [tokens], [tokens], tmp_path / "stopped")
     stop: list[signal.Signals] = []
 
     def last(chosen: batches.Ints) -> dict[str, float]:
@@ -490,7 +490,7 @@ def test_a_resumed_run_keeps_the_limit(
         loop.go(stop)
     loop.save()
     capfd.readouterr()
-    train(asked, encoder, [tokens], [tokens], tmp_path / "stopped")
+    train(run_recipe, encoder, [tokens], [tokens], tmp_path / "stopped")
     messages = capfd.readouterr().err
     assert "resumes after step 1 of 6" in messages and "out of memory" not in messages
     records = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("through", "stopped")]
@@ -503,19 +503,19 @@ def test_a_run_resumes_with_fewer_tokens_at_once_if_the_setting_is_lowered(
 ) -> None:
     loop = Loop(recipe(micro_batch_tokens=60), encoder, [tokens], [tokens], tmp_path)
     loop.save()
-    for asked, expected in ((40, 40), (80, 60), (None, 60)):
-        assert Loop(recipe(micro_batch_tokens=asked), encoder, [tokens], [tokens], tmp_path).limit == expected
+    for setting, expected in ((40, 40), (80, 60), (None, 60)):
+        assert Loop(recipe(micro_batch_tokens=setting), encoder, [tokens], [tokens], tmp_path).limit == expected
 
 
 def test_an_example_too_long_for_memory_is_told(
     encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = short_of_memory(monkeypatch, lambda number, tokens: True)
+    sizes = short_of_memory(monkeypatch, lambda number, tokens: True)
     with pytest.raises(
         ValueError, match=r"one example at a time, .* \d+ tokens: lower .*`max_length`.*allocate 1\.00 GiB"
     ):
         train(recipe(checkpoint_seconds=3600), encoder, [tokens], [tokens], tmp_path)
-    assert len(seen) <= 4 and seen[-1] <= 22, f"none after single examples, but: {seen}"
+    assert len(sizes) <= 4 and sizes[-1] <= 22, f"none after single examples, but: {sizes}"
     assert remains(tmp_path) == []
 
 
@@ -567,13 +567,13 @@ def test_an_evaluation_out_of_memory_goes_on_with_less_at_once(
     expected = prediction.outcomes_on(model, Method(), data, 128)
     assert 10 < sum(expected) < 50, "outcomes all alike would show nothing"
     # The fourth pass is amid the examples; those done by then are not done again.
-    seen = short_of_memory(monkeypatch, lambda number, tokens: number == 4 or (number > 4 and tokens > 40))
+    sizes = short_of_memory(monkeypatch, lambda number, tokens: number == 4 or (number > 4 and tokens > 40))
     assert prediction.outcomes_on(model, Method(), data, 128) == expected
     messages = capfd.readouterr().err.splitlines()
     assert len(messages) == 2 and all("out of memory in evaluation: goes on with" in line for line in messages), (
         messages
     )
-    assert max(seen[5:]) <= 40, seen
+    assert max(sizes[5:]) <= 40, sizes
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_without_a_result(encoder: Path, tokens: Path, tmp_path: Path) -> None:
@@ -591,10 +591,10 @@ def test_a_full_disk_is_told_and_leaves_what_stood_there(
     files = ["--encoder", encoder, "--train", tokens, "--dev", tokens, "--output", tmp_path]
     limited = f"ulimit -f 20; exec {shlex.join(map(str, [Path(sys.executable).parent / 'xlgrid', 'train', *files]))}"
     command = ["bash", "-c", limited + ' --recipe "$1"', "bash", recipe().model_dump_json()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1, done.stderr
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: ") and f"cannot write {tmp_path / 'state.pt'}" in last, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert process.returncode == 1, process.stderr
+    last = process.stderr.splitlines()[-1]
+    assert last.startswith("error: ") and f"cannot write {tmp_path / 'state.pt'}" in last, process.stderr
     assert remains(tmp_path) == []
     train(recipe(), encoder, [tokens], [tokens], tmp_path)
     assert result(tmp_path) == result(plain)
@@ -656,11 +656,11 @@ def test_a_classifier_begins_with_the_dense_layer_of_the_lm_head(encoder: Path, 
 def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path, tmp_path: Path) -> None:
     for segments in (True, False):
         loop = Loop(recipe(segments=segments), encoder, [tokens], [tokens], tmp_path / str(segments))
-        seen: list[Any] = []
-        loop.model.register_forward_pre_hook(lambda model, args, kwargs: seen.append(kwargs), with_kwargs=True)  # noqa: B023
+        passes: list[Any] = []
+        loop.model.register_forward_pre_hook(lambda model, args, kwargs: passes.append(kwargs), with_kwargs=True)  # noqa: B023
         loop.advance(np.arange(4))
         loop.evaluate(lambda: None)
-        assert {"token_type_ids" in given for given in seen} == {segments}
+        assert {"token_type_ids" in arguments for arguments in passes} == {segments}
 
 
 @pytest.mark.parametrize(
@@ -679,6 +679,6 @@ def test_segments_are_told_unless_the_recipe_says_no(encoder: Path, tokens: Path
 def test_the_runs_to_begin_with_are_those_of_the_recipe(
     more: dict[str, Any], runs: dict[str, Path], message: str, encoder: Path, tokens: Path, tmp_path: Path
 ) -> None:
-    asked = Recipe.model_validate(recipe().model_dump() | more)
+    run_recipe = Recipe.model_validate(recipe().model_dump() | more)
     with pytest.raises(ValueError, match=message):
-        train(asked, encoder, [tokens], [tokens], tmp_path, **runs)
+        train(run_recipe, encoder, [tokens], [tokens], tmp_path, **runs)

@@ -67,20 +67,20 @@ class Stop:
     an evaluation."""
 
     at: int | None
-    asked: int = 0
+    calls: int = 0
 
     def __bool__(self) -> bool:
-        self.asked += 1
-        return self.asked - 1 == self.at
+        self.calls += 1
+        return self.calls - 1 == self.at
 
 
-def end(wanted: Recipe, files: Path, folder: Path, at: int | None = None) -> int:
+def end(run_recipe: Recipe, files: Path, folder: Path, at: int | None = None) -> int:
     """Train to the end, interrupted at `at`; returns how often the last part of the run asked whether to stop."""
-    head = "mlm" if wanted.task == "mlm" else "sequence"
+    head = "mlm" if run_recipe.task == "mlm" else "sequence"
     train, dev = ([files / f"{head}-{split}-{language}.arrow" for language in LANGUAGES] for split in ("train", "dev"))
 
     def go(stop: Stop) -> Stop:
-        loop = Loop(wanted, files / "encoder", train, dev, folder)
+        loop = Loop(run_recipe, files / "encoder", train, dev, folder)
         try:
             loop.go(stop)  # type: ignore[arg-type]
         except Stopped:
@@ -89,7 +89,7 @@ def end(wanted: Recipe, files: Path, folder: Path, at: int | None = None) -> int
         loop.finish()
         return stop
 
-    return go(Stop(at)).asked
+    return go(Stop(at)).calls
 
 
 def left(folder: Path) -> dict[str, bytes]:
@@ -118,14 +118,14 @@ def test_parts_of_a_batch_change_nothing_but_rounding_where_nothing_is_drawn(fil
     for name, tensor in whole.items():
         if "key.bias" not in name:  # Its gradient is zero in theory and noise in practice, which Adam scales up.
             torch.testing.assert_close(
-                tensor, parts[name], atol=2e-4, rtol=0, msg=lambda said, name=name: f"{name}: {said}"
+                tensor, parts[name], atol=2e-4, rtol=0, msg=lambda message, name=name: f"{name}: {message}"
             )
 
 
 def test_training_draws_the_masks_of_attention(files: Path, tmp_path: Path) -> None:
     """Where no cell is masked, a run computes something else."""
-    wanted = asked("attention dropout between languages", keep="last")
+    run_recipe = asked("attention dropout between languages", keep="last")
     for name, p_mask in {"masked": 0.4, "unmasked": 0.0}.items():
-        end(wanted.model_copy(update={"options": {"p_mask": p_mask}}), files, tmp_path / name)
+        end(run_recipe.model_copy(update={"options": {"p_mask": p_mask}}), files, tmp_path / name)
     masked, unmasked = (load_file(tmp_path / name / "delta.safetensors") for name in ("masked", "unmasked"))
     assert any(not torch.equal(masked[name], unmasked[name]) for name in masked), "the masks change no weight"

@@ -141,10 +141,10 @@ def test_a_training_that_stops_before_a_language_has_come_goes_on_with_the_same_
     """The optimiser has no state yet of the module of that language."""
     described = scratch("xmod")
     files = inputs(described, texts_of(tmp_path), tmp_path / "e")
-    asked = recipe(described, steps=4, weight_decay=0.1)
+    encoder_recipe = recipe(described, steps=4, weight_decay=0.1)
 
     def training(folder: str) -> Pretraining:
-        return Pretraining(asked, *files, tmp_path / folder)
+        return Pretraining(encoder_recipe, *files, tmp_path / folder)
 
     whole, cut = training("whole"), training("cut")
     assert whole.train.parts is not None
@@ -274,9 +274,9 @@ def test_new_embeddings_begin_with_those_of_tokens_that_both_vocabularies_have(
     world: Path, tmp_path: Path, overlap: str
 ) -> None:
     keys = {"task": "mlm", "kind": "mlm", "method": "add", "source": "qa1", "base": "xmod"}
-    asked = Recipe.model_validate(NAMES | keys | {"options": {"tune": "language", "overlap": overlap}})
+    run_recipe = Recipe.model_validate(NAMES | keys | {"options": {"tune": "language", "overlap": overlap}})
     tokens = [world / "qa1.arrow"]
-    model = Loop(asked, world / "xmod", tokens, tokens, tmp_path / "run", vocabulary=world / "added").model
+    model = Loop(run_recipe, world / "xmod", tokens, tokens, tmp_path / "run", vocabulary=world / "added").model
     before, after = token_ids(world / "xmod"), token_ids(world / "added")
     old = load_file(world / "xmod" / "model.safetensors")["roberta.embeddings.word_embeddings.weight"]
     same = [torch.equal(model.get_input_embeddings().weight[after[t]], old[before[t]]) for t in after if t in before]

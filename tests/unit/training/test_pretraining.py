@@ -53,16 +53,16 @@ def test_it_may_begin_with_an_encoder_without_a_head(tmp_path: Path) -> None:
 def test_killed_twice_it_has_the_same_bytes(tmp_path: Path) -> None:
     described = scratch("bert", nsp=True)
     files = inputs(described, texts_of(tmp_path, options={"statements": 2}), tmp_path / "e")
-    asked = recipe(described, steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
-    pretraining.pretrain(asked, *files, tmp_path / "whole")
+    encoder_recipe = recipe(described, steps=8, evaluations=2, snapshots=(4,), checkpoint_seconds=1e-9)
+    pretraining.pretrain(encoder_recipe, *files, tmp_path / "whole")
     for at, number, status in ((3, signal.SIGKILL, -signal.SIGKILL), (6, signal.SIGTERM, os.EX_TEMPFAIL)):
-        process = started(asked, files, tmp_path / "killed", at, number)
+        process = started(encoder_recipe, files, tmp_path / "killed", at, number)
         assert (process.communicate()[0], process.returncode) == (None, status)
         assert not (tmp_path / "killed" / "model.safetensors").exists()
-    pretraining.pretrain(asked, *files, tmp_path / "killed")
+    pretraining.pretrain(encoder_recipe, *files, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
     assert not (tmp_path / "killed" / "state.pt").exists()
-    other = asked.model_copy(update={"seed": 1})
+    other = encoder_recipe.model_copy(update={"seed": 1})
     pretraining.pretrain(other, *files, tmp_path / "other")
     assert contents(tmp_path / "other")["model.safetensors"] != contents(tmp_path / "whole")["model.safetensors"]
 
@@ -111,19 +111,19 @@ def test_a_vocabulary_of_the_other_kind_is_refused(tmp_path: Path) -> None:
 def test_a_snapshot_is_an_encoder_of_its_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from transformers import AutoModelForMaskedLM
 
-    seen: dict[int, torch.Tensor] = {}
+    embeddings: dict[int, torch.Tensor] = {}
     advance = Loop.advance
 
     def noted(loop: Loop, chosen: Any) -> dict[str, float]:
         losses = advance(loop, chosen)
-        seen[loop.step] = loop.model.get_input_embeddings().weight.detach().clone()
+        embeddings[loop.step] = loop.model.get_input_embeddings().weight.detach().clone()
         return losses
 
     monkeypatch.setattr(Loop, "advance", noted)
     pretrain(scratch(), texts_of(tmp_path), tmp_path / "e", steps=4, snapshots=(2,))
     take_snapshot(tmp_path / "e", 2, tmp_path / "early")
     model, about = AutoModelForMaskedLM.from_pretrained(tmp_path / "early", output_loading_info=True)
-    assert not about["missing_keys"] and torch.equal(model.get_input_embeddings().weight, seen[2])
+    assert not about["missing_keys"] and torch.equal(model.get_input_embeddings().weight, embeddings[2])
     assert json.loads((tmp_path / "early" / "encoder.json").read_text())["step"] == 2
     with pytest.raises(ValueError, match=r"step3\.safetensors does not exist: only pre-training can make it"):
         take_snapshot(tmp_path / "e", 3, tmp_path / "other")

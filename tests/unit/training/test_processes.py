@@ -125,9 +125,9 @@ def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(
     # As the rule calls it.
     ended = subprocess.run([sys.executable, "-m", "xlgrid", *arguments(files, tmp_path / "two"), "--processes=2"])
     assert ended.returncode == 0
-    one, two = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
-    assert one.keys() == two.keys()
-    assert max(float((one[name] - two[name]).abs().max()) for name in one) < 1e-6
+    expected, weights = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    assert expected.keys() == weights.keys()
+    assert max(float((expected[name] - weights[name]).abs().max()) for name in expected) < 1e-6
     # The process that starts the others gets the signal, and then one of the others alone.
     for at, asks in ((7, "os.kill(os.getppid(), signal.SIGUSR2)"), (12, "os.kill(os.getpid(), signal.SIGTERM)")):
         status, errors = shared(files, tmp_path / "stopped", f"if os.environ['RANK'] == '1': {asks}", at)
@@ -151,8 +151,8 @@ def test_two_processes_share_the_work_of_one_whether_or_not_a_signal_stops_them(
 def test_a_process_that_fails_ends_the_others_and_says_why(
     files: Inputs, tmp_path: Path, rank: int, before: str, status: int, message: str
 ) -> None:
-    got = shared(files, tmp_path / "e", f"if os.environ['RANK'] == '{rank}': {before}")
-    assert got[0] == status and got[1].splitlines()[-1].startswith(message), got
+    result = shared(files, tmp_path / "e", f"if os.environ['RANK'] == '{rank}': {before}")
+    assert result[0] == status and result[1].splitlines()[-1].startswith(message), result
     assert not (tmp_path / "e" / "model.safetensors").exists()
 
 

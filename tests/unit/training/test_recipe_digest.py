@@ -134,7 +134,8 @@ def test_a_seed_is_one_that_all_libraries_take() -> None:
 
 def test_an_average_takes_no_more_weights_than_there_are_evaluations() -> None:
     assert recipe(keep="average", averaged=10).training.conflict is None
-    key, said = recipe(keep="average", averaged=11).training.conflict
+    key, message = recipe(keep="average", averaged=11).training.conflict
     assert (
-        key == "keep" and "the last 11 evaluations, and there are 10: raise `evaluations`, or lower `averaged`" in said
+        key == "keep"
+        and "the last 11 evaluations, and there are 10: raise `evaluations`, or lower `averaged`" in message
     )

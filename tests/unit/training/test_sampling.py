@@ -41,26 +41,26 @@ def drawn(tokens: Tokens, steps: int, first: int = 0, **settings: Any) -> list[I
     return list(schedule.stream(tokens, training, 1, schedule.plan(tokens, training, 1), first))
 
 
-def counts(tokens: Tokens, taken: list[Ints]) -> Ints:
+def counts(tokens: Tokens, row_batches: list[Ints]) -> Ints:
     assert tokens.parts is not None
-    return np.bincount(tokens.parts[np.concatenate(taken)], minlength=int(tokens.parts[-1]) + 1)
+    return np.bincount(tokens.parts[np.concatenate(row_batches)], minlength=int(tokens.parts[-1]) + 1)
 
 
 @given(st.lists(st.integers(1, 2000), min_size=1, max_size=12), st.floats(0, 1))
 def test_counts_follow_the_size_to_the_power_of_alpha(sizes: list[int], alpha: float) -> None:
     tokens = mixed(sizes)
-    wanted = np.array(sizes, float) ** alpha / sum(size**alpha for size in sizes) * 640 * 8
-    got = counts(tokens, drawn(tokens, 640, alpha=alpha))
-    assert got.sum() == 640 * 8
-    assert (abs(got - wanted) <= np.maximum(0.01 * wanted, 2)).all()
+    expected = np.array(sizes, float) ** alpha / sum(size**alpha for size in sizes) * 640 * 8
+    totals = counts(tokens, drawn(tokens, 640, alpha=alpha))
+    assert totals.sum() == 640 * 8
+    assert (abs(totals - expected) <= np.maximum(0.01 * expected, 2)).all()
 
 
 @pytest.mark.parametrize(("pairs", "share"), [((2, 3), 0.25), ((), 0.0), ((0, 1, 2, 3), 1.0)])
 def test_pairs_have_their_share_and_alpha_holds_among_them(pairs: tuple[int, ...], share: float) -> None:
     tokens = mixed([1000, 250, 500, 125], pairs)
-    got = counts(tokens, drawn(tokens, 640, alpha=0.5, tlm=0.25))
-    assert abs(got[list(pairs)].sum() / got.sum() - share) < 0.001
-    assert abs(got[0] / got[1] - 2) < 0.02 and abs(got[2] / got[3] - 2) < 0.02
+    totals = counts(tokens, drawn(tokens, 640, alpha=0.5, tlm=0.25))
+    assert abs(totals[list(pairs)].sum() / totals.sum() - share) < 0.001
+    assert abs(totals[0] / totals[1] - 2) < 0.02 and abs(totals[2] / totals[3] - 2) < 0.02
 
 
 def test_an_epoch_of_a_part_has_each_row_once_and_the_next_another_order() -> None:
@@ -94,17 +94,17 @@ def test_a_hundred_thousand_steps_are_skipped_in_seconds() -> None:
 
 def test_little_is_padding() -> None:
     tokens = mixed([3000, 2000], longest=200)
-    taken = drawn(tokens, 320, batch_size=32)
-    padded = sum(len(batch) * int(tokens.lengths[batch].max()) for batch in taken)
-    assert padded < 1.03 * sum(int(tokens.lengths[batch].sum()) for batch in taken)
+    row_batches = drawn(tokens, 320, batch_size=32)
+    padded = sum(len(batch) * int(tokens.lengths[batch].max()) for batch in row_batches)
+    assert padded < 1.03 * sum(int(tokens.lengths[batch].sum()) for batch in row_batches)
 
 
 def test_a_batch_has_several_languages_unless_the_recipe_says_no() -> None:
     tokens = mixed([500, 500])
     assert tokens.parts is not None
     for mixed_batches in (True, False):
-        taken = drawn(tokens, 64, mixed_batches=mixed_batches)
-        assert any(len(set(tokens.parts[batch])) > 1 for batch in taken) is mixed_batches
+        row_batches = drawn(tokens, 64, mixed_batches=mixed_batches)
+        assert any(len(set(tokens.parts[batch])) > 1 for batch in row_batches) is mixed_batches
 
 
 def test_a_file_of_one_language_is_drawn_without_end(tmp_path: Path) -> None:

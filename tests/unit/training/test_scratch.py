@@ -56,8 +56,8 @@ def test_a_shape_has_the_sizes_of_xlm_r_but_for_those_that_are_written() -> None
 @pytest.mark.parametrize("written", [{}, {"dropout": 0.0}, {"hidden": 128, "layers": 4, "heads": 4}])
 def test_a_recipe_keeps_the_sizes_of_a_shape_and_those_that_are_written(written: dict[str, Any]) -> None:
     scratch = Scratch.model_validate({"languages": ("en",), "shape": "base", **written})
-    asked = recipe(scratch, steps=1)
-    assert Recipe.parse(asked.identity(), asked.pace()).scratch == scratch
+    encoder_recipe = recipe(scratch, steps=1)
+    assert Recipe.parse(encoder_recipe.identity(), encoder_recipe.pace()).scratch == scratch
     assert {name: getattr(scratch, name) for name in SHAPES["base"]} == SHAPES["base"] | written
 
 

@@ -148,9 +148,9 @@ rule job:
 
 def slurm(*command: str) -> str:
     """Return the output of a command of Slurm."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, f"{' '.join(command)} failed: {done.stderr}"
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert process.returncode == 0, f"{' '.join(command)} failed: {process.stderr}"
+    return process.stdout
 
 
 def wait(what: str, check: Callable[[], bool], seconds: float = 60, report: Callable[[], str] = str) -> None:

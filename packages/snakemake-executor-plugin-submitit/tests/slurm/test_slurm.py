@@ -62,10 +62,10 @@ def test_failing_jobs_cost_only_themselves_and_are_rerun_after_the_repair(grid: 
     grid.open("broken")
     assert grid.run("--keep-going") != 0, "Snakemake hides that jobs failed"
     assert grid.outputs() == names(10) - bad, grid.report()
-    said, task = " ".join(grid.said().split()), next(iter(grid.history()))
-    assert said.count("exception: exit code 3") == 2, f"the cause is not reported: {said}"
-    assert "logs/4.txt: no such model" in said, f"the end of the log is not reported: {said}"
-    assert f"external_jobid: {task}" in said, f"the task {task} of the failed jobs is not reported: {said}"
+    output, task = " ".join(grid.said().split()), next(iter(grid.history()))
+    assert output.count("exception: exit code 3") == 2, f"the cause is not reported: {output}"
+    assert "logs/4.txt: no such model" in output, f"the end of the log is not reported: {output}"
+    assert f"external_jobid: {task}" in output, f"the task {task} of the failed jobs is not reported: {output}"
     lines = (grid.ledger / "failures.jsonl").read_text().splitlines()
     assert {path for line in lines for path in json.loads(line)["outputs"]} == {f"out/{job}.txt" for job in bad}
 
@@ -156,16 +156,16 @@ def test_ctrl_c_empties_the_queue_and_keeps_what_is_done(grid: Grid) -> None:
     grid.write(8, f"[ $(wc -l < starts.log) -le 2 ] || {GATE}", "bundle=1")
     head = grid.start()
     wait("two jobs are done and two run", lambda: len(grid.starts()) == 4, report=grid.report)
-    done = grid.outputs()
+    outputs = grid.outputs()
     head.send_signal(signal.SIGINT)
     assert grid.end(head, 30) != 0
     wait("the queue is empty", lambda: not grid.tasks(), 5, report=grid.report)
-    assert len(done) == 2 and grid.outputs() == done, grid.report()
+    assert len(outputs) == 2 and grid.outputs() == outputs, grid.report()
     grid.open()
     before = grid.starts()
     assert grid.run() == 0, grid.report()
     assert grid.outputs() == names(8)
-    assert set(grid.starts() - before) == names(8) - done, "the second run should do the rest alone"
+    assert set(grid.starts() - before) == names(8) - outputs, "the second run should do the rest alone"
 
 
 # Events in Slurm, and commands of Slurm that a person gives.
@@ -203,7 +203,7 @@ def test_a_node_that_goes_down_and_comes_back_costs_no_finished_job(grid: Grid) 
     grid.write(4, f"mkdir task-$SLURM_ARRAY_TASK_ID 2> {{log}} || {GATE}", "bundle=2")
     head = grid.start()
     wait("each task is at its second job", lambda: len(grid.starts()) == 4, report=grid.report)
-    done, lost = grid.outputs(), grid.processes()
+    outputs, lost = grid.outputs(), grid.processes()
     node = slurm("sinfo", "--noheader", "--format=%n").strip()
     slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
     try:
@@ -215,7 +215,7 @@ def test_a_node_that_goes_down_and_comes_back_costs_no_finished_job(grid: Grid) 
     grid.open()
     assert grid.end(head) == 0, grid.report()
     assert grid.outputs() == names(4)
-    assert len(done) == 2 and {job for job, times in grid.starts().items() if times == 1} == done, grid.report()
+    assert len(outputs) == 2 and {job for job, times in grid.starts().items() if times == 1} == outputs, grid.report()
 
 
 def test_slurmdbd_may_stop(worker: Grid) -> None:
