@@ -1,6 +1,5 @@
 """The pages of this project: links lead somewhere, the picture of the packages is the code's, profiles name its rules."""
 
-import importlib.util
 import json
 import os
 import re
@@ -12,6 +11,7 @@ from typing import get_args
 
 import pytest
 import yaml
+from module_fixture import load_module
 
 from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
@@ -111,11 +111,7 @@ def test_no_link_of_the_site_is_left_to_a_file_that_it_lacks(site: Path) -> None
 
 def script(name: str) -> ModuleType:
     """A script of docs/ as a module."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(ROOT / "docs" / f"{name}.py")
 
 
 def test_the_picture_of_the_packages_is_current() -> None:

@@ -1,6 +1,5 @@
 """The reference of the study file and the JSON Schema are current, complete, and right about the studies of this project."""
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from module_fixture import load_module
 
 ROOT = Path(__file__).parents[2]
 STUDIES = sorted((ROOT / "studies").glob("*.yaml"))
@@ -19,11 +19,7 @@ FIRST = yaml.safe_load((ROOT / "studies" / "first.yaml").read_text())
 
 @pytest.fixture(scope="module")
 def reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("study_reference", ROOT / "docs" / "study_reference.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(ROOT / "docs" / "study_reference.py")
 
 
 def mistakes(study: dict[str, Any]) -> list[str]:

@@ -274,7 +274,7 @@ def _claims(plan: "Plan") -> Iterator[str]:
 
 
 def inherited_problems(plan: "Plan") -> list[str]:
-    """What the report of a study lacks because the study extends another with fewer cells; its tables can be made all the same."""
+    """The problems of claims that a study inherits and has no cells for. The report needs these claims; the tables do not."""
     return [
         f"claims.{name}: {problem} (`claims: {{{name}: null}}` leaves out what is inherited)"
         for name, problem in _claims_without_cells(plan, inherited=True)

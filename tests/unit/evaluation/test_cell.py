@@ -207,24 +207,23 @@ QUERY = "roberta.encoder.layer.0.attention.self.query.cross"
 def evaluated(cell_inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A run of qcross that begins with the text of en; en and fr have text runs with a snapshot, each of one number all over."""
     monkeypatch.chdir(tmp_path)
-    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
-    training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "qcross", "start": START, "training": training})
     shape = {f"{QUERY}.weight": (16, 16), f"{QUERY}.bias": (16,)}
     for place, number in {"en/delta": 1, "fr/delta": 2, "fr/step10": 3, "en/step10": 4}.items():
         path = tmp_path / f"text/{place}.safetensors"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_record(path.parent)
         save_file({name: torch.full(size, float(number)) for name, size in shape.items()}, path, {"digest": "d"})
-    train(
-        recipe,
-        cell_inputs["encoder"],
-        [cell_inputs["tokens"]],
-        [cell_inputs["tokens"]],
-        tmp_path / "run",
-        Path("text/en"),
-    )
-    return cell_inputs | {"run": tmp_path / "run"}
+    return cell_inputs | {"run": train_from_text("qcross", cell_inputs, tmp_path / "run")}
+
+
+def train_from_text(base: str, cell_inputs: dict[str, Any], folder: Path) -> Path:
+    """Train a run of a method that begins with the run on text of en, and return the folder of the run."""
+    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
+    training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
+    recipe = Recipe.model_validate({**names, "base": base, "start": START, "training": training})
+    tokens = [cell_inputs["tokens"]]
+    train(recipe, cell_inputs["encoder"], tokens, tokens, folder, Path("text/en"))
+    return folder
 
 
 def write_record(folder: Path, digest: str = "d", start: str | None = None) -> None:
@@ -270,19 +269,9 @@ def test_what_is_not_language_specific_stays_that_of_the_source(
         folder.mkdir(parents=True)
         write_record(folder)
         save_file({name: torch.full((16, 16), float(number))}, folder / "delta.safetensors", {"digest": "d"})
-    names = {"study": "s", "task": "t", "kind": "ruletaker", "encoder": "e", "method": "m", "source": "en", "seed": 1}
-    training = {"steps": 2, "batch_tokens": 128, "evaluations": 1}
-    recipe = Recipe.model_validate({**names, "base": "bitfit", "start": START, "training": training})
-    train(
-        recipe,
-        cell_inputs["encoder"],
-        [cell_inputs["tokens"]],
-        [cell_inputs["tokens"]],
-        tmp_path / "run",
-        Path("text/en"),
-    )
+    run = trained.read(train_from_text("bitfit", cell_inputs, tmp_path / "run"))
     tokens = batches.read(cell_inputs["tokens"])
-    model = trained.model_of(trained.read(tmp_path / "run"), cell_inputs["encoder"], tokens, Path("text/fr"))
+    model = trained.model_of(run, cell_inputs["encoder"], tokens, Path("text/fr"))
     assert (dict(model.named_parameters())[name] == 0).all()
 
 

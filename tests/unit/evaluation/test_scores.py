@@ -1,17 +1,16 @@
 """The scores of cells equal those of benchmarks/scorer.py, which reads the files of data by itself and calls a model of transformers."""
 
 import gzip
-import importlib.util
 import json
 import lzma
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 import transformers
+from module_fixture import load_module
 from safetensors.torch import load_file
 from scratch_fixture import pretrain
 
@@ -39,14 +38,6 @@ STEMS = {"xlmr": "XLMRoberta", "bert": "Bert"}
 ENTITIES = ["O", *(f"{place}-{kind}" for kind in ("PER", "ORG", "LOC", "DATE") for place in "BI")]
 # A word that both tokenizers drop.
 DROPPED = "\u0001"
-
-
-def scorer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("scorer", ROOT / "benchmarks" / "scorer.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def masakhaner(rows: list[dict[str, Any]]) -> bytes:
@@ -161,7 +152,7 @@ def trained_case(
 
 
 def own_scores(case: Case, parts: Trained) -> dict[str, float]:
-    own, described = scorer(), task(case.kind, case.columns)
+    own, described = load_module(ROOT / "benchmarks" / "scorer.py"), task(case.kind, case.columns)
     settings = {"choices": len(described.choices), "stride": STRIDE, "types": parts.model.config.type_vocab_size > 1}
     columns = described.inputs, described.target, described.labels
     of_task = own.Task(described.head.name, *columns, case.max_length, **settings)

@@ -1,12 +1,12 @@
 """Starting points are valid, overwrite nothing, and refuse names that are taken or cannot be names."""
 
-import importlib.util
 import json
 import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
+from module_fixture import load_module
 
 from xlgrid.plan.load import load_plan
 from xlgrid.preflight.files import file_lines
@@ -57,11 +57,7 @@ def test_a_method_is_a_package_that_declares_it() -> None:
     assert about["project"]["entry-points"]["xlgrid.methods"] == {"norm-tuning": "xlgrid_norm_tuning:NormTuning"}
     module = Path("methods/norm-tuning/xlgrid_norm_tuning.py")
     assert module in files
-    spec = importlib.util.spec_from_file_location("xlgrid_norm_tuning", module)
-    assert spec and spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    method = loaded.NormTuning(embeddings=False)
+    method = load_module(module).NormTuning(embeddings=False)
     assert method.trains("roberta.encoder.layer.0.output.LayerNorm.bias") and method.trains("classifier.weight")
     assert not method.trains("roberta.embeddings.LayerNorm.bias")
 

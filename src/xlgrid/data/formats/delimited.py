@@ -22,7 +22,8 @@ def read_delimited(path: Path, reading: Reading) -> "pa.Table":
     """All rows of a csv or tsv file.
 
     Raises:
-        ValueError: the file is damaged or not in UTF-8, two columns have one name, or a row has another number of columns than the first one, or than `reading` names.
+        ValueError: the file is damaged or not in UTF-8, two columns have one name, or a row has another number of columns
+            than the first one, or than `reading` names.
     """
     import pyarrow as pa
     from pyarrow import csv
