@@ -138,7 +138,7 @@ def training(study: "Study") -> Iterator[str]:
         starts = following
     known["task"] = [*with_first(study, map(str, known["task"]))]
     known["base"] = [*dict.fromkeys(study.methods[str(name)].base for name in known["method"])]
-    defined = definitions(study)
+    defined = definitions(study) | {"source": study.languages}
     for i, entry in enumerate(study.training):
         for axis, names in entry.when.items():
             for value in [names] if isinstance(names, str) else names:

@@ -52,6 +52,7 @@ from xlgrid.plan.load import load_study
             12,
             "no run is for a source of 'romance', which has fr: leave it out",
         ),
+        ("{method: bitfit}, set", "{source: fr}, set", 12, "no grid uses source 'fr', which the study defines"),
         ("romance: [fr]", "romance: [frr]", 16, "did you mean 'fr'"),
         ("romance: [fr]", "en: [fr]", 16, "a language of this study has this name"),
         ("select: {task: rt}", "select: {task: rtt}", 18, "did you mean 'rt'"),
