@@ -146,15 +146,15 @@ def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
     """The commands of docs/how-to/language-adapter.md in their order, each of which needs what the one before it has made."""
     for command in commands("docs/how-to/language-adapter.md"):
         succeeds(mine, command)
-    with (mine / "results/mine/exhibits/figure10.csv").open() as file:
+    with (mine / "results/with-qa9/exhibits/figure10.csv").open() as file:
         assert {row["column"] for row in csv.DictReader(file)} == {"qa1", "qa9"}
-    trained = cell(mine, "mine")
+    trained = cell(mine, "with-qa9")
     assert "language:qa9" in trained["stack"]
 
     # The exported adapters, imported in the place of training, give the same cell.
     [export] = [command for command in commands("docs/how-to/language-adapter.md") if "export-adapter" in command]
-    succeeds(mine, export.replace("qa9", "qa1").replace("results/mine/runs", "results/pfeiffer2020-mini/runs"))
-    again = {"extends": "mine", "title": "Again", "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}}}
+    succeeds(mine, export.replace("qa9", "qa1").replace("results/with-qa9/runs", "results/pfeiffer2020-mini/runs"))
+    again = {"extends": "with-qa9", "title": "Again", "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}}}
     again |= {"grids": {"ner-snapshots": None}, "exhibits": {"figure04": None}}
     (mine / "studies" / "again.yaml").write_text(yaml.safe_dump(again))
     succeeds(mine, f"snakemake --profile laptop {CELL.format(study='again')}")

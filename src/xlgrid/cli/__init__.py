@@ -24,7 +24,6 @@ COMMANDS = {
         studies.cost,
         export.export,
         runs.export_adapter,
-        runs.import_adapter,
     ),
     "Called by the rules: data": (
         data.meanings,
@@ -44,6 +43,7 @@ COMMANDS = {
         encoders.copy_encoder,
     ),
     "Called by the rules: runs, cells and results": (
+        runs.import_adapter,
         runs.train,
         runs.evaluate,
         runs.attention,

@@ -20,7 +20,7 @@ LEARNT = ("method", "source")
 class Benchmark(Compared):
     """A column for each task and one for their average.
 
-    The score of a cell is the mean of the metrics of its task that `select` names, or of all: of XTREME's tasks of answers, the mean of
+    The score of a cell is the mean of the metrics of its task that `select` names, or of all: of XTREME's question answering, the mean of
     F1 and exact match. A task's score is the mean over its targets, the average is the mean over the tasks, each within a seed and then
     over seeds. A row that lacks a task of another row has no average.
 
