@@ -26,7 +26,7 @@ rule claims:
     params:
         study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
-        settings=lambda w: [claim.model_dump_json() for claim in study(w).claims.values()],
+        settings=lambda w: study(w).claims_settings,
         folder=subpath(output[0], parent=True),
     shell:
         "xlgrid claims {params.study:q} --output {params.folder:q} 2> {log:q}"

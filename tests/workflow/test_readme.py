@@ -154,7 +154,11 @@ def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
     # The exported adapters, imported in the place of training, give the same cell.
     [export] = [command for command in commands("docs/how-to/language-adapter.md") if "export-adapter" in command]
     succeeds(mine, export.replace("qa9", "qa1").replace("results/with-qa9/runs", "results/pfeiffer2020-mini/runs"))
-    again = {"extends": "with-qa9", "title": "Again", "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}}}
+    again = {
+        "extends": "with-qa9",
+        "title": "Again",
+        "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}},
+    }
     again |= {"grids": {"ner-snapshots": None}, "exhibits": {"figure04": None}}
     (mine / "studies" / "again.yaml").write_text(yaml.safe_dump(again))
     succeeds(mine, f"snakemake --profile laptop {CELL.format(study='again')}")

@@ -77,6 +77,10 @@ class Curve(OfCells):
         named = super().named_axes | {"x": ([self.x], ("step", "snapshot")), "lines": ([self.lines], AXES)}
         return named | ({"panels": ([self.panels], (*AXES, "group"))} if self.panels else {})
 
+    @property
+    def groups_shown(self) -> tuple[str, ...]:
+        return self.groups
+
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from wrong_groups(self.groups, study, axes)
 

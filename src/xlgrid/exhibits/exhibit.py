@@ -65,6 +65,9 @@ class StudyView(Protocol):
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
 
+    def behind(self, names: Sequence[str]) -> list[str]:
+        """What decides which targets belong to groups, as JSON; nothing without groups."""
+
 
 class PlanView(Protocol):
     """The part of a plan that exhibits read.
@@ -153,7 +156,12 @@ class Exhibit(Strict):
         # A default that has come later does not render again what exists.
         is_plain = self.latex == type(self).model_fields["latex"].default
         keys = self.model_dump_json(exclude={"latex"} if is_plain else None)
-        return [keys, *([json.dumps(named)] if self.facts else [])]
+        return [keys, *([json.dumps(named)] if self.facts else []), *study.behind(self.groups_shown)]
+
+    @property
+    def groups_shown(self) -> tuple[str, ...]:
+        """The groups on whose members the exhibit depends."""
+        return ()
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:

@@ -61,6 +61,10 @@ class Heatmap(Compared):
     def coined_names(self) -> dict[str, list[str]]:
         return {"method": ["-minus-".join(self.difference)]} if self.difference else {}
 
+    @property
+    def groups_shown(self) -> tuple[str, ...]:
+        return self.blocks or ("same-family", "same-script")
+
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from not_among("difference" if self.difference else "method", "method", self._methods, study.methods)
         yield from not_among("blocks", "group of the study", self.blocks, study.groups)

@@ -87,6 +87,10 @@ class Table(Compared):
     def coined_names(self) -> dict[str, list[str]]:
         return {"group": list(self.groups)}
 
+    @property
+    def groups_shown(self) -> tuple[str, ...]:
+        return self.groups
+
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from wrong_groups(self.groups, study, axes)
 

@@ -15,6 +15,7 @@ from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
 from xlgrid.study.axes import LANGUAGE, among
+from xlgrid.study.groups import RELATIONS
 from xlgrid.study.languages import GROUPS
 from xlgrid.synthetic.artificial import is_artificial
 from xlgrid.tasks import mlm
@@ -87,6 +88,8 @@ def _languages(study: "Study") -> Iterator[str]:
             yield f"groups.{name}: a language of this study has this name: choose another"
         if name == NONE:
             yield f"groups.{name}: this is the source of methods without training: choose another name"
+        if name in RELATIONS:
+            yield f"groups.{name}: exhibits and claims have a group of this name, the relation of a target to the source: choose another"
         for i, member in enumerate(members):
             if member in members[:i]:
                 yield f"groups.{name}.{i}: {member} stands in the group twice: leave it out here"

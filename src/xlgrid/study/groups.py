@@ -1,6 +1,7 @@
 """Groups of sources and targets: the members that a grid's group stands for, and the targets that an exhibit's group has."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from xlgrid.base.names import unknown
@@ -9,6 +10,19 @@ from xlgrid.languages.sources import NONE, Source, Target
 
 # Before the name of a group whose members are the parts of one source.
 MIX = "mix:"
+# Groups of an exhibit that name the relation of a target to the source, which is the last argument of `belongs`.
+# The third argument says whether each language of the target has the family or script of a language of the source.
+RELATIONS: dict[str, Callable[[Source, Target, Callable[[str], bool]], bool]] = {
+    "all": lambda source, target, shares: True,
+    "in-language": lambda source, target, shares: target in source.parts,
+    "zero-shot": lambda source, target, shares: target not in source.parts,
+    "new-language": lambda source, target, shares: any(code not in source.languages for code in target.languages),
+    "same-family": lambda source, target, shares: shares("family") and target not in source.parts,
+    "other-family": lambda source, target, shares: not shares("family"),
+    "same-script": lambda source, target, shares: shares("script") and target not in source.parts,
+    "other-script": lambda source, target, shares: not shares("script"),
+    "mono": lambda source, target, shares: len(target.languages) == 1,
+}
 
 
 def expand(value: str, languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -89,32 +103,19 @@ def belongs(
     Raises:
         ValueError: there is no such group, or the family or script of a language is not known and the group asks for it.
     """
-    codes, known = [*languages], set(source.languages)
-    ends = target.languages
+    codes, ends = [*languages], target.languages
 
-    def all_share(attribute: str) -> bool:
-        """Whether each language of the target has the family or script of a language of the source."""
+    def shares(attribute: str) -> bool:
         facts = _facts(group, attribute, languages)
-        return {facts[code] for code in ends} <= {facts[code] for code in known}
+        return {facts[code] for code in ends} <= {facts[code] for code in source.languages}
 
-    relation: dict[str, Callable[[], bool]] = {
-        "all": lambda: True,
-        "in-language": lambda: target in source.parts,
-        "zero-shot": lambda: target not in source.parts,
-        "new-language": lambda: any(code not in known for code in ends),
-        "same-family": lambda: all_share("family") and target not in source.parts,
-        "other-family": lambda: not all_share("family"),
-        "same-script": lambda: all_share("script") and target not in source.parts,
-        "other-script": lambda: not all_share("script"),
-        "mono": lambda: len(ends) == 1,
-    }
-    if group in relation:
+    if group in RELATIONS:
         # No target is related to a source on which nothing was trained.
-        return relation[group]() and (source != NONE or group in ("all", "mono"))
+        return RELATIONS[group](source, target, shares) and (source != NONE or group in ("all", "mono"))
     if group in groups:
         return target in groups[group]
     narrower, _, wider = group.partition(":")
-    if wider and narrower in relation:
+    if wider and narrower in RELATIONS:
         # Both are asked in any case, so that a mistake in either shows.
         return all([belongs(name, source, target, languages, groups) for name in (wider, narrower)])
     if group.startswith(("family:", "script:")):
@@ -128,7 +129,15 @@ def belongs(
     if group.startswith("X-") and group[2:] in codes:
         return len(ends) == 2 and ends[1] == group[2:]
     pairs = [f"{code}-X" for code in codes] + [f"X-{code}" for code in codes]
-    raise ValueError(unknown("group", group, [*relation, *groups, *pairs, "family:NAME", "script:NAME"]))
+    raise ValueError(unknown("group", group, [*RELATIONS, *groups, *pairs, "family:NAME", "script:NAME"]))
+
+
+def behind(names: Iterable[str], languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> str:
+    """What decides which targets belong to groups of an exhibit, as JSON: members, and families and scripts of languages."""
+    parts = {part for name in names for part in name.split(":")}
+    members = {name: [*groups[name]] for name in groups if name in parts}
+    facts = {code: [language.family, language.script] for code, language in languages.items()}
+    return json.dumps([members, facts], ensure_ascii=False)
 
 
 def _facts(group: str, attribute: str, languages: Mapping[str, Language]) -> dict[str, str]:

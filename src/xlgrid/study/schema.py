@@ -3,6 +3,7 @@
 The schema is strict: an unknown or misspelt key is an error that names the file, the line and the nearest key that exists.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
@@ -243,6 +244,17 @@ class Study(Strict):
             ValueError: there is no such group.
         """
         return groups.belongs(group, Source(source), Target(target), self.languages_used, self.groups)
+
+    def behind(self, names: Sequence[str]) -> list[str]:
+        """What decides which targets belong to groups of an exhibit, as JSON; nothing without groups."""
+        return [groups.behind(names, self.languages_used, self.groups)] if names else []
+
+    @property
+    def claims_settings(self) -> list[str]:
+        """Everything in the study that the verdicts depend on beside results: a change makes them again."""
+        named = (side.group or () for claim in self.claims.values() for side in (claim.select, *claim.sides))
+        stated = [f"{name}: {claim.model_dump_json()}" for name, claim in self.claims.items()]
+        return [self.title, *stated, *self.behind([group for groups in named for group in groups])]
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.

@@ -55,6 +55,7 @@ from xlgrid.plan.load import load_study
         ("{method: bitfit}, set", "{source: fr}, set", 12, "no grid uses source 'fr', which the study defines"),
         ("romance: [fr]", "romance: [frr]", 16, "did you mean 'fr'"),
         ("romance: [fr]", "en: [fr]", 16, "a language of this study has this name"),
+        ("romance: [fr]", "zero-shot: [fr]", 16, "exhibits and claims have a group of this name"),
         ("select: {task: rt}", "select: {task: rtt}", 18, "did you mean 'rt'"),
         ("[full-ft, bitfit]", "[full-ft]", 12, "no grid uses method 'bitfit', which the study defines"),
         ("method: full-ft, select", "method: full-tf, select", 18, "did you mean 'full-ft'"),

@@ -6,7 +6,7 @@ import pytest
 from study_fixture import STARTED, TEXT, write
 
 from xlgrid.plan.load import load_study
-from xlgrid.study.schema import ImportedAdapters
+from xlgrid.study.schema import ImportedAdapters, Study
 
 
 def test_a_study_s_name_must_do_for_a_path(tmp_path: Path) -> None:
@@ -57,3 +57,50 @@ def test_weights_are_read_under_the_names_that_others_gave() -> None:
     )
     assert imported.place("zhyue", "xlmr") == "Hub/xlm-roberta-base-zh_yue-wiki"
     assert imported.place("qu", "bert") == "Hub/bert-qu-wiki"
+
+
+GROUPED = (
+    TEXT.replace(
+        "exhibits:\n",
+        "exhibits:\n"
+        "  blocks: {kind: heatmap, title: t, method: full-ft, select: {task: rt}, blocks: [romance]}\n"
+        "  panels: {kind: curve, title: t, x: size, lines: method, panels: group, groups: [romance]}\n",
+    )
+    .replace(
+        "exhibits:\n",
+        "claims:\n"
+        "  romance: {says: s, select: {group: romance}, compare: [{method: full-ft}, {method: bitfit}], expect: greater}\n"
+        "exhibits:\n",
+        1,
+    )
+    .replace("languages: [en]}}", "languages: [en]}, facts: {size: 2}}")
+)
+
+
+def _settings(study: Study) -> dict[str, list[str]]:
+    """Exhibit, or `claims` -> the settings with which Snakemake compares the last ones."""
+    return {name: study.exhibit(name).settings(study) for name in study.exhibits} | {"claims": study.claims_settings}
+
+
+def test_a_changed_group_makes_again_what_shows_groups(tmp_path: Path) -> None:
+    """Its members are in no input of an exhibit, so that Snakemake sees them in the settings alone."""
+    before = _settings(load_study(write(tmp_path, GROUPED)))
+    after = _settings(load_study(write(tmp_path, GROUPED.replace("romance: [fr]", "romance: [en]"))))
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"blocks", "panels", "table", "claims"}
+
+
+def test_a_changed_family_makes_again_the_heatmap_that_it_orders(tmp_path: Path) -> None:
+    text = TEXT.replace("languages: [en, fr]", "languages: [en, qzz]").replace("romance: [fr]", "romance: [qzz]")
+    text = text.replace("{kind: ruletaker, options: {n: 100}}", "{kind: ruletaker, data: {local: x}}")
+    stated = "new_languages: {{qzz: {{name: Z, family: {}, script: Latn}}}}\n"
+    before, after = (_settings(load_study(write(tmp_path, text + stated.format(family)))) for family in ("A", "B"))
+    assert before["heat"] != after["heat"] and before["curve"] == after["curve"]
+
+
+def test_a_renamed_claim_is_judged_again(tmp_path: Path) -> None:
+    """Its name is in the table of verdicts."""
+    study, renamed = (
+        load_study(write(tmp_path, GROUPED.replace("  romance: {says", f"  {name}: {{says"))) for name in "ab"
+    )
+    assert study.claims_settings != renamed.claims_settings
