@@ -20,10 +20,11 @@ rule evaluate:
         mem_mb=lambda w, attempt: 8000 * attempt,
         runtime=30,
         gpu=SETTINGS.gpus,
+    # The path of tokens of companions has a `~`, which a warm worker reads in quotes alone.
     # There are thousands of these jobs, so nothing is computed for each: `params` would be. A cell has its seconds in it, so there
     # is no `benchmark`, which would be as many files again.
     shell:
-        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens} --study {wildcards.study}"
+        "xlgrid evaluate --encoder {input.encoder} --tokens {input.tokens:q} --study {wildcards.study}"
         " --target {wildcards.target} --output {output} {input.delta} {input.text_run} 2> {log}"
 
 

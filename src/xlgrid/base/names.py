@@ -1,7 +1,7 @@
-"""The message for a name that does not exist."""
+"""The messages for names that do not exist, or that no grid uses."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 def unknown(what: str, got: object, allowed: Iterable[object]) -> str:
@@ -16,3 +16,24 @@ def unknown(what: str, got: object, allowed: Iterable[object]) -> str:
     near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
     hint = f", did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {str(got)!r}{hint} (there are: {', '.join(names) or 'none'})"
+
+
+def among(
+    place: str, what: str, values: Iterable[object], known: Iterable[object], defined: Iterable[object] = ()
+) -> Iterator[str]:
+    """A problem for each of `values` that is not `known`.
+
+    Args:
+        defined: names that the study defines, though no grid uses all of them.
+    """
+    known, defined = list(known), list(defined)
+    for value in values:
+        if value not in known:
+            yield f"{place}: {unknown_or_unused(what, value, known, defined)}"
+
+
+def unknown_or_unused(what: str, value: object, known: Iterable[object], defined: Iterable[object]) -> str:
+    """A sentence: there is no such name, or the study defines it and no grid uses it."""
+    if value in defined:
+        return f"no grid uses {what} {str(value)!r}, which the study defines: name it in a grid, or leave it out here"
+    return unknown(what, value, known)

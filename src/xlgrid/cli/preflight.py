@@ -56,7 +56,7 @@ def fetch(
         return
     if problem := elsewhere("snakemake"):
         raise ValueError(problem)
-    status = subprocess.run(command(wanted, cores)).returncode
+    status = subprocess.run(command(plan, wanted, cores)).returncode
     if status:
         raise typer.Exit(status)
     for line in advice(plan, wanted):

@@ -96,8 +96,10 @@ def first_layers(config: Mapping[str, Any], layers: int) -> dict[str, Any]:
     """The entries of an encoder's config.json that say that it has the first layers alone.
 
     Raises:
-        ValueError: the encoder has fewer layers, or is an encoder-decoder.
+        ValueError: the encoder has fewer layers, or is an encoder-decoder; or `config` is of no encoder.
     """
+    if not isinstance(config, Mapping):
+        raise ValueError("the encoder's config.json is no mapping of names to values: check the folder")
     most = layer_count(config)
     if most is None:
         raise ValueError(

@@ -169,7 +169,13 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
         if column not in table.column_names:
             raise ValueError(f"{where} has no column {column!r} to select by (it has: {', '.join(table.column_names)})")
     for column, value in source.where.items():
-        kept = table.filter(pc.equal(table[column], value))
+        try:
+            kept = table.filter(pc.equal(table[column], value))
+        except NotImplementedError:  # Arrow does not compare values of different types
+            raise ValueError(
+                f"{where}: the column {column!r} has values of type {table[column].type}, and `where` compares them with {value!r}: "
+                "write a value of this type"
+            ) from None
         if not kept.num_rows and table.num_rows:
             values = ", ".join(sorted(map(str, table[column].unique().to_pylist()))[:_SHOWN])
             raise ValueError(f"{where} has no row whose {column} is {value!r} (there are: {values})")
@@ -177,7 +183,13 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
     for column, texts in begins.items():
         if language not in texts:
             raise ValueError(f"`begins` of {where} has no text for {unknown('language', language, texts)}: add it")
-        kept = table.filter(pc.starts_with(pc.cast(table[column], "string"), texts[language]))
+        try:
+            kept = table.filter(pc.starts_with(pc.cast(table[column], "string"), texts[language]))
+        except NotImplementedError:
+            raise ValueError(
+                f"{where}: the column {column!r} has values of type {table[column].type}, which do not begin with a text: name another "
+                "column in `begins`"
+            ) from None
         if not kept.num_rows and table.num_rows:
             first = ", ".join(map(repr, table[column].slice(0, 3).to_pylist()))
             raise ValueError(

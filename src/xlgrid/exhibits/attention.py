@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from xlgrid.exhibits.exhibit import Exhibit, Facts, PlanView, Rendering, StudyView, not_among
+from xlgrid.base.names import among
+from xlgrid.exhibits.exhibit import Exhibit, Facts, PlanView, Rendering, StudyView
 from xlgrid.languages.sources import NONE, Target
 from xlgrid.results.identity import Contrast
 from xlgrid.results.naming import Values
@@ -78,7 +79,7 @@ class Attention(Exhibit):
         return self.select
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        if wrong := list(not_among("targets", "target", self.targets, axes["target"])):
+        if wrong := list(among("targets", "target", self.targets, axes["target"])):
             yield from wrong
             return
         contexts = [Target(target).languages[0] for target in self.targets]

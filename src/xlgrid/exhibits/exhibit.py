@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, 
 from pydantic import Field
 
 from xlgrid.base.files import write_text
-from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 from xlgrid.exhibits.latex import Latex
 from xlgrid.results.claims import Claim
@@ -65,8 +64,8 @@ class StudyView(Protocol):
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
 
-    def behind(self, names: Sequence[str]) -> list[str]:
-        """What decides which targets belong to groups, as JSON; nothing without groups."""
+    def behind(self, names: Sequence[str]) -> str:
+        """What decides which targets belong to groups, as JSON."""
 
 
 class PlanView(Protocol):
@@ -156,7 +155,11 @@ class Exhibit(Strict):
         # A default that has come later does not render again what exists.
         is_plain = self.latex == type(self).model_fields["latex"].default
         keys = self.model_dump_json(exclude={"latex"} if is_plain else None)
-        return [keys, *([json.dumps(named)] if self.facts else []), *study.behind(self.groups_shown)]
+        return [
+            keys,
+            *([json.dumps(named)] if self.facts else []),
+            *([study.behind(self.groups_shown)] if self.groups_shown else []),
+        ]
 
     @property
     def groups_shown(self) -> tuple[str, ...]:
@@ -270,12 +273,15 @@ class OfCells(Exhibit):
         return False
 
     def cells(self, planned: Iterable["Cell"], facts: Facts) -> list["Cell"]:
+        return [*self._shown(planned, facts)]
+
+    def _shown(self, planned: Iterable["Cell"], facts: Facts) -> Iterator["Cell"]:
         selected = {fact: self.select[fact] for fact in self.facts if fact in self.select}
-        return [
+        return (
             cell
             for cell in self._of_any_encoder(planned)
             if all(facts[cell.encoder].get(fact) in values for fact, values in selected.items())
-        ]
+        )
 
     def _of_any_encoder(self, planned: Iterable["Cell"]) -> Iterator["Cell"]:
         """The planned cells that the exhibit selects by other axes than facts of their encoders."""
@@ -288,13 +294,9 @@ class OfCells(Exhibit):
             named = " and ".join(f"{axis} {'/'.join(map(str, values))}" for axis, values in self.selected.items())
             yield f"select: no grid has a cell with all of {named}: name other values, or leave the exhibit out"
             return
-        if not self.facts:
-            return
+        encoders = (cell.encoder for cell in self._of_any_encoder(planned)) if self.facts else ()
         incomplete = [
-            (encoder, fact)
-            for encoder in dict.fromkeys(cell.encoder for cell in self._of_any_encoder(planned))
-            for fact in self.facts
-            if fact not in facts[encoder]
+            (encoder, fact) for encoder in dict.fromkeys(encoders) for fact in self.facts if fact not in facts[encoder]
         ]
         for encoder, fact in incomplete:
             key = next(key for key, (axes, _) in self.named_axes.items() if fact in axes)
@@ -304,14 +306,21 @@ class OfCells(Exhibit):
             )
         if incomplete:
             return
-        shown = [{**cell.shown._asdict(), **facts[cell.encoder]} for cell in self.cells(planned, facts)]
-        selected = [(axis, value) for axis, values in self.select.items() if axis != "metric" for value in values]
-        for axis, value in selected:
-            if all(cell[axis] != value for cell in shown):
-                yield (
-                    f"select.{axis}: no cell of {axis} {value!r} has the other values that `select` names: leave {value!r} "
-                    "out, or name further values"
-                )
+        # A value that stands alone on its axis is in every cell that is shown.
+        together = self.select if self.facts or len(self.selected) > 1 else {}
+        missing = {
+            axis: dict.fromkeys(together[axis]) for axis in together if axis != "metric" and len(together[axis]) > 1
+        }
+        for cell in self._shown(planned, facts) if missing else ():
+            for axis, values in missing.items():
+                values.pop(facts[cell.encoder].get(axis) if axis in self.facts else getattr(cell.shown, axis), None)
+            if not any(missing.values()):
+                break
+        for axis, value in ((axis, value) for axis, values in missing.items() for value in values):
+            yield (
+                f"select.{axis}: no cell of {axis} {value!r} has the other values that `select` names: leave {value!r} "
+                "out, or name further values"
+            )
 
     @property
     def named_values(self) -> Mapping[Any, Sequence[object]]:
@@ -402,12 +411,6 @@ class Compared(OfCells):
         text = csv, printing.markdown(both), printing.html(both)
         for suffix, contents in zip(COMPARISON, text, strict=True):
             write_text(Path(folder) / f"{name}{suffix}", contents)
-
-
-def not_among(key: str, what: str, values: Iterable[object], known: Iterable[object]) -> Iterator[str]:
-    """A sentence for each value that is not among the known ones."""
-    known = list(known)
-    yield from (f"{key}: {unknown(what, value, known)}" for value in values if value not in known)
 
 
 def wrong_groups(groups: Iterable[str], study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:

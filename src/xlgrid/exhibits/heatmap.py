@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from xlgrid.base.names import among
 from xlgrid.exhibits.drawing.blocks import Block, by_family, by_group
-from xlgrid.exhibits.exhibit import Compared, Rendering, StudyView, not_among
+from xlgrid.exhibits.exhibit import Compared, Rendering, StudyView
 from xlgrid.languages.sources import Source
 
 if TYPE_CHECKING:
@@ -66,8 +67,10 @@ class Heatmap(Compared):
         return self.blocks or ("same-family", "same-script")
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        yield from not_among("difference" if self.difference else "method", "method", self._methods, study.methods)
-        yield from not_among("blocks", "group of the study", self.blocks, study.groups)
+        yield from among(
+            "difference" if self.difference else "method", "method", self._methods, axes["method"], study.methods
+        )
+        yield from among("blocks", "group of the study", self.blocks, study.groups)
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         from xlgrid.exhibits.drawing import sheet as printing

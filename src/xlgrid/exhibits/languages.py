@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
+from xlgrid.base.names import among
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +40,11 @@ class Languages(Exhibit):
         return [*super().settings(study), json.dumps(members), json.dumps(self._facts_of_rows(study))]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        yield from not_among("only", "group", self.only, study.groups)
+        yield from among("only", "group", self.only, study.groups)
         for name, marks in self.columns.items():
             if name in FACTS:
                 yield f"columns.{name}: this is the name of another column: choose another"
-            yield from not_among(f"columns.{name}", "group", marks.values(), study.groups)
+            yield from among(f"columns.{name}", "group", marks.values(), study.groups)
         known = study.languages_used
         for group in self._groups:
             for member in study.groups.get(group, ()):

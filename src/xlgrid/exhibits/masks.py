@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
+from xlgrid.base.names import among
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ class Masks(Exhibit):
         from xlgrid.methods import ALL_METHODS
 
         masked = [name for name, entry in study.methods.items() if ALL_METHODS.find(entry.base).masks]
-        yield from not_among("methods", "method with masks", self.methods, masked)
+        yield from among("methods", "method with masks", self.methods, masked)
 
     def rendering(self, plan: PlanView) -> Rendering:
         weights = self.weights(plan.study.methods)

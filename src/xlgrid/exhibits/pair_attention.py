@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
+from xlgrid.base.names import among
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
 from xlgrid.results.identity import Encoder
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class PairAttention(Exhibit):
         return [Encoder(study.name, name) for name in self.encoders]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        yield from not_among("encoders", "encoder", self.encoders, study.encoders)
+        yield from among("encoders", "encoder", self.encoders, study.encoders)
         for name in self.encoders:
             entry = study.encoders.get(name)
             architecture = entry.scratch.architecture if entry and entry.scratch else None

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from xlgrid.base.names import unknown
-from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView, not_among
+from xlgrid.base.names import among, unknown
+from xlgrid.exhibits.exhibit import Exhibit, PlanView, Rendering, StudyView
 from xlgrid.results.identity import Encoder
 from xlgrid.results.naming import Published
 
@@ -55,8 +55,8 @@ class Parameters(Exhibit):
         return [*super().settings(study), *methods, *encoders]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
-        yield from not_among("encoders", "encoder", self.encoders, study.encoders)
-        yield from not_among("methods", "method", self.methods, study.methods)
+        yield from among("encoders", "encoder", self.encoders, study.encoders)
+        yield from among("methods", "method", self.methods, study.methods)
 
     def rendering(self, plan: PlanView) -> Rendering:
         counted = self.counts(plan)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from xlgrid.base.names import unknown
+from xlgrid.base.names import among, unknown
 from xlgrid.exhibits.exhibit import AXES, Compared, Rendering, StudyView, wrong_groups
 from xlgrid.exhibits.latex import LatexOfScores
 from xlgrid.results.naming import as_tuple
@@ -93,6 +93,9 @@ class Table(Compared):
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from wrong_groups(self.groups, study, axes)
+        if self.difference and not self.groups:
+            axis = self.columns[0]
+            yield from among("difference", axis, self.difference, map(str, axes[axis]))
 
     def of_scores(self, study: StudyView, cells: "pd.DataFrame", runs: Iterable[str | Path] = ()) -> Rendering:
         import pandas as pd

@@ -133,7 +133,7 @@ class TokenHead(Head):
         ]
 
     def parallel(self, task: TaskColumns) -> str:
-        """None, because translations have other words, and a label for each of them."""
+        """No column, because translations have other words, and a label for each of them."""
         return ""
 
     def fields(self) -> list["pa.Field"]:

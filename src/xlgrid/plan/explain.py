@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from operator import ne
 from typing import TYPE_CHECKING, get_args
 
-from xlgrid.base.names import unknown
+from xlgrid.base.names import unknown, unknown_or_unused
 from xlgrid.plan.products import (
     Benchmark,
     Claims,
@@ -19,7 +19,7 @@ from xlgrid.plan.products import (
     unknown_name,
 )
 from xlgrid.results.identity import Cell, Run
-from xlgrid.study.axes import definitions, unknown_or_unused
+from xlgrid.study.axes import definitions
 
 if TYPE_CHECKING:
     from xlgrid.plan.plan import Plan

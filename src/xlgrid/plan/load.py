@@ -44,6 +44,13 @@ def study_named(name: str) -> Path:
     return or_shipped(_in_studies(name))
 
 
+def choice_of(plan: Plan) -> list[str]:
+    """The options with which Snakemake finds the study of a plan by the paths of its results: none for a study in studies/."""
+    if plan.path is None or plan.path.resolve() == study_named(plan.study.name).resolve():
+        return []
+    return ["--config", f"study={plan.path}"]
+
+
 def is_path(study: str | Path) -> bool:
     """Whether a study is named by its path. Names may have dots in them."""
     return Path(study).suffix in (".yaml", ".yml") or len(Path(study).parts) > 1

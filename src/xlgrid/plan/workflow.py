@@ -69,7 +69,10 @@ def read_command(arguments: Sequence[str], default_study: str) -> Command:
     return Command(
         files=[path for path in paths if "/" in path and get_close_matches(path.split("/")[0], ["results"])],
         job_studies=[job.wildcards_dict["study"] for job in command.target_jobs if "study" in job.wildcards_dict],
-        is_for_default="all" in values or f"study={default_study}" in (command.config or ()),
+        # Snakemake makes `all` where no target is named, whatever other options name.
+        is_for_default="all" in values
+        or not (command.targets or command.target_jobs)
+        or f"study={default_study}" in (command.config or ()),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from xlgrid.base.yaml_files import read_yaml
+from xlgrid.plan.load import choice_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.workflow import read_settings
 from xlgrid.preflight.materials import DOWNLOADED, materials, needed_products
@@ -40,9 +41,14 @@ def targets(plan: Plan) -> list[str]:
     return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
 
 
-def command(wanted: Sequence[str], cores: int) -> list[str]:
-    """The command that makes the files that are missing, each at the commit that the lock file keeps."""
-    return ["snakemake", "--cores", str(cores), "--keep-going", "--rerun-incomplete", "--", *wanted]
+def command(plan: Plan, wanted: Sequence[str], cores: int) -> list[str]:
+    """The command that makes the files of a study that are missing, each at the commit that the lock file keeps.
+
+    Args:
+        wanted: see `targets`.
+    """
+    chosen = choice_of(plan)
+    return ["snakemake", "--cores", str(cores), "--keep-going", "--rerun-incomplete", *chosen, "--", *wanted]
 
 
 def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
@@ -62,4 +68,5 @@ def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
     yield "For a machine without a network, copy these to the same places in a clone of this project there, with their times:"
     copied = [*([lock] if is_locked else []), RECORDS, *folders]
     yield f"  rsync -aR {shlex.join(copied)} HOST:PROJECT/"
-    yield f"and there run: HF_HUB_OFFLINE=1 snakemake --profile laptop {shlex.quote(f'results/{study}/report.html')}"
+    words = ["snakemake", "--profile", "laptop", *choice_of(plan), "--", f"results/{study}/report.html"]
+    yield f"and there run: HF_HUB_OFFLINE=1 {shlex.join(words)}"

@@ -1,35 +1,12 @@
-"""The names that a study defines, the values on the axes of its grids, and what to say of a name that is not among them."""
+"""The names that a study defines, and the values on the axes of its grids."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
-
-from xlgrid.base.names import unknown
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
 
 LANGUAGE = "language, which `languages` of the study must name first,"
-
-
-def among(
-    place: str, what: str, values: Iterable[object], known: Iterable[object], defined: Iterable[object] = ()
-) -> Iterator[str]:
-    """A problem for each of `values` that is not `known`.
-
-    Args:
-        defined: names that the study defines, though no grid uses all of them.
-    """
-    known, defined = list(known), list(defined)
-    for value in values:
-        if value not in known:
-            yield f"{place}: {unknown_or_unused(what, value, known, defined)}"
-
-
-def unknown_or_unused(what: str, value: object, known: Iterable[object], defined: Iterable[object]) -> str:
-    """A sentence: there is no such name, or the study defines it and no grid uses it."""
-    if value in defined:
-        return f"no grid uses {what} {str(value)!r}, which the study defines: name it in a grid, or leave it out here"
-    return unknown(what, value, known)
 
 
 def definitions(study: "Study") -> dict[str, list[str]]:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlgrid import methods as registry
+from xlgrid.base.names import among
 from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.languages.sources import Target
-from xlgrid.study.axes import LANGUAGE, among
+from xlgrid.study.axes import LANGUAGE
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from xlgrid.base.names import among, unknown_or_unused
 from xlgrid.base.settings import plainly
 from xlgrid.data.sources import SPLITS, no_data
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import make
-from xlgrid.study.axes import among, axes, definitions, unknown_or_unused, with_first
+from xlgrid.study.axes import axes, definitions, with_first
 from xlgrid.study.groups import in_settings
 from xlgrid.synthetic.artificial import Dials
 from xlgrid.tasks import TASKS
@@ -34,7 +35,9 @@ def available(study: "Study") -> Iterator[str]:
     on_text |= {f"vocabularies.{name}": entry.languages for name, entry in study.vocabularies.items()}
     for place, languages in on_text.items():
         for code in languages:
-            if not has_text(study, code):
+            if lacking := _not_in_text(study, code):
+                yield f"{place}: {lacking}"
+            elif not has_text(study, code):
                 yield f"{place}: there is no text in {code}, which has no lexicon; CONTRIBUTING.md says how to add one"
     for name, grid in study.grids.items():
         parts = [part for source in study.sources(grid) for part in source.parts] + study.targets(grid)
@@ -52,6 +55,8 @@ def available(study: "Study") -> Iterator[str]:
                 reads = "reads one text and " if len(kind.inputs) == 1 else ""
                 yield f"grids.{name}: task {key} {reads}has no pairs such as {pairs[0]}: leave them out"
             yield from (f"grids.{name}: {text}" for text in _without_data(study, key, grid))
+            if entry.data is None and entry.from_text:
+                yield from (f"grids.{name}: {text}" for code in codes if (text := _not_in_text(study, code)))
             available_in = partial(has_text, study) if entry.from_text else kind.speaks
             missing = [code for code in codes if entry.data is None and not available_in(code)]
             if missing:
@@ -65,6 +70,17 @@ def available(study: "Study") -> Iterator[str]:
 def has_text(study: "Study", code: str) -> bool:
     """Whether text in a language is fetched or can be generated."""
     return study.text.fetches(code) or any(task.speaks(code) for task in TASKS.values())
+
+
+def _not_in_text(study: "Study", code: str) -> str | None:
+    """What to say where the study's text comes from data that do not have a language; None where they may have it."""
+    data = study.text.data
+    if data is None or code in study.text.files or not study.text.fetches(code) or data.has(code):
+        return None
+    return (
+        f"the text comes from {data.hub or data.local}, which has {', '.join(data.known or ())} only, as its "
+        f"{'languages' if data.languages else 'names'} say, and not {code}: name a file with its text under `text.files`, or leave {code} out"
+    )
 
 
 def _without_data(study: "Study", key: str, grid: "Grid") -> Iterator[str]:

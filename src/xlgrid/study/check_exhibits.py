@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from xlgrid.base.names import unknown
+from xlgrid.base.names import among, unknown
 from xlgrid.results.naming import SEVERAL, NamedAxis, Naming
 from xlgrid.results.records import COLUMNS
-from xlgrid.study.axes import among, axes, definitions, facts, metrics
+from xlgrid.study.axes import axes, definitions, facts, metrics
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xlgrid import methods as registry
-from xlgrid.base.names import unknown
+from xlgrid.base.names import among, unknown
 from xlgrid.languages.sources import Source, Target
-from xlgrid.study.axes import LANGUAGE, among
+from xlgrid.study.axes import LANGUAGE
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study

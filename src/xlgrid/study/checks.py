@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import TYPE_CHECKING
 
+from xlgrid.base.names import among
 from xlgrid.heads import HEADS
 from xlgrid.heads.seq2seq.mbart import FINE_TUNED
 from xlgrid.languages import known_language, stated_language
@@ -14,7 +15,7 @@ from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.seq2seq import EncoderDecoder
 from xlgrid.study import check_companions, check_data, check_encoders, check_exhibits, check_starts
-from xlgrid.study.axes import LANGUAGE, among
+from xlgrid.study.axes import LANGUAGE
 from xlgrid.study.groups import RELATIONS
 from xlgrid.study.languages import GROUPS
 from xlgrid.synthetic.artificial import is_artificial

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from xlgrid.base.files import SHIPPED
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import TYPES, wording
+from xlgrid.base.settings import NAME, TYPES, wording
 from xlgrid.base.yaml_files import read_yaml
 from xlgrid.study.replace import Replace, merge, replaced
 from xlgrid.study.schema import Study
@@ -36,7 +36,7 @@ def read_lineage(path: Path) -> list[StudyFile]:
     """
     if not path.is_file():
         raise FileNotFoundError(f"no study file {path}: {unknown('study', path.stem, _near(path))}")
-    return [_checked(*read) for read in _read(path)]
+    return [file for file, _ in _read(path)]
 
 
 def _checked(path: Path, keys: dict[str, Any], lines: Lines) -> StudyFile:
@@ -66,9 +66,8 @@ def _extended(path: Path, name: str) -> Path:
     return shipped if shipped.is_file() and not beside.is_file() else beside
 
 
-def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict[str, Any], Lines]]:
-    """A study file, then the one that it extends, and so on: the keys of each, merged with those that it extends, and the
-    lines of these keys.
+def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile, dict[str, Any]]]:
+    """A study file, then the one that it extends, and so on, each with its keys, merged with those that it extends.
 
     Args:
         extending: the files that extend this one, the outermost first.
@@ -83,6 +82,9 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict
     _locate(node, (), path, lines)
     extended = []
     if "extends" in keys:
+        if not NAME.fullmatch(str(keys["extends"])):
+            problem = f"extends: expected the name of a study, such as demo, got {keys['extends']!r}: leave out folders and .yaml"
+            raise ValueError(located(problem, lines, path))
         other, files = _extended(path, keys["extends"]), (*extending, path)
         if other in files:
             circle = " -> ".join(file.name for file in (*files, other))
@@ -92,7 +94,7 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict
             problem = f"extends: there is no such study: {unknown('study', other.stem, _near(other))}"
             raise FileNotFoundError(located(problem, lines, path))
         extended = _read(other, files)
-        _, parent, parent_lines = extended[0]
+        (_, _, parent_lines), parent = extended[0]
         try:
             parent = replaced(parent, Replace.model_validate(keys.get("replace", {})), keys.get("languages", []))
         except ValidationError as error:
@@ -104,7 +106,7 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[Path, dict
         raise ValueError(
             located("replace: there is no study in which names could be replaced: add `extends`", lines, path)
         )
-    return [(path, keys, lines), *extended]
+    return [(_checked(path, keys, lines), keys), *extended]
 
 
 def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Lines) -> None:

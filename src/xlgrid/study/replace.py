@@ -98,6 +98,12 @@ def _walk(value: Any, renames: Mapping[str, Rename]) -> Any:
         if key == "groups" and isinstance(item, dict):
             # The study's own groups: name -> languages.
             result[key] = {name: _renamed(members, renames["languages"]) for name, members in item.items()}
+        elif key in ("files", "modules") and isinstance(item, dict):
+            # Of the study's text: language -> file. Of an X-MOD: language -> module.
+            result[key] = _renamed(item, renames["languages"])
+        elif key == "bitext" and isinstance(item, list):
+            pairs = ([renames["languages"](code) for code in pair] for pair in item)
+            result[key] = [pair for pair in pairs if None not in pair]
         else:
             result[key] = _renamed(item, renames[key]) if key in renames else _walk(item, renames)
     return result

@@ -177,7 +177,8 @@ class Study(Strict):
         [], description="settings of the training loop; later entries win over earlier ones"
     )
     grids: dict[Name, Grid] = Field(
-        description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells"
+        min_length=1,
+        description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells",
     )
     exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
     claims: dict[Name, Claim] = Field({}, description="name: a statement of the paper, which gets a verdict")
@@ -245,16 +246,16 @@ class Study(Strict):
         """
         return groups.belongs(group, Source(source), Target(target), self.languages_used, self.groups)
 
-    def behind(self, names: Sequence[str]) -> list[str]:
-        """What decides which targets belong to groups of an exhibit, as JSON; nothing without groups."""
-        return [groups.behind(names, self.languages_used, self.groups)] if names else []
+    def behind(self, names: Sequence[str]) -> str:
+        """What decides which targets belong to groups of an exhibit, as JSON."""
+        return groups.behind(names, self.languages_used, self.groups)
 
     @property
     def claims_settings(self) -> list[str]:
         """Everything in the study that the verdicts depend on beside results: a change makes them again."""
         named = (side.group or () for claim in self.claims.values() for side in (claim.select, *claim.sides))
         stated = [f"{name}: {claim.model_dump_json()}" for name, claim in self.claims.items()]
-        return [self.title, *stated, *self.behind([group for groups in named for group in groups])]
+        return [self.title, *stated, self.behind([group for groups in named for group in groups])]
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.

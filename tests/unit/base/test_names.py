@@ -2,7 +2,7 @@
 
 import pytest
 
-from xlgrid.base.names import unknown
+from xlgrid.base.names import among, unknown
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,11 @@ def test_the_message_names_the_nearest_and_lists_each_name_once(
     name: object, allowed: list[object], message: str
 ) -> None:
     assert unknown("method", name, allowed) == message
+
+
+def test_a_name_that_no_grid_uses_is_told_from_one_that_does_not_exist() -> None:
+    unused, misspelt = among("here", "method", ["lora", "bitfti"], ["bitfit"], ["lora", "bitfit"])
+    assert (
+        unused == "here: no grid uses method 'lora', which the study defines: name it in a grid, or leave it out here"
+    )
+    assert misspelt.startswith("here: unknown method 'bitfti', did you mean 'bitfit'?")

@@ -226,6 +226,8 @@ def test_more_layers_than_there_are_are_refused(vocabulary: Path, tmp_path: Path
     assert not (tmp_path / "copy").exists(), "nothing is left behind"
     with pytest.raises(ValueError, match=r"`layers` is for encoders, .* not for one of type mbart"):
         checkpoints.first_layers(MBartConfig().to_dict(), 1)
+    with pytest.raises(ValueError, match=r"config\.json is no mapping of names to values: check the folder"):
+        checkpoints.first_layers([], 1)  # type: ignore[arg-type]
 
 
 def test_weights_without_the_names_of_layers_are_refused(tmp_path: Path) -> None:

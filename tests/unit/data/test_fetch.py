@@ -94,6 +94,10 @@ def test_where_selects_and_says_what_there_is(generated_data, tmp_path):
     assert set(read_table(tmp_path / "out" / "dev.parquet")["label"].to_pylist()) == {"entailment"}
     with pytest.raises(ValueError, match=r"no row whose config is 'depth-9' \(there are: depth-0\)"):
         fetch_data("ruletaker", source | {"where": {"config": "depth-9"}}, "en", tmp_path / "out", tmp_path / "l.yaml")
+    with pytest.raises(
+        ValueError, match=r"column 'config' has values of type string, and `where` compares them with 9: write"
+    ):
+        fetch_data("ruletaker", source | {"where": {"config": 9}}, "en", tmp_path / "out", tmp_path / "l.yaml")
 
 
 ALL = [{"id": f"{name}-{at}", "text": f"{name} {at}", "label": "a"} for name in ("english", "swahili") for at in (1, 2)]

@@ -324,10 +324,10 @@ def test_the_studies_of_the_page_complete_tables_and_leave_other_exhibits_as_the
     for name in ("pfeiffer2022", "pfeiffer2022-released"):
         shutil.copy(ROOT / "studies" / f"{name}.yaml", tmp_path)
     page = (ROOT / "docs" / "papers" / "pfeiffer2022.md").read_text()
-    examples = re.findall(r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    examples = re.findall(r"`studies/([\w-]+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     for name, content in examples:
         (tmp_path / f"{name}.yaml").write_text(content)
-    assert [name for name, _ in examples] == ["completed", "rates"]
+    assert [name for name, _ in examples] == ["completed", "xnli-rates"]
     completed, rates = (load_study(tmp_path / f"{name}.yaml") for name, _ in examples)
     for name in ("table02", "table05", "table06", "table08"):
         assert of(name, completed) == of(name, study)

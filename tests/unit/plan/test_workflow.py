@@ -58,6 +58,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--target-jobs data:task=ner,study=two train:study=one,task=ner", ["two", "one"]),
         ("--target-jobs all:", ["one"]),
         ("reports/two/report.html", ["one"]),
+        # Without a target, Snakemake makes `all`.
+        ("--forcerun results/two/report.html", ["two", "one"]),
         ("--target-jobs text:study=two,language=en --wait-for-files results/one/logs/x.log /tmp/y", ["two"]),
     ],
 )

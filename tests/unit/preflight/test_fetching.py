@@ -1,10 +1,12 @@
 """The files that `xlgrid fetch` asks Snakemake for, and what a machine without a network needs."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.preflight.fetching import advice, command, lock_file, targets
 
@@ -26,11 +28,21 @@ def test_downloads_of_rules_are_fetched_too(plan_of: Callable[..., Plan]) -> Non
 
 
 def test_the_command_names_files_only(plan_of: Callable[..., Plan]) -> None:
-    words = command(targets(plan_of()), 3)
+    plan = plan_of()
+    words = command(plan, targets(plan), 3)
     assert words[:3] == ["snakemake", "--cores", "3"] and sorted(words[words.index("--") + 1 :]) == [
         ENCODER,
         VOCABULARY,
     ]
+
+
+def test_a_study_that_lies_elsewhere_is_named_to_snakemake(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of()
+    Path("studies/topics.yaml").rename("topics.yaml")
+    elsewhere = load_plan("topics.yaml")
+    assert "--config study=topics.yaml -- results/topics/" in shlex.join(command(elsewhere, targets(elsewhere), 3))
+    assert "--config" not in command(plan, targets(plan), 3)
+    assert "--config study=topics.yaml -- results/topics/report.html" in [*advice(elsewhere, targets(elsewhere))][-1]
 
 
 def test_the_advice_names_the_lock_and_each_folder_once(plan_of: Callable[..., Plan]) -> None:

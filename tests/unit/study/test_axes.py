@@ -1,11 +1,11 @@
-"""The names and values that a study has, and what is said of others."""
+"""The names and values that a study has."""
 
 from pathlib import Path
 
 from study_fixture import QA, write
 
 from xlgrid.plan.load import load_study
-from xlgrid.study.axes import among, axes, definitions, with_first
+from xlgrid.study.axes import axes, definitions, with_first
 
 
 def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:
@@ -15,14 +15,6 @@ def test_an_axis_has_each_value_of_the_grids_once(tmp_path: Path) -> None:
         axis: len(known) for axis, known in values.items()
     }
     assert set(map(str, values["task"])) <= set(definitions(study)["task"])
-
-
-def test_a_name_that_no_grid_uses_is_told_from_one_that_does_not_exist() -> None:
-    unused, misspelt = among("here", "method", ["lora", "bitfti"], ["bitfit"], ["lora", "bitfit"])
-    assert (
-        unused == "here: no grid uses method 'lora', which the study defines: name it in a grid, or leave it out here"
-    )
-    assert misspelt.startswith("here: unknown method 'bitfti', did you mean 'bitfit'?")
 
 
 def test_the_tasks_that_others_begin_with_count(tmp_path: Path) -> None:

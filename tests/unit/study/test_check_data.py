@@ -27,6 +27,17 @@ def test_a_text_of_ones_own_is_in_a_language_of_the_study(tmp_path: Path) -> Non
     load_study(write(tmp_path, "text: {files: {fr: my.txt}}\n" + TEXT))
 
 
+def test_fetched_text_is_in_the_languages_of_its_source(tmp_path: Path) -> None:
+    """English has a lexicon, and generated text does not take the place of text that a source lacks."""
+    text = "text: {data: {local: 't/{name}.jsonl', names: {fr: fra}}, column: text}\n" + TEXT
+    with pytest.raises(
+        ValueError, match=r"encoders\.mini\.scratch: the text comes from .*, which has fr only, .* and not en: "
+    ):
+        load_study(write(tmp_path, text))
+    load_study(write(tmp_path, text.replace("{fr: fra}", "{en: eng}")))
+    load_study(write(tmp_path, text.replace("data:", "files: {en: my.jsonl}, data:")))
+
+
 def test_fetched_text_needs_no_lexicon(tmp_path: Path) -> None:
     text = TEXT.replace("[en, fr]", "[en, fr, sw]", 1).replace("languages: [en]", "languages: [sw]")
     text = text.replace("seed: [1]", "seed: [1], languages: [en, fr]")

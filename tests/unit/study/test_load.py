@@ -120,6 +120,15 @@ def test_studies_in_a_circle_are_refused(tmp_path: Path) -> None:
         load_study(write(tmp_path, "extends: a\n", "b.yaml"))
 
 
+HEAT = TEXT[TEXT.index("target: [mono, en-X]") : TEXT.index("  table:")]
+BITFIT = "  other: {task: [rt], encoder: [mini], method: [bitfit], source: [en], target: [fr], seed: [2]}\n"
+
+
+def of_seed(seed: object) -> str:
+    """A heatmap of a seed of full fine-tuning, which has the seed 1 alone; BitFit has the seed 2, too."""
+    return HEAT.replace("seed: [1]}\n", f"seed: [1]}}\n{BITFIT}").replace("{task: rt}", f"{{seed: {seed}}}")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -133,7 +142,11 @@ def test_studies_in_a_circle_are_refused(tmp_path: Path) -> None:
         ("title: a study\n", "title: a study\n1: one\n", "2: 1: unknown key '1' (there are: extends"),
         ("seed: [1]", "seed: [1, 1]", "14: grids.main: the cell results/s/cells/rt/mini/full-ft/en/en/seed1.json is made twice"),
         ("en-X], seed: [1]}\ngroups:\n  romance: [fr]", "romance], seed: [1]}\ngroups:\n  romance: []", "14: grids.main.target: group 'romance' has no members: add"),
-        ("[full-ft, bitfit], source", "[bitfit], source", "18: exhibits.heat.select: no grid has a cell with all of task rt and method full-ft: name"),
+        ("[full-ft, bitfit], source", "[bitfit], source", "18: exhibits.heat.method: no grid uses method 'full-ft', which the study defines: name"),
+        (HEAT, of_seed(2), "19: exhibits.heat.select: no grid has a cell with all of seed 2 and method full-ft: name"),
+        (HEAT, of_seed([1, 2]), "19: exhibits.heat.select.seed: no cell of seed 2 has the other values that `select` names: "),
+        ("rows: [method], columns: group, groups: [mono, romance, en-X]", "rows: [target], columns: method, difference: [full-ft, none]", "19: exhibits.table.difference: unknown method 'none'"),
+        ("grids:\n  main: {task: [rt], encoder: [mini], method: [full-ft, bitfit], source: [en], target: [mono, en-X], seed: [1]}", "grids: {}", "13: grids: must have at least 1 item"),
     ],
 )  # fmt: skip
 def test_one_mistake_is_one_line_in_the_words_of_a_study(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from study_fixture import TEXT, write
 
 from xlgrid.study.load import read_lineage
 from xlgrid.study.replace import Replace, replaced
@@ -44,6 +45,16 @@ def test_what_nothing_stands_for_leaves_lists_and_mixes() -> None:
     assert keys["exhibits"]["e"]["published"] == {"file": "f"}
 
 
+def test_what_is_stated_for_a_language_goes_with_it() -> None:
+    scratch = {"languages": ["en", "fr", "de"], "bitext": [["en", "de"], ["en", "fr"]]}
+    encoders = {"own": {"scratch": scratch}, "xmod": {"hub": "a/b", "modules": {"en": "en_XX", "de": "de_DE"}}}
+    parent = PARENT | {"encoders": encoders, "text": {"files": {"fr": "fr.txt", "de": "de.txt"}}}
+    keys = replaced(parent, Replace(languages={"fr": "qa1"}), ["en", "qa1", "ru"])
+    assert keys["encoders"]["own"]["scratch"] == {"languages": ["en", "qa1"], "bitext": [["en", "qa1"]]}
+    assert keys["encoders"]["xmod"]["modules"] == {"en": "en_XX"}
+    assert keys["text"] == {"files": {"qa1": "fr.txt"}}
+
+
 def test_a_value_with_nothing_in_its_place_stays_for_the_study_to_say() -> None:
     keys = replaced(PARENT, Replace(), ["en"])
     assert keys["claims"]["c"]["compare"] == [{"source": "de"}]
@@ -74,19 +85,32 @@ def test_a_mix_can_be_dropped_as_a_whole() -> None:
     ("changes", "message"),
     [
         (
-            {"extends": "parent", "replace": {"encoders": {"mbret": "mini"}}},
-            "child.yaml:2: .*'mbret', did you mean 'mbert'",
+            {"extends": "parent", "replace": {"encoders": {"mino": "other"}}},
+            "child.yaml:2: .*'mino', did you mean 'mini'",
         ),
-        ({"extends": "parent", "replace": {"languages": {"dee": "qa1"}}}, "child.yaml:2: .*'dee', did you mean 'de'"),
+        ({"extends": "parent", "replace": {"languages": {"frr": "qa1"}}}, "child.yaml:2: .*'frr', did you mean 'fr'"),
         ({"extends": "parent", "replace": {"encoder": {}}}, "child.yaml:2: .*did you mean 'encoders'"),
-        ({"replace": {"encoders": {"mbert": "mini"}}}, "child.yaml:1: .*add `extends`"),
+        ({"replace": {"encoders": {"mini": "other"}}}, "child.yaml:1: .*add `extends`"),
+        (
+            {"extends": "studies/parent"},
+            "child.yaml:1: extends: expected the name .*, got 'studies/parent': leave out folders",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
-    (tmp_path / "parent.yaml").write_text(yaml.safe_dump(PARENT))
+    write(tmp_path, TEXT, "parent.yaml")
     lines = [f"{key}: {yaml.safe_dump(value, default_flow_style=True)}" for key, value in changes.items()]
     (tmp_path / "child.yaml").write_text("".join(line.replace("\n...", "") for line in lines))
     with pytest.raises(ValueError, match=message):
+        read_lineage(tmp_path / "child.yaml")
+
+
+@pytest.mark.parametrize("key", ["groups", "languages", "encoders"])
+def test_a_mistake_of_the_extended_study_is_named_with_its_own_line(key: str, tmp_path: Path) -> None:
+    """A key is left without a value where everything below it is commented out."""
+    write(tmp_path, re.sub(rf"^{key}:.*(\n .*)*$", f"{key}:", TEXT, flags=re.MULTILINE), "parent.yaml")
+    write(tmp_path, "extends: parent\nlanguages: [en]\n", "child.yaml")
+    with pytest.raises(ValueError, match=rf"parent\.yaml:\d+: {key}: "):
         read_lineage(tmp_path / "child.yaml")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from xlgrid.languages.sources import Source
+from xlgrid.languages.sources import NONE, Source
 
 UNKNOWN = "family not known"
 
@@ -72,7 +72,13 @@ def by_group(codes: Sequence[str], groups: Sequence[str], belongs: Callable[[str
         codes: in the order in which they stand within a block.
         belongs: whether a target (3rd) belongs to a group (1st) for a source (2nd); a source is asked as a target.
     """
-    of = {code: next((group for group in groups if belongs(group, code, code)), "other") for code in codes}
+
+    def group_of(code: str) -> str:
+        # A mix is no target, and nothing is trained on the source `none`.
+        is_target = code != NONE and len(Source(code).parts) == 1
+        return next((group for group in groups if is_target and belongs(group, code, code)), "other")
+
+    of = {code: group_of(code) for code in codes}
     return [
         Block(group, "", members)
         for group in (*groups, "other")

@@ -7,9 +7,11 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable
+from functools import cache
 
 from xlgrid.heads.metrics import MLQA_EM, MLQA_F1
 from xlgrid.heads.span.head import SpanHead
+from xlgrid.languages.iso import standard
 
 
 def _without(*articles: str) -> Callable[[str], str]:
@@ -46,9 +48,18 @@ class MlqaSpanHead(SpanHead):
 
     def normalised(self, text: str, language: str) -> str:
         text = "".join(character for character in text.lower() if not _is_punctuation(character))
-        text = _ARTICLES[language](text) if language in _ARTICLES else text
-        text = _CHINESE.sub(r" \1 ", text) if language in _MIXED_SEGMENTATION else text
+        code = _code(language)
+        text = _ARTICLES[code](text) if code in _ARTICLES else text
+        text = _CHINESE.sub(r" \1 ", text) if code in _MIXED_SEGMENTATION else text
         return " ".join(text.split())
+
+
+@cache
+def _code(language: str) -> str:
+    """The code that MLQA has for a language, or for its macrolanguage: `zh` for `zho` and for `cmn`."""
+    known = standard(language)
+    codes = (language, *known.codes, *known.macrolanguage) if known else (language,)
+    return next((code for code in codes if code in _ARTICLES or code in _MIXED_SEGMENTATION), language)
 
 
 def _is_punctuation(character: str) -> bool:

@@ -63,5 +63,17 @@ def test_blocks_that_are_groups_keep_the_order_within() -> None:
     ]
 
 
+def test_a_mix_and_the_source_of_untrained_methods_are_in_no_group() -> None:
+    def belongs(group: str, source: str, target: str) -> bool:
+        assert target in ("en", "fr"), f"{target} was asked about, which is no target"
+        return target == "fr"
+
+    blocks = by_group(["en", "none", "fr", "en+fr"], ["romance"], belongs)
+    assert [(block.family, block.codes) for block in blocks] == [
+        ("romance", ("fr",)),
+        ("other", ("en", "none", "en+fr")),
+    ]
+
+
 def test_a_group_without_members_is_no_block() -> None:
     assert grouped(["en"], "far", "all") == [("all", ("en",))]

@@ -136,6 +136,13 @@ def test_the_language_of_the_context_counts_and_not_that_of_the_question() -> No
     assert outcome("the cat", ["cat"], "zh", "en") == pytest.approx([2 / 3, 0.0])
 
 
+def test_another_code_of_a_language_has_its_normalisation() -> None:
+    head = MlqaSpanHead()
+    assert head.normalised("The house", "eng") == "house"
+    assert head.normalised("北京市", "cmn") == head.normalised("北京市", "zho") == "北 京 市"
+    assert head.normalised("The house", "qa1") == "the house"
+
+
 def test_metrics_have_names_of_their_own() -> None:
     """SQuAD's metrics normalise in another way, so that their scores are not to be mixed."""
     assert [metric.name for metric in MlqaSpanHead().metrics(())] == ["mlqa-f1", "mlqa-em"]
