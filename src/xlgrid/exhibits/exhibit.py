@@ -308,7 +308,7 @@ class OfCells(Exhibit):
             return
         # A value that stands alone on its axis is in every cell that is shown.
         together = self.select if self.facts or len(self.selected) > 1 else {}
-        missing = {
+        missing: dict[str, dict[Any, None]] = {
             axis: dict.fromkeys(together[axis]) for axis in together if axis != "metric" and len(together[axis]) > 1
         }
         for cell in self._shown(planned, facts) if missing else ():

@@ -91,10 +91,10 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
             if "tokenizer.json" not in files:
                 yield f"vocabulary {product.vocabulary}: {without_tokenizer('the repository', files)}"
         elif origin := origin_of(study, product):
-            yield from _missing_data(study, material, origin, files, answer)
+            yield from _missing_data(material, origin, files, answer)
 
 
-def _missing_data(study: "Study", material: Material, origin: Any, files: Sequence[str], answer: Any) -> Iterator[str]:
+def _missing_data(material: Material, origin: Any, files: Sequence[str], answer: Any) -> Iterator[str]:
     product: Any = material.named
     split = getattr(product, "split", "train")
     place = f"{getattr(product, 'task', 'text')}, {product.language}"

@@ -93,7 +93,7 @@ def _walk(value: Any, renames: Mapping[str, Rename]) -> Any:
         return [_walk(item, renames) for item in value]
     if not isinstance(value, dict):
         return value
-    result = {}
+    result: dict[str, Any] = {}
     for key, item in value.items():
         if key == "groups" and isinstance(item, dict):
             # The study's own groups: name -> languages.

@@ -255,7 +255,7 @@ class Study(Strict):
         """Everything in the study that the verdicts depend on beside results: a change makes them again."""
         named = (side.group or () for claim in self.claims.values() for side in (claim.select, *claim.sides))
         stated = [f"{name}: {claim.model_dump_json()}" for name, claim in self.claims.items()]
-        return [self.title, *stated, self.behind([group for groups in named for group in groups])]
+        return [self.title, *stated, self.behind([str(group) for groups in named for group in groups])]
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.
