@@ -1,10 +1,11 @@
-"""All checks of a study before anything computes: the Hub, files, tokenizers, disk and memory."""
+"""All checks of a study before anything computes: exhibits, the Hub, files, tokenizers, disk and memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from xlgrid.plan.checks import inherited_problems
 from xlgrid.plan.plan import Plan
+from xlgrid.preflight.exhibits import exhibit_lines
 from xlgrid.preflight.files import file_lines, tokenizer_lines
 from xlgrid.preflight.hub import hub_lines
 from xlgrid.preflight.lines import Line, State
@@ -25,6 +26,7 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     shared = f"; {plan.shared}" if plan.shared else ""
     yield Line(State.GOOD, f"study {plan.study.name}", f"{len(plan.cells):,} cells, {len(plan.runs):,} runs{shared}")
     yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
+    yield from exhibit_lines(plan)
     needed = needed_products(plan)
     taken = materials(plan, needed)
     if not taken:
