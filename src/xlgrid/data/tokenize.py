@@ -92,23 +92,14 @@ def tokenize(
     described = task(kind, columns)
     head, choices = described.head, len(described.choices)
     where = " and ".join(map(str, data))
-    if head.reads_dev and len(data) != 2:
-        raise ValueError(
-            f"a task of kind {kind} takes the files of the test set and of the dev set, got {where}: give both"
-        )
+    _check_files(data, described, kind)
     companions = None
     if described.target and len(data) > 1:
-        if len(data) > 2 or described.choices:
-            raise ValueError(
-                f"a task of kind {kind} takes {'one file' if described.choices else 'a file, and perhaps one of companions'}, got "
-                f"{where}: only texts stand side by side"
-            )
         companions = _companions(data[0], data[1], described)
         data = data[:1]
     if len(data) > 1 and not head.reads_dev:
         described = replace(described, inputs=tuple(f"text{number}" for number in range(1, len(data) + 1)))
     tokenizer = load_tokenizer(vocabulary)
-    segments = min(len(described.inputs), 2)
     check_tokenizer(tokenizer, vocabulary, described, max_length)
     encoding = Encoding(tokenizer, max_length, one_separator, stride, documents, lines)
     if head.reads_dev:
@@ -177,19 +168,34 @@ def tokenize(
                 "is for dev, to choose checkpoints with, and 26 to be tested on; in parallel texts, rows of one meaning are "
                 "held out if they are at the same place in both, so remove rows that the other text lacks"
             )
+    for remark in _remarks(encoding, described, examples * max(1, choices)):
+        print(f"{where}: {remark}", file=sys.stderr)
+
+
+def _check_files(data: Sequence[str | Path], described: Task, kind: str) -> None:
+    """Raise ValueError if a task does not take so many files."""
+    where = " and ".join(map(str, data))
+    if described.head.reads_dev and len(data) != 2:
+        raise ValueError(
+            f"a task of kind {kind} takes the files of the test set and of the dev set, got {where}: give both"
+        )
+    if described.target and len(data) > (1 if described.choices else 2):
+        raise ValueError(
+            f"a task of kind {kind} takes {'one file' if described.choices else 'a file, and perhaps one of companions'}, got "
+            f"{where}: only texts stand side by side"
+        )
+
+
+def _remarks(encoding: Encoding, described: Task, inputs: int) -> Iterator[str]:
+    """What a reader of the log should know of inputs that were cut, and of words that have no token."""
     if encoding.truncated:
-        has_windows = any(field.name == "example" for field in fields)
+        has_windows = any(field.name == "example" for field in described.head.fields())
         change = "examples were split into windows of" if has_windows else "inputs were cut to"
-        advice = (
-            "raise max_length" if segments > 1 or described.target else "`documents: split`, or a larger max_length,"
-        )
-        print(
-            f"{where}: {encoding.truncated:,} of {examples * max(1, choices):,} {change} {max_length} tokens; {advice} to keep "
-            "them whole",
-            file=sys.stderr,
-        )
+        is_text = len(described.inputs) < 2 and not described.target
+        advice = "`documents: split`, or a larger max_length," if is_text else "raise max_length"
+        yield f"{encoding.truncated:,} of {inputs:,} {change} {encoding.max_length} tokens; {advice} to keep them whole"
     if encoding.lost_words:
-        print(f"{where}: {encoding.lost_words:,} words have no token, and are read as an unknown one", file=sys.stderr)
+        yield f"{encoding.lost_words:,} words have no token, and are read as an unknown one"
 
 
 def _with_dev(test: str | Path, dev: str | Path) -> Iterator["pa.Table"]:
