@@ -44,11 +44,19 @@ def study_named(name: str) -> Path:
     return or_shipped(_in_studies(name))
 
 
-def choice_of(plan: Plan) -> list[str]:
-    """The options with which Snakemake finds the study of a plan by the paths of its results: none for a study in studies/."""
-    if plan.path is None or plan.path.resolve() == study_named(plan.study.name).resolve():
-        return []
-    return ["--config", f"study={plan.path}"]
+def named(plan: Plan) -> str:
+    """The word by which commands find the study of a plan: its name, or its path if the name finds another file or none."""
+    is_found = plan.path is None or plan.path.resolve() == study_named(plan.study.name).resolve()
+    return plan.study.name if is_found else str(plan.path)
+
+
+def options_of(study: str) -> list[str]:
+    """The options with which Snakemake finds a study by the paths of its results: none for a study that is found by its name.
+
+    Args:
+        study: see `named`.
+    """
+    return ["--config", f"study={study}"] if is_path(study) else []
 
 
 def is_path(study: str | Path) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from xlgrid.base.yaml_files import read_yaml
-from xlgrid.plan.load import choice_of
+from xlgrid.plan.load import named, options_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.workflow import read_settings
 from xlgrid.preflight.materials import DOWNLOADED, materials, needed_products
@@ -47,8 +47,8 @@ def command(plan: Plan, wanted: Sequence[str], cores: int) -> list[str]:
     Args:
         wanted: see `targets`.
     """
-    chosen = choice_of(plan)
-    return ["snakemake", "--cores", str(cores), "--keep-going", "--rerun-incomplete", *chosen, "--", *wanted]
+    options = ["--cores", str(cores), "--keep-going", "--rerun-incomplete", *options_of(named(plan))]
+    return ["snakemake", *options, "--", *wanted]
 
 
 def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
@@ -68,5 +68,5 @@ def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
     yield "For a machine without a network, copy these to the same places in a clone of this project there, with their times:"
     copied = [*([lock] if is_locked else []), RECORDS, *folders]
     yield f"  rsync -aR {shlex.join(copied)} HOST:PROJECT/"
-    words = ["snakemake", "--profile", "laptop", *choice_of(plan), "--", f"results/{study}/report.html"]
+    words = ["snakemake", "--profile", "laptop", *options_of(named(plan)), "--", f"results/{study}/report.html"]
     yield f"and there run: HF_HUB_OFFLINE=1 {shlex.join(words)}"

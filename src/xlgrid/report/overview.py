@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xlgrid.plan import needs
+from xlgrid.plan.load import named
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Product, Report, product_of
 from xlgrid.report import ledger
@@ -55,6 +56,7 @@ class Overview(NamedTuple):
         stages: the jobs of each stage, those of other studies too.
         trainings: the trainings in progress.
         others: the failed jobs for which no cell waits, such as that of an exhibit.
+        named: the word by which commands find the study, see `xlgrid.plan.load.named`; empty if it is the study's name.
     """
 
     study: str
@@ -67,6 +69,7 @@ class Overview(NamedTuple):
     stages: Sequence[Stage] = ()
     trainings: Sequence[Training] = ()
     others: Sequence[Failure] = ()
+    named: str = ""
 
     @property
     def has_begun(self) -> bool:
@@ -211,7 +214,8 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
             sum(state not in ("done", "failed") for state in states.values()) for states in (cells, runs)
         )
         left = time_left(time.time(), cells_done, cells_left, runs_done, runs_left)
-    return Overview(plan.study.name, cells, runs, broken, flight, left, plan.shared, stages(states), trainings, others)
+    of_jobs = stages(states), trainings, others
+    return Overview(plan.study.name, cells, runs, broken, flight, left, plan.shared, *of_jobs, named(plan))
 
 
 def _is_below(roots: Sequence[str], file: str) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xlgrid.base.files import write_text
+from xlgrid.plan.load import options_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report
 from xlgrid.report import screen
@@ -122,9 +123,11 @@ def summary(overview: Overview, width: int, height: int) -> list["Text"]:
     bars = screen.bars(overview.stages, width)
     lines = [Text(f"{overview.study}: jobs done of those planned", "bold"), *bars, *totals(overview).split("\n")]
     if not overview.has_begun:
+        options = [*options_of(overview.named), "--"] if options_of(overview.named) else []
+        command = ["--profile", "laptop", *options, Report(overview.study).path]
         advice = f"""The study has not begun. These commands check whether all that it needs is there, and make it:
-  xlgrid check {overview.study}
-  snakemake --profile laptop {Report(overview.study).path}"""
+  xlgrid check {shlex.quote(overview.named or overview.study)}
+  snakemake {shlex.join(command)}"""
         return [*lines, Text(advice)]
     texts = failures(overview, together=True)
     room = height - sum(_height(line.plain, width) for line in lines)
@@ -139,7 +142,10 @@ def summary(overview: Overview, width: int, height: int) -> list["Text"]:
             reasons = "reason" if more == 1 else "reasons"
             return [
                 *lines,
-                Text(f"failures for {more:,} more {reasons}: xlgrid status {overview.study} --matrix", "red"),
+                Text(
+                    f"failures for {more:,} more {reasons}: xlgrid status {shlex.quote(overview.named or overview.study)} --matrix",
+                    "red",
+                ),
             ]
         lines.append(Text(text, "red"))
         room -= _height(text, width)
@@ -162,19 +168,19 @@ def failures(overview: Overview, together: bool) -> list[str]:
         wait = f" ({number:,} cells wait for {'them' if more else 'it'})" if number else ""
         texts.append(
             f"{first.target}{more}{wait}\n  reason: {first.reason}\n"
-            f"  log: {first.log}\n  again: {_again(overview.study, group)}"
+            f"  log: {first.log}\n  again: {_again(overview, group)}"
         )
     return texts
 
 
-def _again(study: str, group: list[Failure]) -> str:
+def _again(overview: Overview, group: list[Failure]) -> str:
     """The command that deletes damaged files and runs the failed jobs again."""
     damaged = dict.fromkeys(path for failure in group for path in failure.damaged)
     delete = f"{shlex.join(['rm', '-r', *damaged])} && " if damaged else ""
     # A report needs everything, and its name is shorter than those of very many files.
-    targets = [failure.target for failure in group] if len(group) <= 10 else [Report(study).path]
+    targets = [failure.target for failure in group] if len(group) <= 10 else [Report(overview.study).path]
     options = OPTIONS.get(group[0].cluster, "--cores all --rerun-incomplete")
-    return f"{delete}snakemake {options} -- {shlex.join(targets)}"
+    return f"{delete}snakemake {options} {shlex.join([*options_of(overview.named), '--', *targets])}"
 
 
 def show(overview: Overview, matrix: bool = False) -> None:

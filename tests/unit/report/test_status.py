@@ -128,6 +128,16 @@ def test_a_study_that_has_not_begun_has_a_summary_and_the_commands_that_begin_it
     assert output.endswith("  xlgrid check tiny\n  snakemake --profile laptop results/tiny/report.html\n")
 
 
+def test_a_study_that_lies_elsewhere_is_named_by_its_path_in_commands() -> None:
+    Path("studies/tiny.yaml").rename("tiny.yaml")
+    output = ask("status", "tiny.yaml").output
+    command = "snakemake --profile laptop --config study=tiny.yaml -- results/tiny/report.html"
+    assert output.endswith(f"  xlgrid check tiny.yaml\n  {command}\n")
+    failed(RESULT, NOW)
+    again = f"again: snakemake --cores all --rerun-incomplete --config study=tiny.yaml -- {RESULT}"
+    assert again in " ".join(ask("status", "tiny.yaml").output.split())
+
+
 def test_a_training_in_progress_shows_its_step_and_score() -> None:
     bundle("1/a", (RESULT, running()))
     write(RUN_LOG, "step 60/300  loss 0.4  dev 88.20  3 s\n")
