@@ -220,6 +220,15 @@ def test_a_scancel_that_does_not_answer_is_an_error(slurm: Slurm, commands: Bin)
         slurm.cancel(["1"])
 
 
+def test_a_scancel_that_does_not_reach_slurm_is_an_error_after_all_tasks_were_tried(
+    slurm: Slurm, commands: Bin
+) -> None:
+    commands.answer("scancel", error="scancel: error: Unable to contact slurm controller\n", code=1)
+    with pytest.raises(OSError, match="Unable to contact"):
+        slurm.cancel([f"1_{number}" for number in range(600)])
+    assert sum(map(len, commands.calls("scancel"))) == 600
+
+
 @pytest.mark.parametrize(("listing", "tasks"), [("5_0\n5_2\n", {0: "5_0", 2: "5_2"}), ("5\n", {0: "5"}), ("", {})])
 def test_tasks_whose_submission_was_not_answered_get_their_bundles(
     slurm: Slurm, commands: Bin, tmp_path: Path, listing: str, tasks: dict[int, str]

@@ -12,7 +12,7 @@ from waiting import wait_for
 from workflow import LOCAL, environment, project
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
-from snakemake_executor_plugin_submitit.clusters import Local, Refused, birth
+from snakemake_executor_plugin_submitit.clusters import Local, Refused, birth, devices
 from snakemake_executor_plugin_submitit.resources import Request
 
 MINUTES = 10
@@ -154,6 +154,26 @@ def test_cores_and_gpus_are_free_again_after_the_end_of_their_task(two_gpus: Non
     assert (cluster.room(Request()), cluster.room(Request(gpus=1))[0]) == ((4, 4), 2)
 
 
+def test_another_head_knows_what_the_tasks_of_one_that_was_killed_hold(two_gpus: None, tmp_path: Path) -> None:
+    """Otherwise a GPU would get two trainings."""
+    cluster, other = local(cores=8), local(cores=8)
+    tasks = submit(cluster, tmp_path, Request(cpus=3, gpus=1), a="sleep 30")
+    other.states(tasks)
+    assert other.held == cluster.held == {tasks[0]: (3, ["4"])}
+    assert other.free_devices() == ["7"]
+    cluster.cancel(tasks)
+    finish(cluster, tasks)
+    finish(other, tasks)
+    assert not other.held
+
+
+def test_minus_one_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert devices() == []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,-1,3")
+    assert devices() == ["2"]
+
+
 def test_a_task_holds_the_cores_of_all_jobs_that_it_runs_at_a_time(tmp_path: Path) -> None:
     cluster = local(cores=8)
     cluster.slots = 3
@@ -213,10 +233,13 @@ def test_tasks_of_an_earlier_head_whose_submission_it_could_not_record_are_known
     cluster = local()
     paths = [bundle(tmp_path / "array", str(number), "sleep 30") for number in range(2)]
     tasks = cluster.submit(tmp_path / "array" / "submitit", "array", paths, Request(), MINUTES)
-    assert cluster.stray(tmp_path / "array" / "submitit", "array") == dict(enumerate(tasks))
+    # A process has no command line for a moment while it starts.
+    by_bundle = dict(enumerate(tasks))
+    folder = tmp_path / "array" / "submitit"
+    wait_for(lambda: cluster.stray(folder, "array") == by_bundle, "the tasks are not known", 10)
     cluster.cancel(tasks[:1])
     finish(cluster, tasks[:1])
-    assert local().stray(tmp_path / "array" / "submitit", "array") == {1: tasks[1]}
+    assert local().stray(folder, "array") == {1: tasks[1]}
     cluster.cancel(tasks)
     finish(cluster, tasks)
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,38 @@ from snakemake_executor_plugin_submitit.bundles import Bundle, Job, Status, modi
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.tasks import Task
+
+
+class Deaf(Stub):
+    """A cluster whose tasks never end, and that does not hear the first cancellations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cancelled: list[list[str]] = []
+
+    def cancel(self, tasks: Collection[str]) -> None:
+        self.cancelled.append([*tasks])
+        if len(self.cancelled) < 3:
+            raise TimeoutError("scancel did not answer")
+
+
+def test_a_cancellation_that_the_cluster_did_not_hear_is_repeated_by_the_next_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("snakemake_executor_plugin_submitit.dispatch.ASK", 0.01)
+    cluster = Deaf()
+    settings = Settings(tmp_path, 1000, 600, Bundle((), str(tmp_path)))
+    head = Dispatcher(cluster, settings)
+    head.add([(Job("key", "rule", "shell", "true"), Request(), None)])
+    head.poll()
+    head.cancel()
+    head.hold.close()
+    later = Dispatcher(cluster, settings)
+    later.add([(Job("key", "rule", "shell", "true"), Request(), None)])
+    wait_for(lambda: later.poll() or len(cluster.cancelled) == 3, "the task is not cancelled", 10)
+    assert len({*map(tuple, cluster.cancelled)}) == 1
+    later.poll()
+    assert len(cluster.cancelled) == 3, "what the cluster has heard is repeated"
 
 
 def test_a_head_that_was_cancelled_submits_nothing_more(tmp_path: Path) -> None:

@@ -134,12 +134,13 @@ def test_the_task_of_a_single_job_has_the_minutes_of_the_job(head: Head, cluster
 
 
 def test_the_last_job_of_a_larger_bundle_has_its_minutes_too(head: Head, cluster: Queue) -> None:
-    """It may start when the ten minutes of the bundle are nearly over, and a minute is for the start of the worker."""
+    """It may start when the ten minutes of the bundle are nearly over, a minute is the time in which jobs save their state, and another
+    is for the start of the worker."""
     head.add(2, Request(minutes=30, bundle=2))
     head.flush()
     bundle = written(cluster)
-    assert cluster.minutes == [41]
-    assert (bundle.limit, bundle.seconds) == (41 * 60, 600)
+    assert cluster.minutes == [42]
+    assert (bundle.limit, bundle.seconds) == (42 * 60, 600)
 
 
 def test_all_tasks_of_an_array_have_the_time_of_the_largest_bundle(head: Head, cluster: Queue) -> None:

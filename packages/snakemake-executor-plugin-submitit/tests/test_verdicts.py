@@ -190,6 +190,21 @@ def test_tasks_that_end_before_any_job_fail_their_jobs_at_last(judge: Judge, tmp
     assert again == [["0"]] * MAX_REQUEUES + [[]]
 
 
+def test_a_job_that_only_waited_while_others_of_its_bundle_ended_was_not_interrupted(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """A bundle ends after its seconds, and the jobs that it has not begun get another one."""
+    for _ in range(MAX_REQUEUES + 1):
+        assert settled(judge, tmp_path, "COMPLETED", "done", None) == ["1"]
+    assert settled(judge, tmp_path, "PREEMPTED", "done", "running") == ["1"]
+
+
+def test_a_job_that_ends_is_counted_anew_when_it_runs_again(judge: Judge, tmp_path: Path) -> None:
+    for _ in range(2):
+        again = [settled(judge, tmp_path, "NODE_FAIL", "running") for _ in range(MAX_REQUEUES + 1)]
+        assert again == [["0"]] * MAX_REQUEUES + [[]]
+
+
 def test_a_job_that_saves_its_state_and_loses_its_node_runs_again_without_limit(judge: Judge, tmp_path: Path) -> None:
     assert [settled(judge, tmp_path, "PREEMPTED", "stopped") for _ in range(2 * MAX_REQUEUES)] == [["0"]] * (
         2 * MAX_REQUEUES

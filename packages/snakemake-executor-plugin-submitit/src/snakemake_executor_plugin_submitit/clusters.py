@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +41,8 @@ GONE = "GONE"
 COMMAND_LIMIT, LAST_LIMIT = 60.0, 5.0
 # The worker counts its requeues itself, so submitit's count must not end them.
 TIMEOUTS = 1_000_000
+# The variable of a task on this machine that states its cores and GPUs.
+HOLDS = "SUBMITIT_HOLDS"
 # Messages of sbatch when the cluster will never accept such a task, and when it may accept it later.
 HOPELESS = re.compile(
     r"invalid (?!.*credential)|unrecognized|not permitted|denied|not supported|specification|no partition|node configuration|"
@@ -264,14 +267,16 @@ class Slurm:
         return states
 
     def cancel(self, tasks: Collection[str]) -> None:
+        silence = None
         for start in range(0, len(tasks), 500):
             try:
                 self.commands.run("scancel", *list(tasks)[start : start + 500])
-            except TimeoutError:
-                raise
-            except OSError:
-                # scancel fails if one of the tasks has ended meanwhile.
-                continue
+            except OSError as error:
+                # scancel also fails if one of the tasks has ended meanwhile.
+                if isinstance(error, TimeoutError) or BUSY.search(str(error)):
+                    silence = error
+        if silence:
+            raise silence
 
     def stray(self, folder: Path, name: str) -> dict[int, str]:
         # The status files record how jobs ended. Slurm also keeps a record of tasks that it refused.
@@ -350,6 +355,8 @@ class Local:
             # Libraries read these variables when they are imported, which is before the worker knows its bundle.
             variables = [f"{name}={value}" for name, value in threads(request.cpus).items()]
             variables += [] if visible is None else [f"CUDA_VISIBLE_DEVICES={visible}"]
+            # If this head is killed, the next one reads here what the task holds.
+            variables += [f"{HOLDS}={request.cpus * self.slots}:{','.join(chosen)}"]
             command = ["env", *(["-u", "CUDA_VISIBLE_DEVICES"] if visible is None else []), *variables]
             launch = f"{shlex.join(command)} {python()}"
             if self.setup:
@@ -378,6 +385,8 @@ class Local:
             # A child of this process is a zombie until it is waited for.
             ended = child._process.poll() is not None if child else birth(int(number)) != began
             states[task] = "ENDED" if ended else None
+            if not ended and task not in self.held:
+                self.held[task] = holdings(int(number))
             if ended:
                 self.held.pop(task, None)
                 self.children.pop(task, None)
@@ -403,6 +412,15 @@ class Local:
         return tasks
 
 
+def holdings(process: int) -> tuple[int, list[str]]:
+    """The number of cores and the GPUs that a task of an earlier head holds, which the environment of its controller states."""
+    with contextlib.suppress(OSError):
+        environment = Path(f"/proc/{process}/environ").read_text(encoding="utf-8", errors="replace")
+        if stated := re.search(rf"\b{HOLDS}=(\d+):([\w,.:/-]*)", environment):
+            return int(stated[1]), [name for name in stated[2].split(",") if name]
+    return 1, []
+
+
 def python() -> str:
     """The command of this Python, without the current directory on its path, like in a console script."""
     return f"{shlex.quote(sys.executable)} -P"
@@ -412,7 +430,8 @@ def devices() -> list[str]:
     """GPUs of this machine that this process may use."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return [name for name in visible.split(",") if name]
+        # As in CUDA, -1 ends the list.
+        return [name for name in takewhile(lambda name: not name.startswith("-"), visible.split(",")) if name]
     try:
         return Commands().run("nvidia-smi", "--query-gpu=index", "--format=csv,noheader").split()
     except OSError:

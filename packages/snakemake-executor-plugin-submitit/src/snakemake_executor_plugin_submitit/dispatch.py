@@ -75,8 +75,9 @@ class Dispatcher:
         self.driver = Lock()
         self.asked = 0.0
         self.pause = ASK
-        # Tasks of earlier heads that have to be cancelled.
+        # Tasks of earlier heads that have to be cancelled, and when the cluster may be told.
         self.unwanted: list[str] = []
+        self.cancel_at = 0.0
         # Troubles that last: by kind, the message and when it was reported.
         self.troubles: dict[str, tuple[str, float]] = {}
         self.silent_since: float | None = None
@@ -96,6 +97,9 @@ class Dispatcher:
             self.tasks.add(task)
             if task.is_damaged and task.state is TaskState.ALIVE:
                 self.stop(task)
+            elif task.state is TaskState.STOPPING and task.name:
+                # The cancellation of an earlier head may not have reached the cluster.
+                self.unwanted.append(task.name)
         for task in tasks:
             self.tasks.forget(task)
         remove_empty(arrays, self.tasks.all)
@@ -206,10 +210,13 @@ class Dispatcher:
 
     def questions(self) -> Calls:
         """Make one round of questions: cancel unwanted tasks, ask about the others, submit jobs."""
-        if self.unwanted:
+        if self.unwanted and time.monotonic() >= self.cancel_at:
             unwanted, self.unwanted = self.unwanted, []
-            with contextlib.suppress(OSError):
+            try:
                 yield lambda: self.cluster.cancel(unwanted)
+            except OSError:
+                self.unwanted += unwanted
+                self.cancel_at = time.monotonic() + ASK
         yield from self.ask()
         yield from self.submitter.flush()
 

@@ -167,8 +167,10 @@ class Submitter:
         """Write and submit bundles as one array, and return whether to continue. After a failure the jobs stay in the buffer."""
         longest = max(len(jobs) for jobs in waiting)
         minutes = request.minutes or (YEAR if self.cluster.name == "local" else MINUTES)
-        # In a bundle each job has its minutes. The last job may start when the bundle's seconds are nearly over.
-        minutes = minutes if longest == 1 else minutes + math.ceil(self.settings.bundle_seconds / 60) + 1
+        # In a bundle each job has its minutes. The last job may start when the bundle's seconds are nearly over, and all are asked
+        # to end `grace` seconds before the time limit.
+        more = (self.settings.bundle_seconds + self.settings.bundle.grace) / 60
+        minutes = minutes if longest == 1 else minutes + math.ceil(more) + 1
         folder = self.ledger / _array_folder(waiting[0][0].job.rule)
         bundles = [
             replace(

@@ -100,6 +100,7 @@ class Judge:
     def judge(self, job: Job, cause: str | None, message: str, task: str | None) -> None:
         """Pass a verdict; a failure is also noted for later."""
         self.verdicts.append(Verdict(job, cause, message, task))
+        self.interruptions.pop(job.key, None)
         if cause:
             note_failure(self.ledger, self.cluster, job, cause, message)
 
@@ -131,12 +132,14 @@ class Judge:
             was_running = status is not None and status.state == "running"
             key = task_job.job.key
             # A job that saves its state and loses its node through no fault of its own is resubmitted without limit.
-            self.interruptions[key] += not (status and status.state == "stopped" and spared)
+            # A job that only waited in a bundle whose other jobs made progress was not interrupted.
+            was_interrupted = was_running or not progress
+            self.interruptions[key] += was_interrupted and not (status and status.state == "stopped" and spared)
             if cause == failures.CANCELLED and not was_stopped:
                 self.fail(task_job, cause, f"its array task was cancelled ({word})")
             elif was_running and not spared and not was_stopped:
                 self.fail(task_job, cause, f"its worker died ({word})\n{_log_end(task)}")
-            elif self.interruptions[key] > self.max_requeues and (was_running or not progress):
+            elif self.interruptions[key] > self.max_requeues and was_interrupted:
                 why = f"its array task ended {self.interruptions[key]} times without it (last: {word})"
                 self.fail(task_job, cause, f"{why}\n{_log_end(task)}")
             else:
