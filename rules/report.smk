@@ -49,7 +49,7 @@ rule report_notebook:
     params:
         study=study_file,
         # The command reads the study. With a change of these settings, Snakemake runs it again.
-        settings=lambda w: [study(w).title, study(w).description],
+        settings=lambda w: study(w).report_settings,
         # Snakemake may read the notebook through a temporary file of another name each time. It does not compare a param
         # that also depends on inputs with that of the last time.
         notebook=lambda w, input: NOTEBOOK,

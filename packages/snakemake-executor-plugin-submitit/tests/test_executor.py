@@ -285,7 +285,8 @@ def test_only_a_nested_job_needs_the_backup(executor: Alone, tmp_path: Path) -> 
     [
         (["--cores", "2", "all"], "snakemake --cores 2 -- out.txt"),
         (["--forceall", "--force", "-F", "-f", "--cores", "2", "--", "all"], "snakemake --cores 2 -- out.txt"),
-        (["all", "--cores", "2"], "snakemake all --cores 2 -- out.txt"),
+        (["all", "--cores", "2"], "snakemake --cores 2 -- out.txt"),
+        (["--forcerun", "train", "x", "--cores", "2", "-R", "y"], "snakemake --cores 2 -- out.txt"),
         (["all"], "snakemake -- out.txt"),
         (["--config", "a=b c", "all", "all"], "snakemake --config 'a=b c' -- out.txt"),
     ],

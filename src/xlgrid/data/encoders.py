@@ -310,7 +310,8 @@ def _copy_vocabulary(source: Path, folder: str | Path, provenance: dict[str, Any
 
 @contextmanager
 def whole_folder(folder: str | Path) -> Iterator[Path]:
-    """Yield a temporary folder beside `folder`. If the block succeeds, its files replace those in `folder`, config.json last."""
+    """Yield a temporary folder beside `folder`. If the block succeeds, its files replace those in `folder`, of an encoder
+    config.json and then the weights last, because an encoder that has weights is complete."""
     folder = Path(folder)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}")
     shutil.rmtree(aside, ignore_errors=True)
@@ -321,7 +322,9 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
         for old in folder.iterdir():
             if not (aside / old.name).exists():
                 old.unlink()
-        for file in sorted(aside.iterdir(), key=lambda file: file.name == "config.json"):
+        for file in sorted(
+            aside.iterdir(), key=lambda file: (file.name == "model.safetensors", file.name == "config.json")
+        ):
             with file.open("rb") as written:
                 os.fsync(written.fileno())
             file.replace(folder / file.name)

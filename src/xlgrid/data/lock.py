@@ -10,7 +10,7 @@ from xlgrid.base.files import write_text
 from xlgrid.base.yaml_files import read_yaml
 
 _COMMIT = re.compile("[0-9a-f]{40}")
-_HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. Delete a line to fetch the revision anew.\n"
+_HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. To fetch a revision anew, delete its line and the files that were made from it.\n"
 
 
 def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revision: str = "main") -> str:

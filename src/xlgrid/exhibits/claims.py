@@ -46,10 +46,11 @@ def render(study: StudyView, planned: Sequence[Cell], folder: str | Path) -> Non
     folder = Path(folder)
     write_text(folder / "claims.csv", judged.to_csv(index=False, lineterminator="\n"))
     write_text(folder / "claims.md", markdown(table))
-    write_text(folder / "claims.html", html(table))
     with plots.style():
         ax = forest(judged, claimed=[claim.range for claim in study.claims.values()])
         plots.save(ax, folder / "claims.svg")
+    # Claims that have this file are complete.
+    write_text(folder / "claims.html", html(table))
 
 
 def sheet(title: str, judged: pd.DataFrame) -> Sheet:

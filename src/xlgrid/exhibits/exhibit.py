@@ -61,6 +61,10 @@ class StudyView(Protocol):
     def languages_used(self) -> Mapping[str, Any]:
         """Code -> language, which has a `family` and a `script`."""
 
+    @property
+    def order(self) -> Mapping[str, Sequence[object]]:
+        """Axis -> its values in the order of the grids."""
+
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
 
@@ -230,9 +234,10 @@ class Exhibit(Strict):
 
             with plots.style():
                 plots.save(rendering.draw(), Path(f"{stem}.png"), Path(f"{stem}.svg"))
-        write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
         write_text(f"{stem}.md", printing.markdown(sheet))
         write_text(f"{stem}.tex", latex(rendering.in_latex or sheet, name, self.latex))
+        # An exhibit that has this file is complete.
+        write_text(f"{stem}.csv", data.to_csv(index=False, lineterminator="\n"))
 
     def write_comparison(self, name: str, folder: str | Path, rendering: Rendering) -> None:
         """Write the files that compare the exhibit with published numbers.
@@ -266,6 +271,14 @@ class OfCells(Exhibit):
     @property
     def named_axes(self) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
         return {"select": ([*self.select], AXES)}
+
+    def settings(self, study: StudyView) -> list[str]:
+        # Rows and columns have the order of the grids, which Snakemake does not see in the inputs, because it sorts them.
+        order = {
+            axis: [str(value) for value in values if value in self.selected.get(axis, values)]
+            for axis, values in study.order.items()
+        }
+        return [*super().settings(study), json.dumps(order)]
 
     @property
     def shows_snapshots(self) -> bool:
@@ -409,7 +422,8 @@ class Compared(OfCells):
         both = beside.comparison(sheet, compared, self.published, self.digits, further)
         csv = (pd.concat([compared, further]) if len(further) else compared).to_csv(index=False, lineterminator="\n")
         text = csv, printing.markdown(both), printing.html(both)
-        for suffix, contents in zip(COMPARISON, text, strict=True):
+        # A comparison that has the first file is complete.
+        for suffix, contents in reversed([*zip(COMPARISON, text, strict=True)]):
             write_text(Path(folder) / f"{name}{suffix}", contents)
 
 

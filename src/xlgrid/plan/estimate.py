@@ -242,7 +242,8 @@ class Estimate:
     @cached_property
     def pretrainings(self) -> dict[str, Pretraining]:
         """Encoder -> time, text and disk of its pre-training, for the encoders that the study pre-trains itself."""
-        users = {run.encoder for run in self.plan.runs} | {cell.encoder for cell in self.plan.cells}
+        used: list[Run | Cell | Encoder] = [*self.plan.runs, *self.plan.cells, *self.plan.encoders_read]
+        users = {each.encoder for each in used}
         named = users | {before for name in users for before in encoders_before(self.study.encoders, name)}
         encoders = [Encoder(self.study.name, name) for name in sorted(named) if self.study.encoders[name].is_trained]
         return {each.encoder: self.pretraining(each.encoder) for each in encoders if self.plan.owned(each) == each}

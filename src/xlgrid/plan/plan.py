@@ -10,7 +10,7 @@ from xlgrid.plan import grid
 from xlgrid.plan.needs import flat, inputs, makes_all_splits
 from xlgrid.plan.products import Claims, Comparison, Data, Exhibit, Product, Report, Summary, product_of, unknown_name
 from xlgrid.plan.settings import settings
-from xlgrid.results.identity import Cell, Contrast, Run
+from xlgrid.results.identity import Cell, Contrast, Encoder, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,11 +56,17 @@ class Plan:
         return [self.owned(run) for run in grid.runs(self.study, named)]
 
     @cached_property
+    def encoders_read(self) -> list[Encoder]:
+        """The encoders whose files exhibits read, each once."""
+        read = (encoder for exhibit in self.study.exhibits.values() for encoder in exhibit.encoders_read(self.study))
+        return [*dict.fromkeys(map(self.owned, read))]
+
+    @cached_property
     def products(self) -> list[Product]:
         """Everything on which the report rests, and the report: one product for each job, after those that it is made from."""
         study = self.study
         contrasts = [contrast for exhibit in study.exhibits.values() for contrast in exhibit.contrasts(self.cells)]
-        results: list[Product] = [*self.runs, *self.cells, *(self.owned(contrast) for contrast in contrasts)]
+        results: list[Product] = [*self.runs, *self.cells, *map(self.owned, contrasts), *self.encoders_read]
         products = dict.fromkeys(product for result in results for product in self.rests_on(result))
         exhibits = [Exhibit(study.name, name) for name in study.exhibits]
         comparisons = [Comparison(study.name, name) for name, exhibit in study.exhibits.items() if exhibit.is_compared]

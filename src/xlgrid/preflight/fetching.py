@@ -61,9 +61,10 @@ def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
         dict.fromkeys("/".join(path.split("/")[: 3 if path.startswith("results/") else 1]) for path in wanted)
     )
     study = plan.study.name
-    lock = lock_file()
+    # A workflow of someone else, which takes the rules in, need not have xlgrid's settings.
+    lock = lock_file() if CONFIG.is_file() else read_settings({}).hub_lock
     is_locked = Path(lock).exists()
-    committed = f"; commit {lock} to git beside studies/{study}.yaml" if is_locked else ""
+    committed = f"; commit {lock} to git beside {plan.path or study}" if is_locked else ""
     yield f"{len(wanted)} files are there{committed}"
     yield "For a machine without a network, copy these to the same places in a clone of this project there, with their times:"
     copied = [*([lock] if is_locked else []), RECORDS, *folders]

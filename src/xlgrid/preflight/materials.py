@@ -60,9 +60,7 @@ def needed_products(plan: Plan) -> list[Product]:
     # Runs that differ by their seeds alone rest on the same data and encoders.
     cells = {cell._replace(seed=0): cell for cell in plan.cells}.values()
     needed: dict[Product, None] = {product: None for cell in cells for product in plan.rests_on(cell)}
-    for exhibit in plan.study.exhibits.values():
-        for encoder in exhibit.encoders_read(plan.study):
-            needed |= dict.fromkeys(plan.rests_on(plan.owned(encoder)))
+    needed |= {product: None for encoder in plan.encoders_read for product in plan.rests_on(encoder)}
     return [*needed]
 
 

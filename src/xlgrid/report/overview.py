@@ -163,7 +163,8 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
 
     @cache
     def trained_at(run: Run) -> int:
-        return os.stat(run.delta).st_mtime_ns if run.delta in files else 0
+        modified = _stat(run.delta) if run.delta in files else None
+        return modified.st_mtime_ns if modified else 0
 
     runs: dict[Run, str] = {}
     for run in plan.runs:
@@ -171,8 +172,8 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
     cells: dict[Cell, str] = {}
     broken: dict[Cell, Failure] = {}
     for cell in plan.cells:
-        if (path := cell.path) in files:
-            stat = os.stat(path)
+        # Snakemake may delete a file that is to be made again while its study is looked at.
+        if (path := cell.path) in files and (stat := _stat(path)):
             damage = _damage(path, stat.st_mtime_ns, stat.st_size)
             failure = Failure(path, damage, needs.log(plan, cell), damaged=(path,)) if damage else None
             cells[cell] = "stale" if trained_at(plan.owned(cell.run)) > stat.st_mtime_ns else "done"
@@ -222,12 +223,20 @@ def _is_below(roots: Sequence[str], file: str) -> bool:
     return any(file.startswith(f"{root}/") for root in roots)
 
 
+def _stat(path: str) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
+        return os.stat(path)
+    return None
+
+
 # A file is read again only after a change of its time or size.
 @cache
 def _damage(path: str, modified: int, size: int) -> str:
     """The damage of the file of a cell; empty if the file is intact."""
     try:
         cell = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return ""
     except ValueError as error:
         return f"{path} is damaged ({error}): delete it"
     return "" if isinstance(cell, dict) and "scores" in cell else f"{path} is damaged (it has no `scores`): delete it"

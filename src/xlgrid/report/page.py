@@ -214,7 +214,7 @@ def _exhibit(product: products.Exhibit, exhibit: Any, root: Path) -> str:
     elif pictures:
         body = _image(pictures[0].read_bytes(), pictures[0].suffix, exhibit.title)
     else:
-        body = _PARTS.missing("Not made yet. To make it:", f"snakemake {product.path}")
+        body = _PARTS.missing("Not made yet. To make it:", f"snakemake --cores all {product.path}")
     comparison = Markup(files["-published.html"].read_text(encoding="utf-8")) if "-published.html" in files else ""
     links = [(f"{path.parent.name}/{path.name}", suffix[1:]) for suffix, path in files.items()]
     return str(_PARTS.exhibit(product.exhibit, exhibit.title, body, caption, comparison, links))
@@ -227,7 +227,9 @@ def claims(study: Report) -> Html | None:
     product = products.Claims(study.name)
     table, picture = study.root / product.file(".html"), study.root / product.file(".svg")
     if not (table.exists() and picture.exists()):
-        return Html(_PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake {product.path}"), []))
+        return Html(
+            _PARTS.claims(_PARTS.missing("Not judged yet. To judge them:", f"snakemake --cores all {product.path}"), [])
+        )
     body = _wide(table) + _image(picture.read_bytes(), ".svg", "Effect of each claim with its interval")
     return Html(_PARTS.claims(body, [(f"claims{suffix}", suffix[1:]) for suffix in product.files]))
 

@@ -203,7 +203,7 @@ def show(overview: Overview, matrix: bool = False) -> None:
 
 
 def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) -> None:
-    """Show the summary or, with `matrix`, totals, failures and matrices again and again, until all cells are done or a person
+    """Show the summary or, with `matrix`, totals, failures and matrices again and again, until all jobs are done or a person
     presses Ctrl-C.
 
     Args:
@@ -228,7 +228,7 @@ def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) 
                 parts = [*summary(overview, terminal.width, terminal.height - 1)]
             # The terminal cuts off the bottom, so the parts with the most information come first.
             live.update(Group(Text(title, style="dim"), *parts), refresh=True)
-            if set(overview.cells.values()) == {"done"}:
+            if all(stage.done == stage.jobs for stage in overview.stages):
                 break
             time.sleep(seconds)
             overview = look(plan, folder)
@@ -264,8 +264,12 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
 
     overview = look(plan, ledger, failed_files(log) if log else ())
     report = output / "failed.txt"
-    write_text(report, "\n\n".join(failures(overview, together=False)) + "\n")
     show_failures(overview, report)
+    # The disk may be full, which is why the jobs failed.
+    try:
+        write_text(report, "\n\n".join(failures(overview, together=False)) + "\n")
+    except OSError as error:
+        print(f"{report}: {error}", file=sys.stderr)
     jobs: dict[str, Callable[[], None]] = {}
     if plan.study.claims:
         jobs["claims"] = functools.partial(claims.render, plan.study, plan.cells, output)
@@ -277,5 +281,5 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
         # An exhibit may have no results yet, and the others are rendered all the same.
         try:
             render()
-        except (ValueError, FileNotFoundError) as error:
+        except (ValueError, OSError) as error:
             print(f"{name}: {error}", file=sys.stderr)

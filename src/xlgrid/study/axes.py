@@ -20,14 +20,8 @@ def definitions(study: "Study") -> dict[str, list[str]]:
 
 
 def axes(study: "Study") -> dict[str, list[object]]:
-    """Axis -> every value that the grids have on it, each once."""
-    values: dict[str, list[object]] = {axis: [] for axis in ("task", "encoder", "method", "source", "target", "seed")}
-    for grid in study.grids.values():
-        values["source"] += study.sources(grid)
-        values["target"] += study.targets(grid)
-        for axis in ("task", "encoder", "method", "seed"):
-            values[axis] += getattr(grid, axis)
-    return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
+    """Axis -> every value that the grids have on it, each once, for the caller to extend."""
+    return {axis: [*values] for axis, values in study.order.items()}
 
 
 def facts(study: "Study") -> dict[str, list[object]]:

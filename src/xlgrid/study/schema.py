@@ -3,6 +3,7 @@
 The schema is strict: an unknown or misspelt key is an error that names the file, the line and the nearest key that exists.
 """
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -249,6 +250,28 @@ class Study(Strict):
     def behind(self, names: Sequence[str]) -> str:
         """What decides which targets belong to groups of an exhibit, as JSON."""
         return groups.behind(names, self.languages_used, self.groups)
+
+    @cached_property
+    def order(self) -> dict[str, list[object]]:
+        """Axis -> its values in the order of the grids, each once."""
+        values: dict[str, list[object]] = {
+            axis: [] for axis in ("task", "encoder", "method", "source", "target", "seed")
+        }
+        for grid in self.grids.values():
+            values["source"] += self.sources(grid)
+            values["target"] += self.targets(grid)
+            for axis in ("task", "encoder", "method", "seed"):
+                values[axis] += getattr(grid, axis)
+        return {axis: list(dict.fromkeys(known)) for axis, known in values.items()}
+
+    @property
+    def report_settings(self) -> list[str]:
+        """Everything in the study that the page of its report shows itself: a change makes the page again."""
+        facts = [
+            [language.code, language.name, language.family, language.script, language.direction]
+            for language in self.languages_used.values()
+        ]
+        return [self.title, self.description, json.dumps([*self.exhibits]), json.dumps(facts, ensure_ascii=False)]
 
     @property
     def claims_settings(self) -> list[str]:

@@ -77,8 +77,8 @@ def import_adapter(
         **packages(recipe, task.head.name),
         **clock.read(),
     }
-    write_record(Path(folder), recipe, details, [])
     write_tensors(Path(folder) / deltas.DELTA, recipe, tensors)
+    write_record(Path(folder), recipe, details, [])
 
 
 def export_adapter(run: str | Path, encoder: str | Path, folder: str | Path, safetensors: bool = False) -> None:

@@ -97,7 +97,8 @@ def run(loop: "Loop") -> None:
             by = f" by {stop[0].name}" if stop else ""
             say(f"stopped{by} before step {loop.step + 1} of {loop.steps}; the same command goes on there")
             raise SystemExit(os.EX_TEMPFAIL) from None
-    loop.finish()
+        # A signal that comes now is noted, and the results are written all the same.
+        loop.finish()
 
 
 class Loop:
@@ -444,5 +445,6 @@ class Loop:
 
     def write(self, details: dict[str, Any]) -> None:
         """Write the results; `details` are the entries of run.json besides those of every record."""
-        write_record(self.folder, self.recipe, details, self.curve)
+        # The record comes last, because a run that has one is complete.
         write_tensors(self.folder / deltas.DELTA, self.recipe, self.best)
+        write_record(self.folder, self.recipe, details, self.curve)

@@ -7,13 +7,14 @@ run in a nested Snakemake, as with other executors, in the same bundles. `--subm
 one machine.
 """
 
+import itertools
 import os
 import shlex
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -269,10 +270,7 @@ class Executor(RemoteExecutor):
 
     def again(self, job: "Job") -> str:
         """The command that runs a job again: the present one, with an output of the job as its only target."""
-        targets = {*map(str, self.workflow.dag_settings.targets), "--"}
-        words = [word for word in sys.argv[1:] if word not in ("--forceall", "-F", "--force", "-f")]
-        while words and words[-1] in targets:
-            words.pop()
+        words = without_targets(sys.argv[1:], {*map(str, self.workflow.dag_settings.targets)})
         return shlex.join(["snakemake", *words, "--", job.outputs[0] if job.outputs else job.rule])
 
     def handle_job_success(self, job: JobExecutorInterface) -> None:
@@ -322,3 +320,17 @@ class Executor(RemoteExecutor):
         super().shutdown()
         if self.dispatcher:
             self.dispatcher.rest()
+
+
+def without_targets(arguments: Sequence[str], targets: Collection[str]) -> list[str]:
+    """The arguments of a call of Snakemake without its targets and without options that run jobs again."""
+    words: list[str] = []
+    is_forced = False
+    for word in itertools.dropwhile(lambda word: word in targets, arguments):
+        # The words after this option are files and rules, up to the next option.
+        is_forced = word in ("--forcerun", "-R") or (is_forced and not word.startswith("-"))
+        if not is_forced and word not in ("--forceall", "-F", "--force", "-f"):
+            words.append(word)
+    while words and words[-1] in {*targets, "--"}:
+        words.pop()
+    return words

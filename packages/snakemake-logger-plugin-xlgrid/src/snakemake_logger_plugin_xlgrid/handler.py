@@ -180,11 +180,12 @@ class Summary:
             return
         is_warning = record.levelno >= logging.WARNING
         has_begun = bool(self.workflow.planned)
-        # The executor says what delays it, such as why Slurm lets a job wait.
-        is_of_use = is_warning or message.startswith("submitit") or message.startswith(INTERRUPT) or not has_begun
+        # The executor says what delays it, such as why Slurm lets a job wait, and repeats what lasts.
+        is_of_executor = message.startswith("submitit")
+        is_of_use = is_warning or is_of_executor or message.startswith(INTERRUPT) or not has_begun
         if (
             message in ("", "None")
-            or message in self.said
+            or (message in self.said and not is_of_executor)
             or message.startswith((*CHATTER, *ENDS[:-1]))
             or not is_of_use
         ):
