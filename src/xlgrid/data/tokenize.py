@@ -124,6 +124,8 @@ def tokenize(
         about["choices"] = choices
     if head.options.model_fields:
         about["options"] = head.options.model_validate(options or {}).model_dump(mode="json")
+    # What is cut of companions does not count as cut of the examples.
+    of_companions = replace(encoding, carry=[])
     rows_read = examples = rows_written = 0
     progress = Progress()
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
@@ -142,7 +144,7 @@ def tokenize(
                 example = list(encoded.get("example", range(batch.num_rows)))
                 if companions:
                     same = companions.slice(examples, batch.num_rows)
-                    encoded[COMPANION_IDS] = _of_examples(head.encode(same, described, encoding), example)
+                    encoded[COMPANION_IDS] = _of_examples(head.encode(same, described, of_companions), example)
                 if has_depth:
                     encoded["depth"] = batch["depth"].take(example).to_pylist()
                 encoded["example"] = [examples + number for number in example]

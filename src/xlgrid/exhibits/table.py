@@ -101,9 +101,16 @@ class Table(Compared):
         import pandas as pd
 
         from xlgrid.exhibits.drawing import sheet as printing
-        from xlgrid.results import stats
+        from xlgrid.results import stats, units
 
         chosen = stats.select(cells, self.select)
+        metrics = units.metrics_of(chosen["metric"]) if self.average else []
+        if len({(each.unit, each.higher_is_better) for each in metrics}) > 1:
+            names = ", ".join(each.name for each in metrics)
+            raise ValueError(
+                f"`average` would average over metrics of different units or directions ({names}): select some of the tasks, or set "
+                "it to false"
+            )
         if self.groups:
             chosen = stats.in_groups(chosen, self.groups, study.belongs)
         axes: tuple[str, ...] = self.columns

@@ -54,6 +54,10 @@ class EncoderDecoder(Method):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"option {name} must be a whole number from 1 up, got {value!r}")
+        if self.beams == 1 and self.length_penalty != 1:
+            raise ValueError(
+                "option length_penalty ranks the hypotheses of beam search, and `beams: 1` has one: leave it out, or raise `beams`"
+            )
 
     def install(self, model: Any) -> None:
         """Change the decoder of an encoder-decoder, in place.

@@ -52,7 +52,12 @@ def seed_means(frame: pd.DataFrame, by: Sequence[str], cell: Sequence[str]) -> p
         Columns `by`, `seed`, `score`, `n_cells` (with a result), `n_cells_expected`; groups in order of first appearance.
     """
     frame = complete(frame, by, cell)
-    if "n_cells" not in frame:
+    if "n_cells" in frame:
+        # A seed that lacks a cell of others misses what the cell stands for in these.
+        expected = frame.groupby(_once(*by, *cell), sort=False)["n_cells_expected"].transform("max")
+        frame = frame.fillna({"n_cells": 0, "n_cells_expected": expected})
+        frame = frame.astype({"n_cells": int, "n_cells_expected": int})
+    else:
         frame = frame.assign(n_cells=frame["score"].notna().astype(int), n_cells_expected=1)
     means = (
         frame.groupby(_once(*by, "seed"), sort=False)
@@ -291,12 +296,18 @@ def learning_curves(curves: pd.DataFrame, cells: pd.DataFrame, lines: str) -> pd
         curves: `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`; `target` of runs for one target each.
         cells: cells of the planned runs.
         lines: the column whose values are the lines of the figure; a line has the steps that any of its runs has.
+
+    Runs of a line that differ by their seeds alone may be evaluated at slightly different steps, because the batches of an epoch depend on
+    the seed. Such evaluations stand at the median of their steps.
     """
     run = ["task", "encoder", "method", "source", "seed"]
     # Runs for one target each have the rest in common.
     run += ["run"] if "run" in curves and "run" in cells else []
     # A fact of the encoders.
     run += [lines] if lines not in run and lines in cells else []
+    in_run = curves.groupby(run, dropna=False, sort=False)["step"]
+    alike = [curves[lines], in_run.transform("size"), in_run.rank("first")]
+    curves = curves.assign(step=curves.groupby(alike, dropna=False)["step"].transform("median").round().astype(int))
     runs = pd.concat([curves[run], cells[run]]).drop_duplicates()
     steps = curves[list(dict.fromkeys([lines, "step"]))].drop_duplicates()
     planned = runs.merge(steps, on=lines, sort=False).merge(curves, on=[*run, "step"], how="left", sort=False)

@@ -85,15 +85,17 @@ def measure(terms: Mapping[str, Sequence[Term]], asked: Mapping[str, str] | None
     # Claim -> number of examples of a test set -> by how much each of them, or each draw of them, moves the effect.
     moved: dict[str, dict[int, np.ndarray]] = {name: {} for name in terms}
     metric_of: dict[str, str] = {}
-    size_of: dict[tuple[str, str], int] = {}
+    size_of: dict[tuple[str, str, str], int] = {}
     for cell, uses in enters.items():
         record = records.read_expected(paths[cell], cell._asdict())
         n = record["n"]
-        if size_of.setdefault((cell.task, cell.target), n) != n:
-            raise ValueError(
-                f"{cell.path} has {n} examples, other cells of task {cell.task} on {cell.target} have "
-                f"{size_of[cell.task, cell.target]}: delete the cells of one test set and run the study again"
-            )
+        # Encoders of two vocabularies may cut a text into other inputs, which different claims may be about.
+        for name, _ in uses:
+            if (other := size_of.setdefault((name, cell.task, cell.target), n)) != n:
+                raise ValueError(
+                    f"{cell.path} has {n} examples, other cells of task {cell.task} on {cell.target} in claim {name} have {other}: "
+                    "delete the cells of one test set and run the study again"
+                )
         outcomes = records.outcomes(paths[cell], record)
         moves: dict[str, np.ndarray] = {}
         for name, weight in uses:

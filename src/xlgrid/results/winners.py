@@ -108,7 +108,7 @@ def _best_two(entries: Mapping[Key, pd.DataFrame], paired: Sequence[str]) -> tup
 
 def _is_complete(entry: pd.DataFrame) -> bool:
     """Whether each seed has a result of each cell, for three seeds or more."""
-    seeds, cells = entry["seed"].nunique(), len(entry[["source", "target"]].drop_duplicates())
+    seeds, cells = entry["seed"].nunique(), len(entry[[*PAIRED]].drop_duplicates())
     return seeds >= verdicts.LEAST_SEEDS and len(entry) == seeds * cells and bool(entry["score"].notna().all())
 
 

@@ -124,6 +124,16 @@ class EncoderEntry(Strict):
             raise ValueError(
                 "training: pre-training is evaluated on the text of its languages: leave out `dev_targets`"
             )
+        for given, default in (("batch_tokens", "batch_size"), ("epochs", "steps")):
+            if given in self.training and default not in self.training and self.is_trained:
+                raise ValueError(
+                    f"training: `{default}` has a default for encoders, which wins over `{given}`: write `{default}: null` beside `{given}`, or "
+                    f"`{default}` alone"
+                )
+        if self.scratch and "dropout" in self.training:
+            raise ValueError(
+                "training: an encoder from scratch has the dropout of `scratch`, also in later runs: state it there"
+            )
         if conflict:
             raise ValueError(f"training: {conflict[1]}")
         if self.lm_head and self.pretraining.snapshots:

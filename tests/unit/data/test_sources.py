@@ -1,5 +1,7 @@
 """The settings of a source of data."""
 
+from pathlib import Path
+
 import pytest
 
 from xlgrid.data.sources import DataSource
@@ -129,6 +131,15 @@ def test_training_sets_of_some_languages_are_translations():
 def test_a_source_has_a_pair_if_it_has_both_of_its_languages():
     source = DataSource(local="{language}.csv", languages=["en", "fr"])
     assert source.has("en-fr") and not source.has("en-de") and not source.has("de-fr")
+
+
+def test_a_file_of_all_languages_is_not_that_of_a_pair(tmp_path: Path) -> None:
+    (tmp_path / "test.csv").touch()
+    source = DataSource(local=f"{tmp_path}/{{split}}.csv")
+    assert not source.has_pair("en-fr"), "a pair would be twice the same language"
+    assert source.model_copy(update={"languages": ["en-fr"]}).has_pair("en-fr")
+    (tmp_path / "en-fr.csv").touch()
+    assert DataSource(local=f"{tmp_path}/{{language}}.csv").has_pair("en-fr")
 
 
 def test_rows_to_label_are_the_training_set_of_their_languages() -> None:

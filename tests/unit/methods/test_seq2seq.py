@@ -145,6 +145,11 @@ def test_a_wrong_option_says_what_is_allowed(option: str, value: Any, problem: s
         make("seq2seq", {option: value})
 
 
+def test_greedy_search_has_no_hypotheses_to_rank_by_length() -> None:
+    with pytest.raises(ValueError, match="`beams: 1` has one: leave it out, or raise `beams`"):
+        make("seq2seq", {"beams": 1, "length_penalty": 0.6})
+
+
 def test_beam_search_has_the_settings_of_the_method(encoder: Path) -> None:
     settings = installed(encoder, beams=5, length_penalty=0.6, longest=30).generation_config
     assert (settings.num_beams, settings.length_penalty, settings.max_new_tokens) == (5, 0.6, 30)

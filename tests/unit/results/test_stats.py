@@ -245,3 +245,20 @@ def test_a_run_without_a_learning_curve_still_counts_as_planned() -> None:
     entries = stats.entries(stats.learning_curves(curves, planned, "method"), ["step"], "method").set_index("step")
     assert list(entries.loc[10, ["mean", "n_seeds", "n_seeds_expected"]]) == [2, 2, 3]
     assert list(entries.loc[20, ["mean", "n_seeds", "n_seeds_expected"]]) == [1, 1, 3]
+
+
+def test_evaluations_at_slightly_different_steps_of_an_epoch_are_one_point_of_a_curve() -> None:
+    """The number of batches of an epoch depends on the seed."""
+    scores = {("-", seed): float(10 * seed) for seed in (1, 2, 3)}
+    steps = {1: 49, 2: 48, 3: 48}, {1: 98, 2: 96, 3: 97}
+    of_runs = cells(scores).drop(columns=["target", "metric"])
+    curves = pd.concat([of_runs.assign(step=of_runs["seed"].map(of_seed)) for of_seed in steps])
+    planned = cells({("fr", seed): NAN for seed in (1, 2, 3)})
+    entries = stats.entries(stats.learning_curves(curves, planned, "method"), ["step"], "method")
+    assert entries[["step", "mean", "n_seeds"]].to_numpy().tolist() == [[48, 20, 3], [97, 20, 3]]
+
+
+def test_counts_of_an_average_stay_whole_numbers_where_a_seed_lacks_a_column() -> None:
+    ragged = {key: score for key, score in FULL.items() if key != ("de", 1)}
+    entries = stats.entries(cells(ragged), ["source"], "target", average=True).set_index("column")
+    assert list(map(str, entries.loc[stats.AVERAGE, ["n_cells", "n_cells_expected"]])) == ["3", "4"]

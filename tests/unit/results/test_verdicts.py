@@ -229,8 +229,17 @@ def test_a_test_set_that_changed_is_noticed() -> None:
     about = {"one": compared("b", "a", (1, 2), ("fr",))}
     for term in about["one"]:
         write(term.cell, np.ones(5 if term.cell.method == "a" else 6))
-    with pytest.raises(ValueError, match="5 examples, other cells of task t on fr have 6"):
+    with pytest.raises(ValueError, match="5 examples, other cells of task t on fr in claim one have 6"):
         verdicts.measure(about)
+
+
+def test_two_claims_may_be_about_other_inputs_of_one_text() -> None:
+    """As those into which two vocabularies cut it."""
+    about = {"one": compared("b", "a", (1, 2), ("fr",)), "two": compared("d", "c", (1, 2), ("fr",))}
+    for name, n in (("one", 5), ("two", 6)):
+        for term in about[name]:
+            write(term.cell, np.ones(n))
+    assert set(verdicts.measure(about)["claim"]) == {"one", "two"}
 
 
 def judged(effect: float, seed_variance: float, example_variance: float, n: int) -> pd.Series:

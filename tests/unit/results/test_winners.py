@@ -129,6 +129,21 @@ def test_encoders_compete_by_their_facts() -> None:
     assert winners(frame, ["languages"], ["languages"], ["languages"]).keys == {(60,)}
 
 
+def test_an_average_over_tasks_has_a_winner() -> None:
+    rng = np.random.default_rng([3])
+    frame = cells({"a": 0.5, "b": 0.8}, rng)
+    other = pd.DataFrame(
+        [
+            row(Cell("s", "u", "mini", method, "en", target, seed), rate, rng)
+            for method, rate in (("a", 0.5), ("b", 0.8))
+            for target in TARGETS
+            for seed in SEEDS
+        ]
+    )
+    both = weighted(pd.concat([frame, other]), ["method"], ["task"])
+    assert winners(both, ["method"], ["method"], ["method"]).keys == {("b",)}
+
+
 def test_an_average_gives_each_column_one_weight() -> None:
     frame = pd.DataFrame(
         [{"method": "a", "task": task, "seed": seed, "score": 1.0} for task in ("x", "y", "y", "y") for seed in (1, 2)]

@@ -86,6 +86,24 @@ def test_a_copy_that_was_cut_to_fewer_layers_does_not_pass_for_the_encoder(
     assert configuration(EncoderEntry(hub="a/b", layers=4), tmp_path).num_hidden_layers == 4
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"batch_tokens": 4096},
+            "`batch_size` has a default .* wins over `batch_tokens`: write `batch_size: null` beside",
+        ),
+        ({"epochs": 2}, "`steps` has a default .* wins over `epochs`: write `steps: null` beside"),
+        ({"dropout": 0.1}, "an encoder from scratch has the dropout of `scratch`"),
+    ],
+)
+def test_a_setting_of_pretraining_that_would_do_nothing_is_refused(settings: dict[str, Any], message: str) -> None:
+    scratch = {"languages": ["en"]}
+    with pytest.raises(ValueError, match=message):
+        EncoderEntry.model_validate({"scratch": scratch, "training": settings})
+    EncoderEntry.model_validate({"scratch": scratch, "training": {"batch_tokens": 4096, "batch_size": None}})
+
+
 def test_a_head_is_trained_for_another_encoder() -> None:
     entry = EncoderEntry.model_validate({"of": "e5", "lm_head": {"languages": ["en", "sw"]}, "training": {"steps": 7}})
     recipe = entry.recipe("s", "e5-mlm")
