@@ -53,9 +53,10 @@ def test_the_schema_refuses(spec: dict[str, Any], message: str) -> None:
 
 def test_the_settings_of_an_exhibit_that_has_no_options_are_what_they_were_before_there_were_any() -> None:
     """A difference would render every exhibit that exists again."""
-    [settings] = EXHIBIT.validate_python(TABLE).settings(SimpleNamespace(facts={}))
+    study = SimpleNamespace(facts={}, order={})
+    settings, _ = EXHIBIT.validate_python(TABLE).settings(study)
     assert "latex" not in settings and '"rows":["method"]' in settings
-    [other] = EXHIBIT.validate_python(TABLE | {"latex": {"bold": "method"}}).settings(SimpleNamespace(facts={}))
+    other, _ = EXHIBIT.validate_python(TABLE | {"latex": {"bold": "method"}}).settings(study)
     assert '"bold":["method"]' in other
 
 

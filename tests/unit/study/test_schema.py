@@ -104,3 +104,24 @@ def test_a_renamed_claim_is_judged_again(tmp_path: Path) -> None:
         load_study(write(tmp_path, GROUPED.replace("  romance: {says", f"  {name}: {{says"))) for name in "ab"
     )
     assert study.claims_settings != renamed.claims_settings
+
+
+def test_another_order_of_the_grids_makes_again_what_has_rows_in_this_order(tmp_path: Path) -> None:
+    """Snakemake compares inputs without their order."""
+    before = _settings(load_study(write(tmp_path, TEXT)))
+    after = _settings(load_study(write(tmp_path, TEXT.replace("[full-ft, bitfit]", "[bitfit, full-ft]"))))
+    # The heatmap is of one method.
+    assert {name for name in before if before[name] != after[name]} == {"table", "curve"}
+
+
+def test_the_page_of_a_report_depends_on_what_it_shows_of_languages_and_exhibits(tmp_path: Path) -> None:
+    study = load_study(write(tmp_path, TEXT))
+    swapped = load_study(write(tmp_path, TEXT.replace("  heat:", "  later:")))
+    assert study.report_settings != swapped.report_settings
+    declared = TEXT.replace("languages: [en, fr]", "languages: [en, qzz]").replace("[fr]", "[qzz]")
+    declared = (
+        declared.replace("options: {n: 100}", "data: {local: x}")
+        + "new_languages: {qzz: {name: NAME, family: F, script: Latn}}\n"
+    )
+    pages = [load_study(write(tmp_path, declared.replace("NAME", name))).report_settings for name in ("Zed", "Zet")]
+    assert pages[0] != pages[1]
