@@ -12,7 +12,7 @@ def status(
     study: StudyName,
     ledger: Ledger = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="refresh the output until all is done or Ctrl-C is pressed")
+        bool, typer.Option("--watch", help="refresh the output until all cells are done or Ctrl-C is pressed")
     ] = False,
     every: Annotated[float, typer.Option(min=0.1, help="the seconds between two refreshes, with --watch")] = 5,
     matrix: Annotated[

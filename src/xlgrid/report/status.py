@@ -203,7 +203,7 @@ def show(overview: Overview, matrix: bool = False) -> None:
 
 
 def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) -> None:
-    """Show the summary or, with `matrix`, totals, failures and matrices again and again, until all jobs are done or a person
+    """Show the summary or, with `matrix`, totals, failures and matrices again and again, until all cells are done or a person
     presses Ctrl-C.
 
     Args:
@@ -228,7 +228,7 @@ def watch(plan: Plan, folder: str | Path, seconds: float, matrix: bool = False) 
                 parts = [*summary(overview, terminal.width, terminal.height - 1)]
             # The terminal cuts off the bottom, so the parts with the most information come first.
             live.update(Group(Text(title, style="dim"), *parts), refresh=True)
-            if all(stage.done == stage.jobs for stage in overview.stages):
+            if set(overview.cells.values()) == {"done"}:
                 break
             time.sleep(seconds)
             overview = look(plan, folder)

@@ -250,7 +250,7 @@ def test_claims_are_a_part_of_the_page_of_a_study_that_has_any(
     folder.mkdir(parents=True)
     assert report.claims(study_of(cells)) is None
     study = study_of(cells, claims={"chance": SimpleNamespace()})
-    assert "snakemake results/demo/claims.html" in str(report.claims(study))
+    assert "snakemake --cores all results/demo/claims.html" in str(report.claims(study))
     (folder / "claims.html").write_text("<table>verdicts</table>")
     (folder / "claims.svg").write_text("<svg/>")
     html = str(report.claims(study))
