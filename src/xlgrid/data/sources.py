@@ -165,17 +165,12 @@ class Origin(Strict):
     def has_pair(self, pair: str) -> bool:
         """Whether the source has a pair as such.
 
-        One local file of a pair is enough: if another one is missing, the error should name it. A file that each language of the
-        pair has, too, because its path names no language, is one of the pair only if `languages` or `names` list the pair.
+        One local file of a pair is enough: if another one is missing, the error should name it. A file with the rows of all languages
+        (`begins`) has none of a pair.
         """
         if self.hub:
             return pair in self.names
-        return any(self._has_file_of(pair, split) for split in SPLITS)
-
-    def _has_file_of(self, pair: str, split: str) -> bool:
-        path = self.path(pair, split)
-        is_shared = path in [self.path(code, split) for code in Target(pair).languages]
-        return Path(path).exists() and (not is_shared or pair in (self.known or ()))
+        return not self.begins and any(Path(self.path(pair, split)).exists() for split in SPLITS)
 
     def configuration(self, language: str) -> str | None:
         """The name of a language's part of the data on the Hub; None for the only one."""

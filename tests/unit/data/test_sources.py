@@ -133,13 +133,11 @@ def test_a_source_has_a_pair_if_it_has_both_of_its_languages():
     assert source.has("en-fr") and not source.has("en-de") and not source.has("de-fr")
 
 
-def test_a_file_of_all_languages_is_not_that_of_a_pair(tmp_path: Path) -> None:
+def test_a_file_with_the_rows_of_all_languages_has_none_of_a_pair(tmp_path: Path) -> None:
     (tmp_path / "test.csv").touch()
-    source = DataSource(local=f"{tmp_path}/{{split}}.csv")
-    assert not source.has_pair("en-fr"), "a pair would be twice the same language"
-    assert source.model_copy(update={"languages": ["en-fr"]}).has_pair("en-fr")
-    (tmp_path / "en-fr.csv").touch()
-    assert DataSource(local=f"{tmp_path}/{{language}}.csv").has_pair("en-fr")
+    assert DataSource(local=f"{tmp_path}/{{split}}.csv").has_pair("en-fr"), "it may be a file of translations"
+    begins = {"id": {"en": "english-", "fr": "french-"}}
+    assert not DataSource(local=f"{tmp_path}/{{split}}.csv", begins=begins).has_pair("en-fr")
 
 
 def test_rows_to_label_are_the_training_set_of_their_languages() -> None:
