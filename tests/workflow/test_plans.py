@@ -122,7 +122,7 @@ def test_a_command_of_a_paper_s_page_is_planned(folder: Path, page: str, command
     """The project has the studies that the page shows, and the files that these name."""
     content = (ROOT / page).read_text()
     for name, study in re.findall(
-        r"`studies/(\w+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", content, re.MULTILINE | re.DOTALL
+        r"`studies/([\w-]+)\.yaml`[^`]*\n```yaml\n(.*?)^```$", content, re.MULTILINE | re.DOTALL
     ):
         (folder / "studies" / f"{name}.yaml").write_text(study)
     (folder / "my.txt").write_text("a line\n")
