@@ -49,5 +49,5 @@ def mine(tmp_path: Path, finished: Path) -> Path:
     (folder / "studies" / "pfeiffer2020-mini.yaml").write_text(yaml.safe_dump(mini, sort_keys=False))
     study = yaml.safe_load(shown("docs/how-to/language-adapter.md"))
     study["grids"] = {"ner": {"source": ["qa1", "qa9"], "target": ["qa1", "qa9"], "seed": [1]}}
-    (folder / "studies" / "with-qa9.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
+    (folder / "studies" / "added-language.yaml").write_text(yaml.safe_dump(study, sort_keys=False))
     return folder

@@ -88,9 +88,9 @@ def test_every_exhibit_of_x_mod_is_planned(folder: Path) -> None:
 
 def test_a_language_of_your_own_is_planned_as_its_page_shows_it(folder: Path) -> None:
     """Each of nine languages has a language adapter and three task adapters, and there are cells from and to each."""
-    (folder / "studies" / "with-qa9.yaml").write_text(shown("docs/how-to/language-adapter.md"))
+    (folder / "studies" / "added-language.yaml").write_text(shown("docs/how-to/language-adapter.md"))
     (folder / "my.txt").write_text("a line\n")
-    jobs = planned(folder, "results/with-qa9/exhibits/figure10.csv")
+    jobs = planned(folder, "results/added-language/exhibits/figure10.csv")
     assert (jobs["train"], jobs["evaluate"]) == (9 + 9 * 3, 9 * 9 * 3)
 
 

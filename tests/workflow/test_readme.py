@@ -146,16 +146,18 @@ def test_from_a_text_of_your_own_to_the_heatmap(mine: Path) -> None:
     """The commands of docs/how-to/language-adapter.md in their order, each of which needs what the one before it has made."""
     for command in commands("docs/how-to/language-adapter.md"):
         succeeds(mine, command)
-    with (mine / "results/with-qa9/exhibits/figure10.csv").open() as file:
+    with (mine / "results/added-language/exhibits/figure10.csv").open() as file:
         assert {row["column"] for row in csv.DictReader(file)} == {"qa1", "qa9"}
-    trained = cell(mine, "with-qa9")
+    trained = cell(mine, "added-language")
     assert "language:qa9" in trained["stack"]
 
     # The exported adapters, imported in the place of training, give the same cell.
     [export] = [command for command in commands("docs/how-to/language-adapter.md") if "export-adapter" in command]
-    succeeds(mine, export.replace("qa9", "qa1").replace("results/with-qa9/runs", "results/pfeiffer2020-mini/runs"))
+    succeeds(
+        mine, export.replace("qa9", "qa1").replace("results/added-language/runs", "results/pfeiffer2020-mini/runs")
+    )
     again = {
-        "extends": "with-qa9",
+        "extends": "added-language",
         "title": "Again",
         "methods": {"adapter": {"imported": {"path": "adapters/{language}"}}},
     }
