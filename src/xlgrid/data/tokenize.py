@@ -124,7 +124,7 @@ def tokenize(
         about["choices"] = choices
     if head.options.model_fields:
         about["options"] = head.options.model_validate(options or {}).model_dump(mode="json")
-    # What is cut of companions does not count as cut of the examples.
+    # The log counts the examples that were cut, and not their companions.
     of_companions = replace(encoding, carry=[])
     rows_read = examples = rows_written = 0
     progress = Progress()
@@ -189,7 +189,7 @@ def _check_files(data: Sequence[str | Path], described: Task, kind: str) -> None
 
 
 def _remarks(encoding: Encoding, described: Task, inputs: int) -> Iterator[str]:
-    """What a reader of the log should know of inputs that were cut, and of words that have no token."""
+    """Sentences for the log: how many inputs were cut, and how many words have no token."""
     if encoding.truncated:
         has_windows = any(field.name == "example" for field in described.head.fields())
         change = "examples were split into windows of" if has_windows else "inputs were cut to"

@@ -68,8 +68,8 @@ class StudyView(Protocol):
     def belongs(self, group: str, source: str, target: str) -> bool:
         """Whether a target belongs to a group, for a source."""
 
-    def behind(self, names: Sequence[str]) -> str:
-        """What decides which targets belong to groups, as JSON."""
+    def group_facts(self, names: Sequence[str]) -> str:
+        """The facts on which it depends which targets belong to some groups, as JSON."""
 
 
 class PlanView(Protocol):
@@ -162,7 +162,7 @@ class Exhibit(Strict):
         return [
             keys,
             *([json.dumps(named)] if self.facts else []),
-            *([study.behind(self.groups_shown)] if self.groups_shown else []),
+            *([study.group_facts(self.groups_shown)] if self.groups_shown else []),
         ]
 
     @property

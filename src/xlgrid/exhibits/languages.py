@@ -30,14 +30,13 @@ class Languages(Exhibit):
     )
 
     @property
-    def _groups(self) -> list[str]:
+    def groups_shown(self) -> tuple[str, ...]:
         """Every group that a column names, and those of `only`."""
         of_columns = [group for marks in self.columns.values() for group in marks.values()]
-        return list(dict.fromkeys([*of_columns, *self.only]))
+        return tuple(dict.fromkeys([*of_columns, *self.only]))
 
     def settings(self, study: StudyView) -> list[str]:
-        members = {group: study.groups[group] for group in self._groups}
-        return [*super().settings(study), json.dumps(members), json.dumps(self._facts_of_rows(study))]
+        return [*super().settings(study), json.dumps(self._facts_of_rows(study))]
 
     def problems(self, study: StudyView, axes: Mapping[str, Sequence[object]]) -> Iterator[str]:
         yield from among("only", "group", self.only, study.groups)
@@ -46,7 +45,7 @@ class Languages(Exhibit):
                 yield f"columns.{name}: this is the name of another column: choose another"
             yield from among(f"columns.{name}", "group", marks.values(), study.groups)
         known = study.languages_used
-        for group in self._groups:
+        for group in self.groups_shown:
             for member in study.groups.get(group, ()):
                 if member not in known:
                     yield f"columns: group {group} has {member}, which is no language: name a group of languages"
@@ -93,6 +92,6 @@ class Languages(Exhibit):
         return pd.DataFrame(rows, columns=[*FACTS, *self.columns])
 
     def _facts_of_rows(self, study: StudyView) -> list[dict[str, str]]:
-        codes = {code for group in self.only or self._groups for code in study.groups[group]}
+        codes = {code for group in self.only or self.groups_shown for code in study.groups[group]}
         languages = [language for code, language in study.languages_used.items() if code in codes]
         return [{fact: getattr(language, fact) or "" for fact in FACTS} for language in languages]

@@ -56,7 +56,7 @@ class Overview(NamedTuple):
         stages: the jobs of each stage, those of other studies too.
         trainings: the trainings in progress.
         others: the failed jobs for which no cell waits, such as that of an exhibit.
-        named: the word by which commands find the study, see `xlgrid.plan.load.named`; empty if it is the study's name.
+        named: the word by which commands find the study, see `xlgrid.plan.load.named`.
     """
 
     study: str

@@ -123,10 +123,10 @@ def summary(overview: Overview, width: int, height: int) -> list["Text"]:
     bars = screen.bars(overview.stages, width)
     lines = [Text(f"{overview.study}: jobs done of those planned", "bold"), *bars, *totals(overview).split("\n")]
     if not overview.has_begun:
-        options = [*options_of(overview.named), "--"] if options_of(overview.named) else []
-        command = ["--profile", "laptop", *options, Report(overview.study).path]
+        options = options_of(overview.named)
+        command = ["--profile", "laptop", *options, *(["--"] if options else []), Report(overview.study).path]
         advice = f"""The study has not begun. These commands check whether all that it needs is there, and make it:
-  xlgrid check {shlex.quote(overview.named or overview.study)}
+  xlgrid check {shlex.quote(overview.named)}
   snakemake {shlex.join(command)}"""
         return [*lines, Text(advice)]
     texts = failures(overview, together=True)
@@ -143,8 +143,7 @@ def summary(overview: Overview, width: int, height: int) -> list["Text"]:
             return [
                 *lines,
                 Text(
-                    f"failures for {more:,} more {reasons}: xlgrid status {shlex.quote(overview.named or overview.study)} --matrix",
-                    "red",
+                    f"failures for {more:,} more {reasons}: xlgrid status {shlex.quote(overview.named)} --matrix", "red"
                 ),
             ]
         lines.append(Text(text, "red"))

@@ -73,7 +73,7 @@ def has_text(study: "Study", code: str) -> bool:
 
 
 def _not_in_text(study: "Study", code: str) -> str | None:
-    """What to say where the study's text comes from data that do not have a language; None where they may have it."""
+    """The mistake that the data of the study's text lack a language; None if they may have it."""
     data = study.text.data
     if data is None or code in study.text.files or not study.text.fetches(code) or data.has(code):
         return None

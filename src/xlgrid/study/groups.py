@@ -10,8 +10,8 @@ from xlgrid.languages.sources import NONE, Source, Target
 
 # Before the name of a group whose members are the parts of one source.
 MIX = "mix:"
-# Groups of an exhibit that name the relation of a target to the source, which is the last argument of `belongs`.
-# The third argument says whether each language of the target has the family or script of a language of the source.
+# Group of an exhibit -> whether a target has this relation to a source. The third argument is a function that says whether each
+# language of the target has the family, or the script, of a language of the source.
 RELATIONS: dict[str, Callable[[Source, Target, Callable[[str], bool]], bool]] = {
     "all": lambda source, target, shares: True,
     "in-language": lambda source, target, shares: target in source.parts,
@@ -132,8 +132,9 @@ def belongs(
     raise ValueError(unknown("group", group, [*RELATIONS, *groups, *pairs, "family:NAME", "script:NAME"]))
 
 
-def behind(names: Iterable[str], languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> str:
-    """What decides which targets belong to groups of an exhibit, as JSON: members, and families and scripts of languages."""
+def group_facts(names: Iterable[str], languages: Mapping[str, Language], groups: Mapping[str, Sequence[str]]) -> str:
+    """The members of some groups of an exhibit, and the family and script of each language, as JSON. A change of these may change
+    which targets belong to the groups."""
     parts = {part for name in names for part in name.split(":")}
     members = {name: [*groups[name]] for name in groups if name in parts}
     facts = {code: [language.family, language.script] for code, language in languages.items()}

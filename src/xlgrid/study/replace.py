@@ -99,7 +99,7 @@ def _walk(value: Any, renames: Mapping[str, Rename]) -> Any:
             # The study's own groups: name -> languages.
             result[key] = {name: _renamed(members, renames["languages"]) for name, members in item.items()}
         elif key in ("files", "modules") and isinstance(item, dict):
-            # Of the study's text: language -> file. Of an X-MOD: language -> module.
+            # `files` of the text and `modules` of an X-MOD have languages as keys.
             result[key] = _renamed(item, renames["languages"])
         elif key == "bitext" and isinstance(item, list):
             pairs = ([renames["languages"](code) for code in pair] for pair in item)

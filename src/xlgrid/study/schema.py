@@ -247,9 +247,9 @@ class Study(Strict):
         """
         return groups.belongs(group, Source(source), Target(target), self.languages_used, self.groups)
 
-    def behind(self, names: Sequence[str]) -> str:
-        """What decides which targets belong to groups of an exhibit, as JSON."""
-        return groups.behind(names, self.languages_used, self.groups)
+    def group_facts(self, names: Sequence[str]) -> str:
+        """The facts on which it depends which targets belong to some groups: see `xlgrid.study.groups.group_facts`."""
+        return groups.group_facts(names, self.languages_used, self.groups)
 
     @cached_property
     def order(self) -> dict[str, list[object]]:
@@ -278,7 +278,7 @@ class Study(Strict):
         """Everything in the study that the verdicts depend on beside results: a change makes them again."""
         named = (side.group or () for claim in self.claims.values() for side in (claim.select, *claim.sides))
         stated = [f"{name}: {claim.model_dump_json()}" for name, claim in self.claims.items()]
-        return [self.title, *stated, self.behind([str(group) for groups in named for group in groups])]
+        return [self.title, *stated, self.group_facts([str(group) for groups in named for group in groups])]
 
     def exhibit(self, name: str) -> AnyExhibit:
         """An exhibit. Its `published` has the study's entries where it has none of its own.

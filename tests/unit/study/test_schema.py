@@ -83,7 +83,7 @@ def _settings(study: Study) -> dict[str, list[str]]:
 
 
 def test_a_changed_group_makes_again_what_shows_groups(tmp_path: Path) -> None:
-    """Its members are in no input of an exhibit, so that Snakemake sees them in the settings alone."""
+    """No input of an exhibit has the members of a group, so Snakemake sees them only in the settings."""
     before = _settings(load_study(write(tmp_path, GROUPED)))
     after = _settings(load_study(write(tmp_path, GROUPED.replace("romance: [fr]", "romance: [en]"))))
     changed = {name for name in before if before[name] != after[name]}
@@ -99,7 +99,7 @@ def test_a_changed_family_makes_again_the_heatmap_that_it_orders(tmp_path: Path)
 
 
 def test_a_renamed_claim_is_judged_again(tmp_path: Path) -> None:
-    """Its name is in the table of verdicts."""
+    """The table of verdicts shows the name of each claim."""
     study, renamed = (
         load_study(write(tmp_path, GROUPED.replace("  romance: {says", f"  {name}: {{says"))) for name in "ab"
     )

@@ -385,11 +385,11 @@ class Local:
             # A child of this process is a zombie until it is waited for.
             ended = child._process.poll() is not None if child else birth(int(number)) != began
             states[task] = "ENDED" if ended else None
-            if not ended and task not in self.held:
-                self.held[task] = holdings(int(number))
             if ended:
                 self.held.pop(task, None)
                 self.children.pop(task, None)
+            elif task not in self.held:
+                self.held[task] = holdings(int(number))
         return states
 
     def cancel(self, tasks: Collection[str]) -> None:

@@ -131,9 +131,9 @@ class Judge:
             status = statuses.get(task_job.number)
             was_running = status is not None and status.state == "running"
             key = task_job.job.key
-            # A job that saves its state and loses its node through no fault of its own is resubmitted without limit.
             # A job that only waited in a bundle whose other jobs made progress was not interrupted.
             was_interrupted = was_running or not progress
+            # A job that saves its state and loses its node through no fault of its own is resubmitted without limit.
             self.interruptions[key] += was_interrupted and not (status and status.state == "stopped" and spared)
             if cause == failures.CANCELLED and not was_stopped:
                 self.fail(task_job, cause, f"its array task was cancelled ({word})")
