@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xlgrid.data.formats.files import text_lines
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -69,17 +71,12 @@ def _fields(path: str | Path) -> Iterator[tuple[str, str]]:
             f"there is no file {path}: check the path, or get the files of this pair; `{{part}}` in `local` stands for the code of "
             "either language, and for `gold`"
         )
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip("\r\n")
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{path}, line {number}: no UTF-8 ({error}); mend this line") from None
-            if not text.strip():
-                continue
-            first, tab, second = text.partition("\t")
-            if not tab or not first.strip() or not second.strip():
-                raise ValueError(
-                    f"{path}, line {number}: expected two fields with a tab between them, got {text[:80]!r}; mend this line"
-                )
-            yield first.strip(), second.strip()
+    for number, line in text_lines(path):
+        if not line.strip():
+            continue
+        first, tab, second = line.partition("\t")
+        if not tab or not first.strip() or not second.strip():
+            raise ValueError(
+                f"{path}, line {number}: expected two fields with a tab between them, got {line[:80]!r}; mend this line"
+            )
+        yield first.strip(), second.strip()

@@ -44,8 +44,8 @@ def stream(
     """A column of a split of a source in a language: number and value of each row that `where` and `limit` select.
 
     Data of the Hub are read over the network as the caller asks for rows, and nothing is kept on disk. Rows are numbered
-    from 0 after the selection by `where`. In plain text every line has a number but empty lines are left out, so that
-    parallel files keep the numbers of their lines.
+    from 0 after the selection by `where`. In plain text, a line is a row, also where it is empty, so that parallel files keep the
+    numbers of their lines.
 
     Args:
         documents: a row of plain text is a document, which ends at an empty line, not a line.
@@ -67,9 +67,9 @@ def stream(
     else:
         where = source.path(language, split)
         source_rows = rows(where, columns, source.reading())
-    if documents := documents and is_lines(source.local):
+    if documents and is_lines(source.local):
         source_rows = _documents(source_rows, where)
-    return _selected(source_rows, source, where, is_lines(source.local) and not documents), where
+    return _selected(source_rows, source, where), where
 
 
 def _documents(lines: Rows, where: str) -> Rows:
@@ -121,21 +121,19 @@ def _hub_rows(arguments: dict[str, Any], split: str, columns: Sequence[str], whe
         ) from error
 
 
-def _selected(source_rows: Rows, source: Origin, where: str, lines: bool) -> Generator[tuple[int, Any], None, None]:
+def _selected(source_rows: Rows, source: Origin, where: str) -> Generator[tuple[int, Any], None, None]:
     # Column of `where` -> some values of the rows that it rejected.
     rejected: dict[str, set[str]] = {column: set() for column in source.where}
     kept = 0
     with closing(source_rows) as numbered:
-        for number, (value, *selectors) in enumerate(numbered):
+        for value, *selectors in numbered:
             for (column, wanted), got in zip(source.where.items(), selectors, strict=True):
                 if got != wanted:
                     if len(rejected[column]) < _SHOWN:
                         rejected[column].add(str(got))
                     break
             else:
-                if lines and not value.strip():
-                    continue
-                yield number if lines else kept, value
+                yield kept, value
                 kept += 1
                 if kept == source.limit:
                     return

@@ -64,7 +64,11 @@ class TextSettings(Strict):
     """
 
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
-    seed: Seed = Field(default=0, description="decides the generated texts")
+    seed: Seed = Field(
+        default=1,
+        description="decides the generated texts; with the seed of a generated task, which is 0 by default, they contain the sentences "
+        "of its test set",
+    )
     dials: Dials = Field(default=Dials(), description="how much the artificial languages of generated texts differ")
     customs: Customs = Field(
         default=Customs(),
@@ -147,6 +151,8 @@ class TextSettings(Strict):
             settings["data"] = source and source.model_dump(mode="json", exclude_defaults=True)
         else:
             names = ["sentences", "seed", *(["dials", "customs"] if is_artificial(language) else ["options"])]
+            # The seed is stated because its default was once another one, of which there may be results.
+            settings["seed"] = self.seed
         return {name: value for name, value in settings.items() if name in names}
 
 
@@ -223,7 +229,9 @@ def _facts(language: str, settings: TextSettings) -> list[world.Fact]:
 def fetched_text(
     language: str, settings: TextSettings, lock: str | Path | None
 ) -> tuple[Generator[tuple[int, str], None, None], str]:
-    """Ids and texts of a language, read as they are asked for and without `most_characters`; and a name of their source for messages.
+    """Ids and texts of a language, read as they are asked for; and a name of their source for messages.
+
+    `most_characters` is not applied, and a row without text, such as an empty line, has its id.
 
     Raises:
         FileNotFoundError: a local file does not exist.
@@ -252,14 +260,15 @@ def _texts(
 def _checked(
     numbered: Generator[tuple[int, Any], None, None], where: str, column: str
 ) -> Generator[tuple[int, str], None, None]:
-    number = None
+    has_text = False
     with closing(numbered):
         for number, text in numbered:
             if not isinstance(text, str):
                 raise ValueError(f"{where}, row {number}, column {column!r}: expected text, got {text!r}")
+            has_text = has_text or bool(text.strip())
             yield number, text
-    if number is None:
-        raise ValueError(f"{where} has no rows: check the source of the text, its `where` and its language")
+    if not has_text:
+        raise ValueError(f"{where} has no rows with text: check the source of the text, its `where` and its language")
 
 
 def _parallel(
@@ -287,7 +296,7 @@ def _parallel(
 
 
 def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, path: Path) -> None:
-    """Write the leading ids and texts that have at most `most` characters together."""
+    """Write the leading ids and texts that have at most `most` characters together, without rows that have no text."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -298,6 +307,8 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
     number = rows = characters = held = 0
     with pq.ParquetWriter(path, schema) as writer:
         for number, text in numbered:
+            if not text.strip():
+                continue
             if most and characters + len(text) > most:
                 if not rows:
                     raise ValueError(f"{where}, row {number} has {len(text)} characters: raise most_characters, {most}")

@@ -19,7 +19,7 @@ from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import IS_DEV
 from xlgrid.heads.tokens import COMPANION_IDS
 from xlgrid.tasks import Columns, Task, task
-from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, split_of
+from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, Splits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 # The rows, and the bytes of data, that are encoded at once.
 BATCH = 2000
 BYTES = 2**20
-# The column with the row numbers of parallel texts in their files, by which a row has the same split here and on its own.
-ROWS = "rows"
+# The column with the split of a row in each of two parallel texts, which is the split that the row has in its text alone.
+SPLITS_OF_TEXTS = "splits"
 # The tokens that two windows of a context share, as in BERT's run_squad.py.
 STRIDE = 128
 
@@ -105,7 +105,7 @@ def tokenize(
     if head.reads_dev:
         parts = _with_dev(*data)
     else:
-        parts = _side_by_side(data, described.inputs) if len(data) > 1 else tables(data[0], BATCH)
+        parts = _side_by_side(data, described.inputs, dev_rows) if len(data) > 1 else tables(data[0], BATCH)
     first = next(parts)
     fields = head.fields()
     if has_depth := "depth" in first.column_names:
@@ -127,18 +127,20 @@ def tokenize(
     # The log counts the examples that were cut, and not their companions.
     of_companions = replace(encoding, carry=[])
     rows_read = examples = rows_written = 0
+    splits = Splits(dev_rows)
     progress = Progress()
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
         for table in chain([first], parts):
             (described.unlabelled if unlabelled else described).check(table, where, rows_read)
             if unlabelled:
                 table = head.numbered(table, described)
-            numbers = range(rows_read, rows_read + table.num_rows)
             rows_read += table.num_rows
             if split is not None:
-                in_files = table[ROWS].to_pylist() if len(data) > 1 else [[number] for number in numbers]
-                kept = [all(split_of(row, dev_rows) == split for row in of_texts) for of_texts in in_files]
-                table = table.filter(pa.array(kept, pa.bool_()))
+                if len(data) > 1:
+                    of_rows = table[SPLITS_OF_TEXTS].to_pylist()
+                else:
+                    of_rows = [[splits.of(number)] for number in table["id"].to_pylist()]
+                table = table.filter(pa.array([{*of_texts} == {split} for of_texts in of_rows], pa.bool_()))
             for batch in _batches(table):
                 encoded = head.encode(batch, described, encoding)
                 example = list(encoded.get("example", range(batch.num_rows)))
@@ -167,8 +169,7 @@ def tokenize(
         if not rows_written:
             raise ValueError(
                 f"{where} has {rows_read} rows, and none with text for {split}: a text takes two rows with text, of which one "
-                "is for dev, to choose checkpoints with, and 26 to be tested on; in parallel texts, rows of one meaning are "
-                "held out if they are at the same place in both, so remove rows that the other text lacks"
+                "is for dev, to choose checkpoints with, and 26 to be tested on; of parallel texts, rows are read whose ids both have"
             )
     for remark in _remarks(encoding, described, examples * max(1, choices)):
         print(f"{where}: {remark}", file=sys.stderr)
@@ -209,8 +210,8 @@ def _with_dev(test: str | Path, dev: str | Path) -> Iterator["pa.Table"]:
             yield table.append_column(IS_DEV, pa.array([number] * table.num_rows, pa.int32()))
 
 
-def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> Iterator["pa.Table"]:
-    """The texts of each id that all files have, in parts; `ROWS` has their row numbers in the files."""
+def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows: int) -> Iterator["pa.Table"]:
+    """The texts of each id that all files have, in parts, with the column `SPLITS_OF_TEXTS`."""
     import pyarrow as pa
 
     last = [notes(path).get(LAST_ID, "") for path in texts]
@@ -221,34 +222,35 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str]) -> Iterat
             "must say the same in both, so give both the same rows, an empty one where one of them says nothing"
         )
     count = 0
-    common = _common(texts)
+    common = _common(texts, dev_rows)
     while part := list(islice(common, BATCH)):
         count += len(part)
         if count > 1:
             by_text = zip(*(row_texts for _, row_texts in part), strict=True)
-            yield pa.table(dict(zip(columns, by_text, strict=True)) | {ROWS: [numbers for numbers, _ in part]})
+            yield pa.table(dict(zip(columns, by_text, strict=True)) | {SPLITS_OF_TEXTS: [splits for splits, _ in part]})
     if count < 2:
         raise ValueError(f"{' and '.join(map(str, texts))} have {count} ids in common: make them with one setting")
 
 
-def _common(texts: Sequence[str | Path]) -> Iterator[tuple[list[int], list[str]]]:
-    """For each id that all files have: the number of its row in each file, and its text in each file."""
-    readers = [_ascending(path) for path in texts]
+def _common(texts: Sequence[str | Path], dev_rows: int) -> Iterator[tuple[list[str], list[str]]]:
+    """For each id that all files have: its split in each file, and its text in each file."""
+    readers = [_ascending(path, dev_rows) for path in texts]
     currents = [next(reader, None) for reader in readers]
     while not any(current is None for current in currents):
         present = [current for current in currents if current]
         last = max(number for number, _, _ in present)
         behind = [number < last for number, _, _ in present]
         if not any(behind):
-            yield [row for _, row, _ in present], [text for _, _, text in present]
+            yield [split for _, split, _ in present], [text for _, _, text in present]
             behind = [True] * len(readers)
         for at, reader in enumerate(readers):
             if behind[at]:
                 currents[at] = next(reader, None)
 
 
-def _ascending(path: str | Path) -> Iterator[tuple[int, int, str]]:
-    """Id, row and text of the rows of a text."""
+def _ascending(path: str | Path, dev_rows: int) -> Iterator[tuple[int, str, str]]:
+    """Id, split and text of the rows of a text."""
+    splits = Splits(dev_rows)
     before = None
     for row, (number, text) in enumerate(rows(path, ["id", COLUMN])):
         if before is not None and number <= before:
@@ -256,7 +258,7 @@ def _ascending(path: str | Path) -> Iterator[tuple[int, int, str]]:
                 f"{path}, row {row}: id {number} follows id {before}, but ids ascend: make the text again", path
             )
         before = number
-        yield number, row, text
+        yield number, splits.of(number), text
 
 
 def _batches(table: "pa.Table") -> Iterator["pa.Table"]:

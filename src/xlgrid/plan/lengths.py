@@ -214,7 +214,8 @@ class Measured:
             texts.close()
         size = min(map(len, columns))
         [column] = self.study.tasks[name].task.inputs
-        return pa.table({column: [" ".join(row) for row in zip(*(texts[:size] for texts in columns), strict=True)]})
+        by_row = zip(*(texts[:size] for texts in columns), strict=True)
+        return pa.table({column: [" ".join(row) for row in by_row if all(text.strip() for text in row)]})
 
     @cached_property
     def _tokenizers(self) -> dict[str, Any]:

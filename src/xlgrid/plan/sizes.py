@@ -121,7 +121,7 @@ def _count_text(text: "TextSettings", language: str) -> int | None:
         return _count(files[:1], text.documents)
     texts, _ = fetched_text(language, text, None)
     with closing(texts):
-        ends = accumulate(len(row) for _, row in texts)
+        ends = accumulate(len(row) for _, row in texts if row.strip())
         most = text.most_characters or math.inf
         return sum(1 for _ in takewhile(lambda end: end <= most, ends))
 

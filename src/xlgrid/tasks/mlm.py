@@ -10,21 +10,37 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
 
-# Of so many rows of a text, the first is for the dev set, and the one in the middle for the test set. Without a bound, the
-# dev set of a Wikipedia would have a hundred thousand rows.
+# Of so many ids of a text, the row with the first is for the dev set, and the row with the one in the middle for the test set.
+# Without a bound, the dev set of a Wikipedia would have a hundred thousand rows.
 HELD_OUT_EVERY = 50
 DEV_ROWS = 10_000
 
 
-def split_of(row: int, dev_rows: int) -> Literal["train", "dev", "test"]:
-    """The split that a row of a text, by its number, is for. The dev set and the test set have at most `dev_rows` rows each."""
-    if row >= HELD_OUT_EVERY * dev_rows:
-        return "train"
-    return {0: "dev", HELD_OUT_EVERY // 2: "test"}.get(row % HELD_OUT_EVERY, "train")  # type: ignore[return-value]
+class Splits:
+    """Says for each row of a text, in the order of the rows, which split the row is for.
+
+    Ids 0 to 24 have one row for the dev set, ids 25 to 49 one for the test set, and so on; it is the first row whose id is there. So
+    parallel texts hold out rows of the same ids, even if lines are empty in one of them alone.
+
+    Args:
+        dev_rows: the most rows of the dev set, and of the test set.
+    """
+
+    def __init__(self, dev_rows: int) -> None:
+        self._end = HELD_OUT_EVERY * dev_rows
+        self._half = -1
+
+    def of(self, number: int) -> Literal["train", "dev", "test"]:
+        """The split of the next row, by its id."""
+        half = number // (HELD_OUT_EVERY // 2)
+        is_first, self._half = half > self._half, half
+        if not is_first or number >= self._end:
+            return "train"
+        return "test" if half % 2 else "dev"
 
 
 def split_sizes(rows: int, dev_rows: int) -> tuple[int, int, int]:
-    """The number of rows of a text that are for training, for the dev set and for the test set."""
+    """The number of rows of a text that are for training, for the dev set and for the test set, if its ids are 0, 1, ..."""
     dev, test = (min(math.ceil(max(0, rows - first) / HELD_OUT_EVERY), dev_rows) for first in (0, HELD_OUT_EVERY // 2))
     return rows - dev - test, dev, test
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -307,14 +308,14 @@ def texts_of(tokens):
 
 
 def test_a_pair_is_trained_on_only_if_both_rows_are(world):
-    """French lacks row 30, so that each later row of its text comes one earlier than the English row of that id."""
+    """French lacks rows 30 and 50, so that later rows of its text come earlier than the English rows of their ids."""
     names = ("train", "dev", "test")
     meanings = [" ".join(["Bob", "kind"][row >> bit & 1] for bit in range(8)) for row in range(200)]
     english, french = (
         numbered(world / "pair-en.parquet", [f"is {text}" for text in meanings]),
         world / "pair-fr.parquet",
     )
-    shared = [row for row in range(200) if row != 30]
+    shared = [row for row in range(200) if row not in (30, 50)]
     pq.write_table(
         pa.table({"id": pa.array(shared, pa.int32()), "text": [f"not {meanings[i]}" for i in shared]}), french
     )
@@ -323,8 +324,21 @@ def test_a_pair_is_trained_on_only_if_both_rows_are(world):
         alone = dict(zip(names, map(texts_of, splits(world, [path], names=names)), strict=True))
         for name, other in itertools.permutations(names, 2):
             assert not pairs[name] & alone[other], f"{name} of the pair has rows that are for {other}"
-    # Of 199 pairs, 0 and 25 are held out in both texts; 50, 51, 75, 76, ..., 175 and 176 in one of them.
-    assert [len(pairs[name]) for name in names] == [2 * (199 - 2 - 12), 2, 2]
+    # Of 198 pairs, 0, 100 and 150 are for dev in both texts, and 25, 75, 125 and 175 for test. 51 is for dev in French alone.
+    assert [len(pairs[name]) for name in names] == [2 * (198 - 3 - 4 - 1), 2 * 3, 2 * 4]
+
+
+def test_an_empty_line_in_one_of_two_parallel_files_costs_its_own_row_alone(world):
+    lines = {"en": [f"is Bob {number}" for number in range(120)]}
+    lines["de"] = [*lines["en"][:40], "", *lines["en"][41:-1], ""]
+    files = {code: str(world / f"gap-{code}.txt") for code in lines}
+    for code, path in files.items():
+        Path(path).write_text("".join(f"{line}\n" for line in lines[code]))
+        make_text(code, world / f"gap-{code}.parquet", TextSettings(files=files))
+    train, dev = splits(world, [world / "gap-en.parquet", world / "gap-de.parquet"], "en-de")
+    assert (len(train), len(dev)) == (120 - 3 - 2 - 2, 3), (
+        "3 rows of 120 are for dev, 2 for test, and 2 are empty in German"
+    )
 
 
 def test_one_text_is_one_segment(world):
@@ -367,10 +381,10 @@ def test_parallel_texts_are_read_side_by_side(world, monkeypatch):
     for name, numbers in ids.items():
         table = pa.table({"id": pa.array(numbers, pa.int32()), "text": [f"{name}{number}" for number in numbers]})
         pq.write_table(table, world / f"{name}.parquet")
-    tables = module._side_by_side([world / "a.parquet", world / "b.parquet"], ["x", "y"])
+    tables = module._side_by_side([world / "a.parquet", world / "b.parquet"], ["x", "y"], dev_rows=10)
     assert [table.to_pylist() for table in tables] == [
-        [{"x": "a2", "y": "b2", "rows": [1, 1]}, {"x": "a3", "y": "b3", "rows": [2, 2]}],
-        [{"x": "a7", "y": "b7", "rows": [4, 4]}, {"x": "a9", "y": "b9", "rows": [6, 5]}],
+        [{"x": f"a{number}", "y": f"b{number}", "splits": ["train", "train"]} for number in numbers]
+        for numbers in ([2, 3], [7, 9])
     ]
 
 

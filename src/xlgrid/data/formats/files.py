@@ -99,7 +99,8 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number, counted from 1, and text of each line of a file, without the characters that end the line.
 
     Raises:
-        Damaged: a line is not UTF-8; the message has the line's number. Or the file's compression is damaged.
+        Damaged: a line is not UTF-8; the message has the line's number. Or the file's compression is damaged, which may show in the
+            same way.
     """
     try:
         with opened(path) as file:
@@ -109,6 +110,8 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                     # A file that an editor on Windows wrote may begin with a byte order mark.
                     yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
+                    if path.suffix in COMPRESSIONS:
+                        raise damaged(path, f"is damaged, or no UTF-8 in line {number} ({error})") from None
                     raise Damaged(f"{path}, line {number}: no UTF-8 ({error}); mend this line") from None
     except COMPRESSION_ERRORS as error:
         raise damaged(path, f"is damaged: {error}") from error

@@ -19,6 +19,7 @@ from xlgrid.data.formats.files import (
     existing,
     has_words,
     opened,
+    text_lines,
     type_of,
 )
 from xlgrid.data.formats.json_files import json_lines, read_json, read_jsonl
@@ -174,10 +175,8 @@ def _rows(path: Path, columns: Sequence[str], reading: Reading) -> Rows:
 
 def _text_rows(path: Path, columns: Sequence[str]) -> Rows:
     check_columns(columns, [COLUMN], str(path))
-    with opened(path) as file:
-        for number, line in enumerate(file):
-            # The file is read as bytes, because only "\n" ends a line, and no other line separator of Unicode.
-            yield (line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\r\n"),) * len(columns)
+    for _, line in text_lines(path):
+        yield (line,) * len(columns)
 
 
 def _json_rows(path: Path, columns: Sequence[str]) -> Rows:
