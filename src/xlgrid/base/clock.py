@@ -1,4 +1,4 @@
-"""The time that work takes: seconds on the wall, and seconds of CPUs."""
+"""The time that work takes, in seconds on the wall and seconds of CPUs, and in words."""
 
 import time
 from collections.abc import Mapping
@@ -33,3 +33,18 @@ class Clock:
         """`seconds` and `cpu_seconds` up to now, earlier parts included, to the millisecond."""
         now = {"seconds": time.monotonic() - self._began, "cpu_seconds": self.of_process + self.others}
         return {name: round(self._earlier[name] + now[name], 3) for name in ENTRIES}
+
+
+def duration(seconds: float) -> str:
+    """A time in words, in its largest unit and the next one unless that is zero: `8.4 s`, `12 min 5 s`, `3 h`, `2 d 3 h`."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    units = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
+    largest = next(at for at, (number, _) in enumerate(units) if number)
+    return " ".join(f"{number} {unit}" for number, unit in units[largest : largest + 2] if number)
+
+
+def minutes(seconds: float) -> str:
+    """An estimated time in words, in whole minutes, at least one: `2 h 10 min`."""
+    return duration(max(60 * round(seconds / 60), 60))

@@ -2,7 +2,8 @@
 
 It is a folder, `.snakemake/submitit`, of files that appear whole and may vanish at any time:
 
-    {chunk}/array.json                {"submitted": unix seconds, ...}, once the cluster has taken it
+    {chunk}/array.json                {"submitted": unix seconds, "cluster": "slurm" or "local", "host": ..., "tasks": [...]}, once the
+                                      cluster has taken it; a task of the cluster `local` is "{process}.{its start}"
     {chunk}/{bundle}/bundle.json      {"jobs": [{"rule": "train", "outputs": ["results/...", ...], ...}, ...], ...}
     {chunk}/{bundle}/status/{i}.json  of job i of the bundle, once it runs: {"state": "running", "started": unix seconds,
                                       ...}, at last {"state": "done" or "failed", "ended": ..., "cause": ..., "message":
@@ -17,6 +18,7 @@ A chunk is an array of tasks of the cluster; a bundle is one task, which runs th
 import errno
 import json
 import os
+import socket
 from collections.abc import Container
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -51,7 +53,8 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
     # What counts is the bundle's time; what a failure must be later than is the time of the last sign of the job.
     newest: dict[str, tuple[tuple[float, str], float, Job]] = {}
     for chunk in _folders(folder):
-        submitted = _number(_mapping(f"{chunk}/array.json").get("submitted"))
+        about = _mapping(f"{chunk}/array.json")
+        submitted, ended = _number(about.get("submitted")), _ended_here(about)
         for bundle in _folders(chunk):
             try:
                 age = os.stat(f"{bundle}/bundle.json").st_mtime
@@ -60,7 +63,7 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
                     raise
                 continue
             order = (age, bundle)
-            for job, seen in _bundle(bundle, existing):
+            for job, seen in _bundle(bundle, existing, os.path.basename(bundle) in ended):
                 for output in job.outputs:
                     if output not in newest or order > newest[output][0]:
                         newest[output] = (order, max(submitted or age, seen), job)
@@ -78,8 +81,28 @@ def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:
     return jobs
 
 
-def _bundle(folder: str, existing: Container[str]) -> list[tuple[Job, float]]:
-    """The jobs of a bundle, each with the time of its last sign, 0 without any."""
+def _ended_here(about: dict[str, Any]) -> set[str]:
+    """The bundles of a chunk whose tasks ran on this machine and are there no longer, as after a reboot."""
+    tasks = about.get("tasks")
+    if about.get("cluster") != "local" or about.get("host") != socket.gethostname() or not isinstance(tasks, list):
+        return set()
+    return {str(number) for number, task in enumerate(tasks) if task and not _is_there(str(task))}
+
+
+def _is_there(task: str) -> bool:
+    """Whether a process exists that began when it says, since the ids of processes are used again."""
+    process, _, began = task.partition(".")
+    fields = _text(f"/proc/{process}/stat").rpartition(")")[2].split()
+    # The start is the 22nd field, and the first one after the name is the third.
+    return len(fields) > 19 and fields[19] == began
+
+
+def _bundle(folder: str, existing: Container[str], has_ended: bool) -> list[tuple[Job, float]]:
+    """The jobs of a bundle, each with the time of its last sign, 0 without any.
+
+    Args:
+        has_ended: the task of the bundle is there no longer, so that no job of it is under way.
+    """
     jobs = _mapping(f"{folder}/bundle.json").get("jobs")
     try:
         files = {entry.name.partition(".")[0]: entry.path for entry in os.scandir(f"{folder}/status")}
@@ -87,7 +110,7 @@ def _bundle(folder: str, existing: Container[str]) -> list[tuple[Job, float]]:
         if error.errno not in _GONE:
             raise
         files = {}
-    revoked = os.path.exists(f"{folder}/revoked")
+    revoked = has_ended or os.path.exists(f"{folder}/revoked")
     listed = []
     for number, job in enumerate(jobs if isinstance(jobs, list) else []):
         if not isinstance(job, dict):

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from xlgrid.base.clock import minutes
 from xlgrid.plan import needs
 from xlgrid.plan.load import named
 from xlgrid.plan.plan import Plan
@@ -266,7 +267,7 @@ def time_left(now: float, cells_done: list[float], cells_left: int, runs_done: l
     ends = [(left / rate[0], rate[1]) for left, rate in ((cells_left, cell), (runs_left, run)) if rate]
     seconds, span = max(ends)
     what = "left for the whole study" if cell else "until all runs are trained"
-    return f"about {duration(seconds)} {what} at the rate of the last {duration(span)}"
+    return f"about {minutes(seconds)} {what} at the rate of the last {minutes(span)}"
 
 
 def _rate(now: float, done: list[float]) -> tuple[float, float] | None:
@@ -281,12 +282,3 @@ def _rate(now: float, done: list[float]) -> tuple[float, float] | None:
             span = max(now - min(recent), 1.0)
             return (len(recent) - 1) / span, span
     return None
-
-
-def duration(seconds: float) -> str:
-    """A number of seconds in days, hours and minutes, at least one, of which the largest two units are shown: `2 h 10 min`."""
-    minutes = max(round(seconds / 60), 1)
-    hours, days = minutes // 60, minutes // 1440
-    units = [(days, "d"), (hours % 24, "h"), (minutes % 60, "min")]
-    largest = next(i for i, (number, _) in enumerate(units) if number)
-    return " ".join(f"{number} {unit}" for number, unit in units[largest : largest + 2] if number)

@@ -22,6 +22,7 @@ import pandas as pd
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from xlgrid.base.clock import duration
 from xlgrid.base.errors import Damaged
 from xlgrid.exhibits.drawing import plots
 from xlgrid.languages.sources import NONE, Source
@@ -343,14 +344,6 @@ def summary(cells: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard deviation over seeds of every task, encoder, method, source, target, metric and snapshot."""
     scores = cells.groupby(having(cells, ENTRY, "snapshot"), sort=False, dropna=False)["score"]
     return scores.agg(mean="mean", sd="std", n_seeds="count", n_seeds_expected="size").reset_index()
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them: `8.4 s`, `12 min 5 s`, `3 h 20 min`."""
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def _state(done: int, planned: int) -> str:

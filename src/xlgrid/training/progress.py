@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 
+from xlgrid.base.clock import duration
 from xlgrid.training.state import say
 
 # The seconds between two lines.
@@ -50,12 +51,3 @@ def added(sums: Mapping[str, float], losses: Mapping[str, float]) -> dict[str, f
 def means(sums: Mapping[str, float], steps: int) -> str:
     """The mean of each loss, as text, from its sum over so many steps."""
     return "  ".join(f"{name} {total / steps:.4f}" for name, total in sums.items())
-
-
-def duration(seconds: float) -> str:
-    """A number of seconds in days, hours, minutes and seconds, of which the largest two are shown: `2 d 3 h`."""
-    seconds = round(seconds)
-    days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
-    units = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds % 60, "s")]
-    largest = next((at for at, (number, _) in enumerate(units) if number), 3)
-    return " ".join(f"{number:.0f} {unit}" for number, unit in units[largest : largest + 2])

@@ -3,7 +3,9 @@
 import threading
 import time
 
-from xlgrid.base.clock import Clock
+import pytest
+
+from xlgrid.base.clock import Clock, duration, minutes
 
 
 def burn(seconds: float) -> None:
@@ -39,3 +41,27 @@ def test_parts_of_interrupted_work_and_other_processes_add_up() -> None:
     assert clock.of_process < 10.0
     clock.add({"seconds": 1000.0})
     assert 500.0 <= clock.read()["cpu_seconds"] < 510.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        *[
+            (0, "0.0 s"),
+            (8.44, "8.4 s"),
+            (59.96, "1 min"),
+            (119.7, "2 min"),
+            (725, "12 min 5 s"),
+            (3599.9, "1 h"),
+            (12_000, "3 h 20 min"),
+        ],
+        *[(86_400, "1 d"), (100_000, "1 d 3 h")],
+    ],
+)
+def test_a_duration_has_two_units(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, "1 min"), (95, "2 min"), (3_599, "1 h"), (7_800, "2 h 10 min")])
+def test_an_estimate_has_whole_minutes(seconds: float, expected: str) -> None:
+    assert minutes(seconds) == expected

@@ -1,6 +1,9 @@
 """The ledger is read whatever stands in it."""
 
 import json
+import os
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +49,18 @@ def test_nothing_of_a_revoked_bundle_is_under_way() -> None:
     write(ledger.FOLDER / "1/a/revoked")
     bundle("0/a", ("d", None), when=NOW - 60)
     assert states() == {"a": "failed", "b": "done", "c": "revoked", "d": "revoked"}
+
+
+@pytest.mark.parametrize(
+    ("host", "begins", "expected"), [("", 0, "running"), ("", 1, "revoked"), ("elsewhere", 1, "running")]
+)
+def test_a_task_of_this_machine_that_is_gone_runs_nothing(host: str, begins: int, expected: str) -> None:
+    """After a reboot another process may have the task's id; of another machine nothing is known."""
+    began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) - begins
+    bundle("1/0", ("a", running()))
+    about = {"cluster": "local", "host": host or socket.gethostname(), "tasks": [f"{os.getpid()}.{began}"]}
+    write(ledger.FOLDER / "1/array.json", json.dumps(about))
+    assert states() == {"a": expected}
 
 
 @pytest.mark.parametrize(("old", "new"), [("1/a", "2/a"), ("2/a", "1/a")])

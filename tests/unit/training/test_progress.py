@@ -3,7 +3,7 @@
 import pytest
 
 from xlgrid.training import progress
-from xlgrid.training.progress import Progress, duration
+from xlgrid.training.progress import Progress
 
 
 def test_a_line_says_losses_speed_rate_and_time_left(
@@ -20,11 +20,3 @@ def test_a_line_says_losses_speed_rate_and_time_left(
         "step 130/1000  MLM 0.5000  NSP 0.2500  49 tokens/s  lr 0.001  14 min 56 s left",
         "step 160/1000  MLM 0.5000  NSP 0.2500  49 tokens/s  lr 0.001  14 min 25 s left",
     ]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (119.7, "2 min 0 s"), (3_700, "1 h 1 min"), (100_000, "1 d 3 h")],
-)
-def test_a_duration_has_two_units(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

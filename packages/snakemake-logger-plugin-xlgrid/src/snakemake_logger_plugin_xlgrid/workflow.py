@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from logging import LogRecord
 from typing import NamedTuple
 
+from xlgrid.base.clock import minutes
 from xlgrid.report import ledger
-from xlgrid.report.overview import Failure, duration, last_error
+from xlgrid.report.overview import Failure, last_error
 from xlgrid.report.screen import Screen, total
 from xlgrid.report.stages import OTHER, RULES, TRAINING, Stage, stage_of_rule
 from xlgrid.report.trainings import Training, training
@@ -169,7 +170,7 @@ class Workflow:
                 is_known = False
         if seconds < 60:
             return "less than a minute left" if is_known else ""
-        return f"{'about' if is_known else 'more than'} {duration(seconds)} left"
+        return f"{'about' if is_known else 'more than'} {minutes(seconds)} left"
 
     def screen(self, now: float, notes: Sequence[str]) -> Screen:
         """The content of a terminal's screen at this moment."""
