@@ -7,7 +7,7 @@ from pathlib import Path
 from stub import Stub
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
-from snakemake_executor_plugin_submitit.clusters import Refused
+from snakemake_executor_plugin_submitit.clusters.cluster import Refused
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
 from snakemake_executor_plugin_submitit.tasks import Tasks, Waiting

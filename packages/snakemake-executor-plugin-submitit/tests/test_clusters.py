@@ -10,16 +10,10 @@ from pathlib import Path
 import pytest
 from submitit.core.utils import DelayedSubmission
 
-from snakemake_executor_plugin_submitit import clusters
-from snakemake_executor_plugin_submitit.clusters import (
-    GONE,
-    Commands,
-    Refused,
-    Slurm,
-    birth,
-    clean_environment,
-    devices,
-)
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Refused, python
+from snakemake_executor_plugin_submitit.clusters.commands import Commands
+from snakemake_executor_plugin_submitit.clusters.local import birth, devices
+from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment
 from snakemake_executor_plugin_submitit.resources import Request
 
 
@@ -325,5 +319,5 @@ def test_a_head_in_a_job_of_slurm_forgets_the_job_and_keeps_the_configuration(
 
 def test_python_starts_without_the_current_directory_on_its_path(tmp_path: Path) -> None:
     """A file `random.py` of a project would otherwise replace a library of the worker."""
-    first = Commands().run(*shlex.split(clusters.python()), "-c", "import sys; print(sys.path[0])")
+    first = Commands().run(*shlex.split(python()), "-c", "import sys; print(sys.path[0])")
     assert first.strip() not in ("", os.getcwd())

@@ -13,7 +13,8 @@ from stub import Stub, add, dispatcher, finish
 
 from snakemake_executor_plugin_submitit import bundles, dispatch, failures
 from snakemake_executor_plugin_submitit.bundles import Job
-from snakemake_executor_plugin_submitit.clusters import Commands, Refused
+from snakemake_executor_plugin_submitit.clusters.cluster import Refused
+from snakemake_executor_plugin_submitit.clusters.commands import Commands
 from snakemake_executor_plugin_submitit.dispatch import Unreachable
 from snakemake_executor_plugin_submitit.resources import Request
 

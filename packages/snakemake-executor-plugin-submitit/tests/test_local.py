@@ -12,7 +12,8 @@ from waiting import wait_for
 from workflow import LOCAL, environment, project
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
-from snakemake_executor_plugin_submitit.clusters import Local, Refused, birth, devices
+from snakemake_executor_plugin_submitit.clusters.cluster import Refused
+from snakemake_executor_plugin_submitit.clusters.local import Local, birth, devices
 from snakemake_executor_plugin_submitit.resources import Request
 
 MINUTES = 10
@@ -98,7 +99,7 @@ def test_another_head_can_tell_whether_a_task_runs(tmp_path: Path) -> None:
     cluster = local()
     tasks = submit(cluster, tmp_path, Request(), a="sleep 30")
     ask = (
-        "import sys; from snakemake_executor_plugin_submitit.clusters import Local;"
+        "import sys; from snakemake_executor_plugin_submitit.clusters.local import Local;"
         "print(Local((), 2, 1, 5).states(sys.argv[1:]))"
     )
 

@@ -11,7 +11,8 @@ import pytest
 import snakemake_executor_plugin_submitit as plugin
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Bundle
-from snakemake_executor_plugin_submitit.clusters import BUSY, HOPELESS, Local
+from snakemake_executor_plugin_submitit.clusters.local import Local
+from snakemake_executor_plugin_submitit.clusters.slurm import BUSY, HOPELESS
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 from snakemake_executor_plugin_submitit.resources import TABLE
 
@@ -45,7 +46,7 @@ ANOTHER = """
 import sys
 from pathlib import Path
 from snakemake_executor_plugin_submitit.bundles import Bundle
-from snakemake_executor_plugin_submitit.clusters import Local
+from snakemake_executor_plugin_submitit.clusters.local import Local
 from snakemake_executor_plugin_submitit.dispatch import Dispatcher, Settings
 
 settings = Settings(Path(sys.argv[1]), 1000, 600, Bundle((), "."))

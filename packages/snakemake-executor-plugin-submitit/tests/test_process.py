@@ -13,7 +13,7 @@ from waiting import wait_for
 
 from snakemake_executor_plugin_submitit import worker
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job
-from snakemake_executor_plugin_submitit.clusters import birth
+from snakemake_executor_plugin_submitit.clusters.local import birth
 from snakemake_executor_plugin_submitit.process import discard, make_ready, set_environment
 
 

@@ -10,7 +10,7 @@ from submitter import Head, Queue
 
 from snakemake_executor_plugin_submitit import bundles, failures, submission
 from snakemake_executor_plugin_submitit.bundles import Status
-from snakemake_executor_plugin_submitit.clusters import Refused
+from snakemake_executor_plugin_submitit.clusters.cluster import Refused
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.tasks import TaskState
 

@@ -11,7 +11,7 @@ import pytest
 from snakemake_interface_common.exceptions import WorkflowError
 
 from snakemake_executor_plugin_submitit import Executor, ExecutorSettings, common_settings
-from snakemake_executor_plugin_submitit.clusters import Local
+from snakemake_executor_plugin_submitit.clusters.local import Local
 
 
 class Begun(Executor):

@@ -8,7 +8,7 @@ from stub import claim, task_of
 
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Status
-from snakemake_executor_plugin_submitit.clusters import GONE
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.verdicts import Judge
 

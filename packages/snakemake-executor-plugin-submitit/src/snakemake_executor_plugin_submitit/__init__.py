@@ -102,8 +102,9 @@ class Executor(RemoteExecutor):
         super().__init__(*args, **kwargs)
 
     def __post_init__(self) -> None:
-        from snakemake_executor_plugin_submitit import clusters
         from snakemake_executor_plugin_submitit.bundles import Bundle
+        from snakemake_executor_plugin_submitit.clusters.local import Local
+        from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher
         from snakemake_executor_plugin_submitit.forked import script
         from snakemake_executor_plugin_submitit.resources import Request, check_names
@@ -128,7 +129,7 @@ class Executor(RemoteExecutor):
                 self.logger.warning(f"submitit executor: {warning}")
         except ValueError as error:
             raise WorkflowError(f"submitit executor: {error}") from None
-        clusters.clean_environment()
+        clean_environment()
         scripts = tuple(name.strip() for name in settings.scripts.split(",") if name.strip())
         for name in scripts:
             if script(name) is None:
@@ -145,7 +146,7 @@ class Executor(RemoteExecutor):
             gres=settings.gres,
             bundle=settings.bundle_size,
         )
-        cluster = clusters.Slurm if settings.cluster == "slurm" else clusters.Local
+        cluster = Slurm if settings.cluster == "slurm" else Local
         shared = Bundle(
             jobs=(),
             directory=os.getcwd(),

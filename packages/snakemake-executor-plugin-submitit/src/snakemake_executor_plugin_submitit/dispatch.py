@@ -12,7 +12,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from snakemake_executor_plugin_submitit.bundles import Job, note_failure, refresh, revoke
-from snakemake_executor_plugin_submitit.clusters import Cluster
+from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter

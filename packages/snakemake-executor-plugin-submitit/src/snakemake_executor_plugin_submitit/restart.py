@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from snakemake_executor_plugin_submitit.bundles import Bundle, read_bundle, read_json, remove
-from snakemake_executor_plugin_submitit.clusters import GONE, Cluster
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster
 from snakemake_executor_plugin_submitit.submission import array_name
 from snakemake_executor_plugin_submitit.tasks import Task, TaskState
 

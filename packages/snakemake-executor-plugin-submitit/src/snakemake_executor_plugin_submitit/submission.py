@@ -14,7 +14,7 @@ from typing import Any
 
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Bundle, Job, read_statuses, remove, revoke, write_json
-from snakemake_executor_plugin_submitit.clusters import GONE, Cluster, Refused
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE, Cluster, Refused
 from snakemake_executor_plugin_submitit.resources import MINUTES, Request
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.verdicts import Judge

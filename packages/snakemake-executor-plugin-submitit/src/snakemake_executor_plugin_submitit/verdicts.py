@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from snakemake_executor_plugin_submitit import failures
 from snakemake_executor_plugin_submitit.bundles import Job, Status, note_failure, read_statuses
-from snakemake_executor_plugin_submitit.clusters import GONE
+from snakemake_executor_plugin_submitit.clusters.cluster import GONE
 from snakemake_executor_plugin_submitit.tasks import JobState, Task, TaskJob, Tasks, TaskState, Waiting
 from snakemake_executor_plugin_submitit.worker import tail
 

@@ -1,0 +1,1 @@
+"""Runs array tasks on Slurm or on this machine, in both cases through submitit."""

@@ -1,0 +1,79 @@
+"""The interface of a cluster, and what clusters share."""
+
+import shlex
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from snakemake_executor_plugin_submitit.resources import Request
+
+# The state of a task that Slurm does not know any more.
+GONE = "GONE"
+# The worker counts its requeues itself, so submitit's count must not end them.
+TIMEOUTS = 1_000_000
+
+
+class Refused(RuntimeError):
+    """The cluster will never accept such a task."""
+
+
+class Cluster(Protocol):
+    """The interface of a cluster. A string names a task, and the name holds across restarts of the head.
+
+    `submit`, `states`, `cancel` and `stray` may run commands: they are called without a lock, in any thread, and return
+    after a minute at most.
+    """
+
+    name: str
+    # Tasks that may wait in the queue for ever: name of the task -> Slurm's reason.
+    stuck: dict[str, str]
+
+    def room(self, request: Request) -> tuple[int, int] | None:
+        """How many tasks could start now, and how many run at a time at most; None if the cluster keeps a queue itself.
+
+        Raises:
+            Refused: the cluster will never have room for such a task.
+        """
+
+    def submit(self, folder: Path, name: str, bundles: Sequence[Path], request: Request, minutes: int) -> list[str]:
+        """Submit one task per bundle, together as one array; returns the names of the tasks in order.
+
+        Args:
+            folder: for submitit's files.
+            name: of the array, by which `stray` finds it again.
+
+        Raises:
+            OSError: the cluster accepts no tasks just now (TimeoutError: it did not answer in time).
+            Refused: the cluster will never accept this array.
+            RuntimeError: the cluster refused for a reason that may or may not go away.
+        """
+
+    def states(self, tasks: Collection[str]) -> dict[str, str | None]:
+        """For each task None while it is queued or running, else the cluster's word for its end.
+
+        Raises:
+            OSError: the cluster does not answer (TimeoutError: not in time).
+        """
+
+    def cancel(self, tasks: Collection[str]) -> None:
+        """Remove tasks from the queue, and stop those that run.
+
+        Raises:
+            TimeoutError: the cluster does not answer in time.
+        """
+
+    def stray(self, folder: Path, name: str) -> dict[int, str]:
+        """The tasks of an array, by their place in it, whose submission was not answered; those that the cluster knows.
+
+        Raises:
+            OSError: the cluster does not answer (TimeoutError: not in time).
+        """
+
+    def hurry(self) -> None:
+        """Stop the commands under way because the head is ending, and limit later commands to a few seconds."""
+
+
+def python() -> str:
+    """The command of this Python, without the current directory on its path, like in a console script."""
+    return f"{shlex.quote(sys.executable)} -P"
