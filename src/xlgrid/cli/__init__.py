@@ -5,7 +5,10 @@ Each command imports only the modules that it needs, when it runs.
 
 import gc
 import os
+import signal
 import sys
+from types import FrameType
+from typing import NoReturn
 
 import typer
 
@@ -74,6 +77,9 @@ def main() -> None:
     torch and transformers import takes half a second, and so does taking them down one by one at the end.
     """
     gc.set_threshold(200_000)
+    # The signals of a scheduler end a command like an error does, so that half-written files are removed. A training saves its state.
+    for number in (signal.SIGTERM, signal.SIGUSR2):
+        signal.signal(number, _end)
     code: str | int | None = 0
     try:
         app()
@@ -82,3 +88,8 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code if isinstance(code, int) else 1 if code else 0)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """End with the code that a shell gives a program which a signal has ended."""
+    raise SystemExit(128 + number)

@@ -1,7 +1,9 @@
 """Commands are listed for people first, and import only what they need."""
 
+import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,3 +45,14 @@ def test_the_commands_load_no_heavy_library_before_one_is_chosen() -> None:
 def test_the_package_is_the_command() -> None:
     process = subprocess.run([sys.executable, "-m", "xlgrid", "--help"], capture_output=True, text=True, check=True)
     assert "Grids of cross-lingual transfer" in process.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR2])
+def test_a_signal_of_a_scheduler_leaves_no_half_written_file(tmp_path: Path, number: signal.Signals) -> None:
+    code = (
+        "import os\nfrom xlgrid import cli\nfrom xlgrid.base.files import whole\n"
+        "def app():\n    with whole('out.txt') as aside:\n        aside.write_text('half')\n"
+        f"        os.kill(os.getpid(), {number:d})\ncli.app = app\ncli.main()\n"
+    )
+    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path)
+    assert process.returncode == 128 + number and [*tmp_path.iterdir()] == []
