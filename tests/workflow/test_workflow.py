@@ -190,14 +190,14 @@ def test_what_fails_is_told_and_the_rest_of_a_clean_run_is_the_same_as_ever(fini
     broken = small()
     broken["training"].append({"when": {"method": "bitfit"}, "set": {"lr": 1e30}})
     folder = project(tmp_path, broken)
-    process = shell(folder, "snakemake --cores all --keep-going")
+    process = shell(folder, "snakemake --profile laptop")
     assert process.returncode != 0
 
     run = "ner/mini-xlmr/bitfit/qa1/seed1"
     [failure] = (folder / "results/demo/partial/failed.txt").read_text().strip().split("\n\n")
     assert "the loss is" in failure and f"log: results/demo/logs/runs/{run}.log" in failure
     again = failure.partition("again: ")[2]
-    assert again == f"snakemake --cores all --rerun-incomplete -- results/demo/runs/{run}/run.json"
+    assert again == f"snakemake --profile laptop -- results/demo/runs/{run}/run.json"
     scores = (folder / "results/demo/partial/ner-transfer.csv").read_text().splitlines()
     assert any("full-ft" in line for line in scores), "the partial table has what is done"
     status = shell(folder, "xlgrid status studies/demo.yaml")

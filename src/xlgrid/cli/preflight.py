@@ -56,7 +56,15 @@ def fetch(
         return
     if problem := elsewhere("snakemake"):
         raise ValueError(problem)
-    status = subprocess.run(command(plan, wanted, cores)).returncode
+    process = subprocess.Popen(command(plan, wanted, cores))
+    try:
+        status = process.wait()
+    except (SystemExit, KeyboardInterrupt) as end:
+        # Ctrl-C reaches Snakemake by itself, and a signal to this process alone does not.
+        if isinstance(end, SystemExit):
+            process.terminate()
+        process.wait()
+        raise
     if status:
         raise typer.Exit(status)
     for line in advice(plan, wanted):

@@ -1,10 +1,11 @@
 """Plain text to pre-train encoders on; texts with one id are parallel in all natural, and in all artificial languages."""
 
-from collections.abc import Generator, Iterator
+import json
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from random import Random
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
@@ -20,8 +21,29 @@ from xlgrid.synthetic.logic import IS_A, VARIABLE, Literal, Rule
 
 # Characters of fetched text that are kept in memory until they are written as a row group.
 _GROUP = 2**23
-# The entry of a fetched text's metadata with its last id, if nothing of the text was left out at the end.
-LAST_ID = "xlgrid last id"
+# The entry of a fetched text's metadata with its `End`, if nothing of the text was left out there.
+END = "xlgrid end"
+
+
+class End(NamedTuple):
+    """Where a text ends.
+
+    Attributes:
+        row: the number of its last row, -1 without rows.
+        text: the number of its last row with text.
+    """
+
+    row: int = -1
+    text: int = -1
+
+    def after(self, number: int, text: str) -> "End":
+        """The end after one more row."""
+        return End(number, number if text.strip() else self.text)
+
+
+def differ(ends: Sequence[End]) -> bool:
+    """Whether one of several parallel texts has text after the last row of another one."""
+    return max(end.text for end in ends) > min(end.row for end in ends)
 
 
 class TextOptions(Strict):
@@ -66,8 +88,8 @@ class TextSettings(Strict):
     sentences: PositiveInt = Field(default=6000, description="rows of a generated text")
     seed: Seed = Field(
         default=1,
-        description="decides the generated texts; with the seed of a generated task, which is 0 by default, they contain the sentences "
-        "of its test set",
+        description="decides the generated texts; with the seed of a task of kind wikiann, udpos, udpos-chunks, translation, tatoeba or bucc, "
+        "which is 0 by default, texts in artificial languages contain the sentences of its test set",
     )
     dials: Dials = Field(default=Dials(), description="how much the artificial languages of generated texts differ")
     customs: Customs = Field(
@@ -153,7 +175,8 @@ class TextSettings(Strict):
             names = ["sentences", "seed", *(["dials", "customs"] if is_artificial(language) else ["options"])]
             # The seed is stated because its default was once another one, of which there may be results.
             settings["seed"] = self.seed
-        return {name: value for name, value in settings.items() if name in names}
+        # The order is that of the fields, because the settings are compared as text.
+        return {name: settings[name] for name in type(self).model_fields if name in names and name in settings}
 
 
 def make_text(
@@ -168,9 +191,9 @@ def make_text(
     classes or attributes of further members: most of their masked words cannot be looked up, and the encoder has to know
     them. Ids are 0, 1, ...
 
-    Fetched text is that of the training split, and ids are the numbers of its rows. Where texts are paired, row i must be
+    Fetched text is that of the training split, and ids are the numbers of its rows, of which those without text are left out. Where texts are paired, row i must be
     parallel in all languages. XNLI repeats a premise for up to three hypotheses, in rows that are apart. `once: en` keeps
-    the rows whose English text occurs in no earlier row, the same rows in every language, so that ids stay parallel even
+    the rows whose English text occurs in no earlier row, the same rows in every language, and numbers them, so that ids stay parallel even
     if a translator rendered one sentence in two ways, or two sentences alike. Without `once`, memory does not grow with
     the text. Long work prints its progress on stderr.
 
@@ -277,21 +300,24 @@ def _parallel(
     compared: Generator[tuple[int, str], None, None],
     compared_place: str,
 ) -> Generator[tuple[int, str], None, None]:
-    """The rows whose text in `compared`, a parallel text, occurs in no earlier row."""
+    """The rows whose text in `compared`, a parallel text, occurs in no earlier row; their ids are 0, 1, ..."""
     with closing(numbered), closing(compared):
         first: dict[str, int] = {}
-        rows = compared_rows = 0
+        end = compared_end = End()
         for number, text in compared:
             first.setdefault(text, number)
-            compared_rows += 1
+            compared_end = compared_end.after(number, text)
         chosen = set(first.values())
+        kept = 0
         for number, text in numbered:
             if number in chosen:
-                yield number, text
-            rows += 1
-    if rows != compared_rows:
+                yield kept, text
+                kept += 1
+            end = end.after(number, text)
+    if differ([end, compared_end]):
         raise ValueError(
-            f"texts are parallel, but {where} has {rows} rows and {compared_place} has {compared_rows}: give both the same rows"
+            f"texts are parallel, but {where} has {end.row + 1} rows and {compared_place} has {compared_end.row + 1}: give both the "
+            "same rows"
         )
 
 
@@ -302,11 +328,13 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
 
     schema = pa.schema([("id", pa.int32()), ("text", pa.string())])
     progress = streams.Progress()
+    end = End()
     ids: list[int] = []
     texts: list[str] = []
     number = rows = characters = held = 0
     with pq.ParquetWriter(path, schema) as writer:
         for number, text in numbered:
+            end = end.after(number, text)
             if not text.strip():
                 continue
             if most and characters + len(text) > most:
@@ -322,7 +350,7 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
             if progress.due():
                 progress.say(f"{where}: {rows:,} rows, {characters:,} characters")
         else:
-            writer.add_key_value_metadata({LAST_ID: str(number)})
+            writer.add_key_value_metadata({END: json.dumps(end)})
         if ids:
             writer.write_table(pa.table([ids, texts], schema=schema))
     progress.say(f"{where}: {rows:,} rows, {characters:,} characters in all")

@@ -14,12 +14,12 @@ from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
 from xlgrid.data.streams import Progress
-from xlgrid.data.text import LAST_ID
+from xlgrid.data.text import END, End, differ
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import IS_DEV
 from xlgrid.heads.tokens import COMPANION_IDS
 from xlgrid.tasks import Columns, Task, task
-from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, Splits
+from xlgrid.tasks.mlm import DEV_ROWS, HELD_OUT_EVERY, HoldOut
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -127,7 +127,7 @@ def tokenize(
     # The log counts the examples that were cut, and not their companions.
     of_companions = replace(encoding, carry=[])
     rows_read = examples = rows_written = 0
-    splits = Splits(dev_rows)
+    hold_out = HoldOut(dev_rows)
     progress = Progress()
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
         for table in chain([first], parts):
@@ -139,7 +139,7 @@ def tokenize(
                 if len(data) > 1:
                     of_rows = table[SPLITS_OF_TEXTS].to_pylist()
                 else:
-                    of_rows = [[splits.of(number)] for number in table["id"].to_pylist()]
+                    of_rows = [[hold_out.split_of(number)] for number in table["id"].to_pylist()]
                 table = table.filter(pa.array([{*of_texts} == {split} for of_texts in of_rows], pa.bool_()))
             for batch in _batches(table):
                 encoded = head.encode(batch, described, encoding)
@@ -168,8 +168,9 @@ def tokenize(
             rows_written += len(rest["input_ids"])
         if not rows_written:
             raise ValueError(
-                f"{where} has {rows_read} rows, and none with text for {split}: a text takes two rows with text, of which one "
-                "is for dev, to choose checkpoints with, and 26 to be tested on; of parallel texts, rows are read whose ids both have"
+                f"{where} has {rows_read} rows, and none with text for {split}: of rows 0 to 24, the first one with text is for dev, to choose "
+                "checkpoints with, and of rows 25 to 49 for test; all others are for train; of parallel texts, rows count that have "
+                "text in both. Get more text"
             )
     for remark in _remarks(encoding, described, examples * max(1, choices)):
         print(f"{where}: {remark}", file=sys.stderr)
@@ -214,11 +215,11 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows:
     """The texts of each id that all files have, in parts, with the column `SPLITS_OF_TEXTS`."""
     import pyarrow as pa
 
-    last = [notes(path).get(LAST_ID, "") for path in texts]
-    if all(last) and len({*last}) > 1:
+    ends = [End(*json.loads(noted)) for path in texts if (noted := notes(path).get(END))]
+    if len(ends) == len(texts) and differ(ends):
         # A line that is missing in one of them moves all lines after it, which ids alone would not show.
         raise ValueError(
-            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are {' and '.join(last)}, counted from 0: row i "
+            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are {' and '.join(str(end.row) for end in ends)}, counted from 0: row i "
             "must say the same in both, so give both the same rows, an empty one where one of them says nothing"
         )
     count = 0
@@ -250,7 +251,7 @@ def _common(texts: Sequence[str | Path], dev_rows: int) -> Iterator[tuple[list[s
 
 def _ascending(path: str | Path, dev_rows: int) -> Iterator[tuple[int, str, str]]:
     """Id, split and text of the rows of a text."""
-    splits = Splits(dev_rows)
+    hold_out = HoldOut(dev_rows)
     before = None
     for row, (number, text) in enumerate(rows(path, ["id", COLUMN])):
         if before is not None and number <= before:
@@ -258,7 +259,7 @@ def _ascending(path: str | Path, dev_rows: int) -> Iterator[tuple[int, str, str]
                 f"{path}, row {row}: id {number} follows id {before}, but ids ascend: make the text again", path
             )
         before = number
-        yield number, splits.of(number), text
+        yield number, hold_out.split_of(number), text
 
 
 def _batches(table: "pa.Table") -> Iterator["pa.Table"]:

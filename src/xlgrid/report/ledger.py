@@ -90,11 +90,14 @@ def _ended_here(about: dict[str, Any]) -> set[str]:
 
 
 def _is_there(task: str) -> bool:
-    """Whether a process exists that began when it says, since the ids of processes are used again."""
+    """Whether a process runs that began when it says, since the ids of processes are used again. The executor decides in the same way."""
     process, _, began = task.partition(".")
-    fields = _text(f"/proc/{process}/stat").rpartition(")")[2].split()
-    # The start is the 22nd field, and the first one after the name is the third.
-    return len(fields) > 19 and fields[19] == began
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    # The first field after the name, the third of all, is the state, in which a zombie has ended; the 22nd is the start.
+    return fields[0] != "Z" and fields[19] == began
 
 
 def _bundle(folder: str, existing: Container[str], has_ended: bool) -> list[tuple[Job, float]]:

@@ -25,12 +25,15 @@ def execute(study: str, notebook: Path, output: Path) -> None:
         nbclient.exceptions.CellExecutionError: a cell failed; the notebook is saved with the error.
     """
     from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
 
     report = for_study(nbformat.read(notebook, as_version=4), study)
     try:
         NotebookClient(report, timeout=None, resources={"metadata": {"path": "."}}).execute()
-    finally:
+    except CellExecutionError:
         write_text(output, nbformat.writes(report) + "\n")
+        raise
+    write_text(output, nbformat.writes(report) + "\n")
 
 
 def for_study(notebook: Any, study: str) -> Any:

@@ -10,16 +10,16 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
 
-# Of so many ids of a text, the row with the first is for the dev set, and the row with the one in the middle for the test set.
-# Without a bound, the dev set of a Wikipedia would have a hundred thousand rows.
+# Of so many ids of a text, one is for the dev set, and one for the test set. Without a bound, the dev set of a Wikipedia would have a
+# hundred thousand rows.
 HELD_OUT_EVERY = 50
 DEV_ROWS = 10_000
 
 
-class Splits:
-    """Says for each row of a text, in the order of the rows, which split the row is for.
+class HoldOut:
+    """Decides for each row of a text, in the order of the rows, which split the row is for.
 
-    Ids 0 to 24 have one row for the dev set, ids 25 to 49 one for the test set, and so on; it is the first row whose id is there. So
+    The first row with an id from 0 to 24 is for the dev set, the first one with an id from 25 to 49 for the test set, and so on. So
     parallel texts hold out rows of the same ids, even if lines are empty in one of them alone.
 
     Args:
@@ -30,8 +30,8 @@ class Splits:
         self._end = HELD_OUT_EVERY * dev_rows
         self._half = -1
 
-    def of(self, number: int) -> Literal["train", "dev", "test"]:
-        """The split of the next row, by its id."""
+    def split_of(self, number: int) -> Literal["train", "dev", "test"]:
+        """The split of the next row, by its id, which is larger than that of the row before."""
         half = number // (HELD_OUT_EVERY // 2)
         is_first, self._half = half > self._half, half
         if not is_first or number >= self._end:
@@ -60,8 +60,8 @@ class Options(Strict):
     )
     dev_rows: PositiveInt = Field(
         DEV_ROWS,
-        description="most rows to choose checkpoints with, every 50th row, and most rows to test on, those halfway between "
-        "them; the others are trained on",
+        description="most rows to choose checkpoints with, and most rows to test on: every 50th row, and those halfway between "
+        "them, or the next row where one has no text; the others are trained on",
     )
 
     @model_validator(mode="after")

@@ -1,5 +1,9 @@
 """The commands before a study: problems end with status 1, and a study that needs nothing is fetched at once."""
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -40,3 +44,22 @@ def test_a_study_that_is_generated_needs_nothing(monkeypatch: pytest.MonkeyPatch
         0,
         "study first needs nothing from the network: everything is generated or in files here\n",
     )
+
+
+def test_a_signal_to_a_fetch_lets_snakemake_end(tmp_path: Path) -> None:
+    script = tmp_path / "snakemake.sh"
+    script.write_text(
+        f"trap 'touch {tmp_path}/ended; exit 1' TERM; touch {tmp_path}/began; while true; do sleep 0.05; done\n"
+    )
+    code = (
+        "from xlgrid import cli\nfrom xlgrid.preflight import fetching, machine\n"
+        "fetching.targets = lambda plan: ['something']\n"
+        f"fetching.command = lambda plan, wanted, cores: ['bash', {str(script)!r}]\n"
+        "machine.elsewhere = lambda name: ''\ncli.main()\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, "fetch", "first"], cwd=ROOT)
+    while not (tmp_path / "began").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM and (tmp_path / "ended").exists()

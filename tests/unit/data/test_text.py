@@ -156,8 +156,17 @@ def test_once_keeps_the_same_rows_in_every_language(tmp_path):
     premises(tmp_path, "en", ["a", "b", "a", "c"])
     settings = premises(tmp_path, "fr", ["A", "B", "A'", "B"]) | {"once": "en"}
     by_language = {code: texts(tmp_path, code, **settings).to_pylist() for code in ("en", "fr")}
-    assert by_language["en"] == [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}, {"id": 3, "text": "c"}]
-    assert by_language["fr"] == [{"id": 0, "text": "A"}, {"id": 1, "text": "B"}, {"id": 3, "text": "B"}]
+    assert by_language["en"] == [{"id": 0, "text": "a"}, {"id": 1, "text": "b"}, {"id": 2, "text": "c"}]
+    assert by_language["fr"] == [{"id": 0, "text": "A"}, {"id": 1, "text": "B"}, {"id": 2, "text": "B"}]
+
+
+def test_once_counts_the_rows_that_it_keeps_where_a_language_lacks_one_of_them(tmp_path):
+    """French has no second line, and an empty last line that English does not have."""
+    for code, lines in {"en": "a\nb\na\nc\n", "fr": "A\n\nA'\nC\n\n"}.items():
+        (tmp_path / f"{code}.txt").write_text(lines)
+    settings = {"data": {"local": f"{tmp_path}/{{language}}.txt"}, "once": "en"}
+    assert texts(tmp_path, "en", **settings)["id"].to_pylist() == [0, 1, 2]
+    assert texts(tmp_path, "fr", **settings).to_pylist() == [{"id": 0, "text": "A"}, {"id": 2, "text": "C"}]
 
 
 def test_fetched_and_generated_texts_have_one_schema(tmp_path):
@@ -239,6 +248,23 @@ def test_empty_lines_are_no_rows_and_the_others_keep_their_numbers(tmp_path):
     (tmp_path / "en.txt").write_bytes("\ufeffone\r\n\r\n  \n\x0btwo\n\nthree".encode())
     table = texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})
     assert table.to_pylist() == [{"id": 0, "text": "one"}, {"id": 3, "text": "\x0btwo"}, {"id": 5, "text": "three"}]
+
+
+def test_a_limit_counts_lines(tmp_path):
+    (tmp_path / "en.txt").write_text("one\n\nthree\nfour\n")
+    settings = {"data": {"local": f"{tmp_path}/{{language}}.txt", "limit": 3}}
+    assert texts(tmp_path, "en", **settings)["text"].to_pylist() == ["one", "three"]
+
+
+def test_a_row_of_a_table_without_text_is_left_out(tmp_path):
+    settings = premises(tmp_path, "en", ["a", " ", "c"])
+    assert texts(tmp_path, "en", **settings).to_pylist() == [{"id": 0, "text": "a"}, {"id": 2, "text": "c"}]
+
+
+def test_a_file_of_empty_lines_is_no_text(tmp_path):
+    (tmp_path / "en.txt").write_text("\n \n\n")
+    with pytest.raises(ValueError, match=r"en\.txt has no rows with text"):
+        texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"})
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
@@ -355,6 +381,13 @@ def test_text_depends_on_the_settings_of_its_language_alone():
     after = TextSettings(**before | {"files": {"de": "x.txt", "qa1": "z.csv"}})
     changed = [code for code, settings in settings_of.items() if after.concerning(code) != settings]
     assert changed == ["qa1"]
+
+
+def test_settings_of_a_text_are_the_same_words_whoever_states_the_seed():
+    """Snakemake compares the words, and makes a text again if they differ."""
+    written = json.dumps(TextSettings(options={"rules": 0.5}, seed=1, sentences=9).concerning("en"))
+    assert written == '{"sentences": 9, "seed": 1, "options": {"rules": 0.5}}'
+    assert json.dumps(TextSettings(options={"rules": 0.5}, sentences=9).concerning("en")) == written
 
 
 def test_generated_text_depends_on_the_settings_of_its_kind_of_language():

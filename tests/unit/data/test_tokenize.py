@@ -374,17 +374,39 @@ def test_bitext_of_unequal_length_is_refused(world):
         assert len(train) > 100 and len(dev) == 3
 
 
+@pytest.mark.parametrize("longer", ["en", "de"])
+def test_an_empty_line_at_the_end_of_one_of_two_files_is_no_difference(world, longer):
+    files = {code: str(world / f"end-{code}.txt") for code in ("en", "de")}
+    for code, path in files.items():
+        Path(path).write_text("is Bob\n" * 60 + "\n" * (code == longer))
+        make_text(code, world / f"end-{code}.parquet", TextSettings(files=files))
+    train, dev = splits(world, [world / "end-en.parquet", world / "end-de.parquet"], "en-de")
+    assert (len(train), len(dev)) == (57, 2)
+
+
+def test_where_a_line_is_empty_the_next_one_is_held_out(world):
+    lines = [" ".join(["Bob", "kind"][row >> bit & 1] for bit in range(6)) for row in range(60)]
+    empty = (0, 25, 26, 50)
+    (world / "gaps.txt").write_text("".join(f"{line * (row not in empty)}\n" for row, line in enumerate(lines)))
+    make_text("en", world / "gaps.parquet", TextSettings(files={"en": str(world / "gaps.txt")}))
+    parts = splits(world, [world / "gaps.parquet"], names=("train", "dev", "test"))
+    train, dev, test = map(texts_of, parts)
+    reader = tokenizer(world)
+    ids = [tuple(reader(line, add_special_tokens=False)["input_ids"]) for line in lines]
+    assert (dev, test) == ({ids[1], ids[51]}, {ids[27]}) and len(train) == 60 - len(empty) - 3
+
+
 def test_parallel_texts_are_read_side_by_side(world, monkeypatch):
     """In parts of two rows; each text has ids that the other one lacks."""
     monkeypatch.setattr(module, "BATCH", 2)
-    ids = {"a": [0, 2, 3, 5, 7, 8, 9], "b": [1, 2, 3, 4, 7, 9]}
+    ids = {"a": [2, 3, 5, 7, 8, 25], "b": [1, 2, 3, 4, 7, 25]}
     for name, numbers in ids.items():
         table = pa.table({"id": pa.array(numbers, pa.int32()), "text": [f"{name}{number}" for number in numbers]})
         pq.write_table(table, world / f"{name}.parquet")
     tables = module._side_by_side([world / "a.parquet", world / "b.parquet"], ["x", "y"], dev_rows=10)
     assert [table.to_pylist() for table in tables] == [
-        [{"x": f"a{number}", "y": f"b{number}", "splits": ["train", "train"]} for number in numbers]
-        for numbers in ([2, 3], [7, 9])
+        [{"x": "a2", "y": "b2", "splits": ["dev", "train"]}, {"x": "a3", "y": "b3", "splits": ["train", "train"]}],
+        [{"x": "a7", "y": "b7", "splits": ["train", "train"]}, {"x": "a25", "y": "b25", "splits": ["test", "test"]}],
     ]
 
 
@@ -483,7 +505,7 @@ def test_a_length_that_no_input_of_text_can_have_is_an_error(world, length):
 
 
 def test_a_text_of_one_row_is_refused(world):
-    with pytest.raises(ValueError, match="has 1 rows, and none with text for train: a text takes two"):
+    with pytest.raises(ValueError, match="has 1 rows, and none with text for train: of rows 0 to 24"):
         of_text(world, ["a"])
 
 

@@ -84,6 +84,12 @@ def test_the_documents_of_a_text_are_counted_unless_the_study_says_how_many() ->
     assert sizes().of("mlm", "en") == Splits(960, 20, 20), "generated text is as large as its settings say"
 
 
+def test_empty_lines_of_a_text_that_is_cut_are_no_rows() -> None:
+    Path("fr.txt").write_text("a line\n\n" * 100)
+    Path("studies/tiny.yaml").write_text(STUDY.replace("sentences: 1000,", "sentences: 1000, most_characters: 360,"))
+    assert sizes().of("mlm", "fr") == Splits(57, 2, 1)
+
+
 def test_a_file_that_is_not_there_leaves_a_text_unknown() -> None:
     assert sizes().of("mlm", "fr") == Splits(None, None, None)
 

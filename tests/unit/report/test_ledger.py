@@ -3,6 +3,8 @@
 import json
 import os
 import socket
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +63,17 @@ def test_a_task_of_this_machine_that_is_gone_runs_nothing(host: str, begins: int
     about = {"cluster": "local", "host": host or socket.gethostname(), "tasks": [f"{os.getpid()}.{began}"]}
     write(ledger.FOLDER / "1/array.json", json.dumps(about))
     assert states() == {"a": expected}
+
+
+def test_a_task_that_has_ended_and_that_nothing_has_waited_for_is_gone() -> None:
+    child = subprocess.Popen(["true"])
+    while (fields := Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split())[0] != "Z":
+        time.sleep(0.01)
+    bundle("1/0", ("a", running()))
+    about = {"cluster": "local", "host": socket.gethostname(), "tasks": [f"{child.pid}.{fields[19]}"]}
+    write(ledger.FOLDER / "1/array.json", json.dumps(about))
+    assert states() == {"a": "revoked"}
+    child.wait()
 
 
 @pytest.mark.parametrize(("old", "new"), [("1/a", "2/a"), ("2/a", "1/a")])

@@ -95,7 +95,7 @@ def test_rows_that_a_task_is_tested_on_are_held_out_by_all_tasks_on_text(tmp_pat
     assert load_study(write(tmp_path, alike)).tasks["more"].options == {"dev_rows": 10000}
     fewer = tested.replace("{kind: perplexity}", "{kind: perplexity, options: {dev_rows: 2}}")
     assert PRETRAINING in load_study(write(tmp_path, fewer)).tasks
-    few, many = ([*map(mlm.Splits(dev_rows).of, range(1000))] for dev_rows in (2, 10_000))
+    few, many = ([*map(mlm.HoldOut(dev_rows).split_of, range(1000))] for dev_rows in (2, 10_000))
     assert [(row, many[row]) for row in range(1000) if few[row] == "test"] == [(25, "test"), (75, "test")]
     untested = tested.replace("  tested: {kind: perplexity}\n", "")
     assert load_study(write(tmp_path, untested)).tasks["more"].options == {"dev_rows": 2}

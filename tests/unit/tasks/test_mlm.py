@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from xlgrid.data.sources import SPLITS
 from xlgrid.tasks import task
-from xlgrid.tasks.mlm import Options, Splits, split_sizes
+from xlgrid.tasks.mlm import HoldOut, Options, split_sizes
 
 
 @pytest.mark.parametrize("option", [{"documents": "cuts"}, {"document": "cut"}, {"lines": "segment"}])
@@ -26,13 +26,13 @@ def test_a_text_has_neither_target_nor_labels_and_is_not_generated_as_data() -> 
 @pytest.mark.parametrize("dev_rows", [1, 2, 10])
 def test_the_sizes_of_splits_count_the_rows_of_each(dev_rows: int) -> None:
     for rows in (0, 1, 49, 50, 51, 100, 101, 700):
-        splits = [*map(Splits(dev_rows).of, range(rows))]
+        splits = [*map(HoldOut(dev_rows).split_of, range(rows))]
         assert split_sizes(rows, dev_rows) == tuple(splits.count(split) for split in SPLITS)
 
 
 def held_out(ids: Iterable[int]) -> list[tuple[int, str]]:
-    splits = Splits(3)
-    return [(number, split) for number in ids if (split := splits.of(number)) != "train"]
+    hold_out = HoldOut(3)
+    return [(number, split) for number in ids if (split := hold_out.split_of(number)) != "train"]
 
 
 def test_dev_and_test_take_turns_every_25_rows() -> None:

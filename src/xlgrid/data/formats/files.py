@@ -111,7 +111,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
                     yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
                     if path.suffix in COMPRESSIONS:
-                        raise damaged(path, f"is damaged, or no UTF-8 in line {number} ({error})") from None
+                        raise damaged(path, f"is damaged, or line {number} is not UTF-8 ({error})") from None
                     raise Damaged(f"{path}, line {number}: no UTF-8 ({error}); mend this line") from None
     except COMPRESSION_ERRORS as error:
         raise damaged(path, f"is damaged: {error}") from error
