@@ -77,8 +77,8 @@ def main() -> None:
     torch and transformers import takes half a second, and so does taking them down one by one at the end.
     """
     gc.set_threshold(200_000)
-    # The signals of a scheduler end a command like an error does, so that half-written files are removed; files that are being
-    # downloaded are waited for. A training saves its state.
+    # The signals of a scheduler end a command like an error does, so that half-written files are removed. A download ends after the
+    # files that are under way. A training handles these signals itself, and saves its state.
     for number in (signal.SIGTERM, signal.SIGUSR2):
         signal.signal(number, _end)
     code: str | int | None = 0

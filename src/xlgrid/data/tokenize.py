@@ -14,7 +14,7 @@ from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
 from xlgrid.data.streams import Progress
-from xlgrid.data.text import END, End, differ
+from xlgrid.data.text import EARLIER, END, End, differ
 from xlgrid.heads.encoding import Encoding
 from xlgrid.heads.head import IS_DEV
 from xlgrid.heads.tokens import COMPANION_IDS
@@ -169,8 +169,8 @@ def tokenize(
         if not rows_written:
             raise ValueError(
                 f"{where} has {rows_read} rows, and none with text for {split}: of rows 0 to 24, the first one with text is for dev, to choose "
-                "checkpoints with, and of rows 25 to 49 for test; all others are for train; of parallel texts, rows count that have "
-                "text in both. Get more text"
+                "checkpoints with, and of rows 25 to 49 for test; all others are for train; a pair is for a split if both of its rows "
+                "are. Get more text"
             )
     for remark in _remarks(encoding, described, examples * max(1, choices)):
         print(f"{where}: {remark}", file=sys.stderr)
@@ -215,7 +215,11 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows:
     """The texts of each id that all files have, in parts, with the column `SPLITS_OF_TEXTS`."""
     import pyarrow as pa
 
-    ends = [End(*json.loads(noted)) for path in texts if (noted := notes(path).get(END))]
+    noted = [notes(path) for path in texts]
+    for path, entries in zip(texts, noted, strict=True):
+        if EARLIER in entries:
+            raise Damaged(f"{path} is of an earlier version, which numbered rows in another way: make it again", path)
+    ends = [End(*json.loads(entries[END])) for entries in noted if END in entries]
     if len(ends) == len(texts) and differ(ends):
         # A line that is missing in one of them moves all lines after it, which ids alone would not show.
         raise ValueError(

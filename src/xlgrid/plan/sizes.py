@@ -112,7 +112,7 @@ def _count(files: Iterable[str], documents: bool = False, reading: Reading = BY_
 
 
 def _count_text(text: "TextSettings", language: str) -> int | None:
-    """The rows of a local text that `xlgrid text` keeps, and rows of a table without text; None if the text is not there."""
+    """The rows of a local text that `xlgrid text` keeps; None if it is not there. Empty rows of a table count, too, unless rows are selected."""
     files = text.local_files(language)
     if not files or not all(Path(file).is_file() for file in files):
         return None

@@ -20,7 +20,8 @@ class HoldOut:
     """Decides for each row of a text, in the order of the rows, which split the row is for.
 
     The first row with an id from 0 to 24 is for the dev set, the first one with an id from 25 to 49 for the test set, and so on. So
-    parallel texts hold out rows of the same ids, even if lines are empty in one of them alone.
+    parallel texts hold out rows of the same ids, even if lines are empty in one of them alone, unless the empty one is the first of its
+    25: there the two texts hold out different rows, and no pair.
 
     Args:
         dev_rows: the most rows of the dev set, and of the test set.

@@ -261,6 +261,12 @@ def test_a_row_of_a_table_without_text_is_left_out(tmp_path):
     assert texts(tmp_path, "en", **settings).to_pylist() == [{"id": 0, "text": "a"}, {"id": 2, "text": "c"}]
 
 
+def test_an_empty_line_of_a_table_of_one_column_has_an_id(tmp_path):
+    (tmp_path / "en.tsv").write_text("text\na\n\nc\n")
+    settings = {"data": {"local": f"{tmp_path}/{{language}}.tsv"}, "column": "text"}
+    assert texts(tmp_path, "en", **settings).to_pylist() == [{"id": 0, "text": "a"}, {"id": 2, "text": "c"}]
+
+
 def test_a_file_of_empty_lines_is_no_text(tmp_path):
     (tmp_path / "en.txt").write_text("\n \n\n")
     with pytest.raises(ValueError, match=r"en\.txt has no rows with text"):

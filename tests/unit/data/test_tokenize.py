@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokens_fixture import ids
 
+from xlgrid.base.errors import Damaged
 from xlgrid.data import batches
 from xlgrid.data import tokenize as module
 from xlgrid.data.fetch import fetch_data
@@ -346,6 +347,14 @@ def test_one_text_is_one_segment(world):
     assert (
         train.contexts.tolist() == train.lengths.tolist() and not train.segments(np.arange(len(train))).switched.any()
     )
+
+
+def test_a_text_of_an_earlier_version_is_made_again(world):
+    """The rows that `once` keeps had other ids."""
+    table = read_table(world / "en.parquet").replace_schema_metadata({"xlgrid last id": "59"})
+    pq.write_table(table, world / "old.parquet")
+    with pytest.raises(Damaged, match=r"old\.parquet is of an earlier version"):
+        [*splits(world, [world / "en.parquet", world / "old.parquet"])]
 
 
 def test_texts_without_a_common_id_are_refused(world):

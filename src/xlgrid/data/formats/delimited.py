@@ -58,6 +58,8 @@ def delimited_rows(path: Path, columns: Sequence[str], reading: Reading) -> Gene
     with _errors_named(path, reading):
         with opened(path) as file, csv.open_csv(file, reads, parses) as batches:
             check_columns(columns, batches.schema.names, str(path))
+            # In a file of one column, an empty line is an empty value, and the rows of parallel files stay side by side.
+            parses.ignore_empty_lines = len(batches.schema.names) > 1
         with opened(path) as file, csv.open_csv(file, reads, parses, converts) as batches:
             for batch in batches:
                 yield from batch_rows(batch, columns)
