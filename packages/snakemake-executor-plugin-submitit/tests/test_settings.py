@@ -52,6 +52,12 @@ def test_a_number_below_one_ends_the_run_at_once(tmp_path: Path, name: str) -> N
     begin(tmp_path, **{name: 1})
 
 
+def test_other_plugins_are_told_where_the_ledger_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUBMITIT_LEDGER", "")
+    begin(tmp_path)
+    assert os.environ["SUBMITIT_LEDGER"] == str(tmp_path)
+
+
 def test_every_job_shares_the_settings_of_the_run(tmp_path: Path) -> None:
     executor = begin(tmp_path, workers=2, scripts=" crash ,,", grace=45, max_requeues=5, bundle_size=7, array_size=9)
     assert executor.dispatcher

@@ -187,6 +187,15 @@ def test_reading_the_ledger_takes_a_small_share_of_the_time(summary: Summary, mo
     assert read == [0.0, 42.0]
 
 
+def test_the_ledger_is_that_of_this_snakemake(summary: Summary, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setenv("SUBMITIT_LEDGER", "/scratch/ledger")
+    monkeypatch.setattr(handler.ledger, "read", lambda folder, finished: read.append(str(folder)) or {})
+    take(summary, planned(train=1), started(1, "train"))
+    summary.refresh()
+    assert read == ["/scratch/ledger"]
+
+
 @pytest.mark.parametrize("option", ["dryrun", "verbose", "printshellcmds", "debug_dag"])
 def test_options_that_ask_for_details_print_what_snakemake_prints(option: str) -> None:
     assert isinstance(follower(settings(**{option: True}), 60), InFull)

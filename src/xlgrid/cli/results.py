@@ -63,6 +63,6 @@ def partial(
     """List the jobs that failed, and write every exhibit and verdict from the cells that exist."""
     from xlgrid.plan.load import load_plan
     from xlgrid.report import status
-    from xlgrid.report.ledger import FOLDER
+    from xlgrid.report.ledger import stated
 
-    status.partial(load_plan(study), output, ledger or FOLDER, log)
+    status.partial(load_plan(study), output, ledger or stated(), log)

@@ -28,14 +28,14 @@ def status(
     """
     from xlgrid.plan.load import load_plan
     from xlgrid.report import status
-    from xlgrid.report.ledger import FOLDER
+    from xlgrid.report.ledger import stated
     from xlgrid.report.overview import look
 
     plan = load_plan(study)
     if watch:
-        status.watch(plan, ledger or FOLDER, every, matrix)
+        status.watch(plan, ledger or stated(), every, matrix)
     else:
-        status.show(look(plan, ledger or FOLDER), matrix)
+        status.show(look(plan, ledger or stated()), matrix)
 
 
 def cost(

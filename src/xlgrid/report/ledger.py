@@ -1,6 +1,6 @@
 """The ledger of the submitit executor: which jobs are queued or running, and how others ended.
 
-It is a folder, `.snakemake/submitit`, of files that appear whole and may vanish at any time:
+It is a folder, `.snakemake/submitit` unless `--submitit-folder` names another, of files that appear whole and may vanish at any time:
 
     {chunk}/array.json                {"submitted": unix seconds, "cluster": "slurm" or "local", "host": ..., "tasks": [...]}, once the
                                       cluster has taken it; a task of the cluster `local` is "{process}.{its start}"
@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 FOLDER = Path(".snakemake/submitit")
+# The variable in which the executor states another folder, for its own process and the commands that Snakemake calls.
+STATED = "SUBMITIT_LEDGER"
 # A network file system says that a handle is stale where a local one says that there is no such file.
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ESTALE}
 
@@ -39,6 +41,11 @@ class Job(NamedTuple):
     message: str = ""
     log: str = ""
     cluster: str = ""
+
+
+def stated() -> Path:
+    """The folder of the Snakemake that this process is part of, or else the default."""
+    return Path(os.environ.get(STATED, FOLDER))
 
 
 def read(folder: str | Path, existing: Container[str] = ()) -> dict[str, Job]:

@@ -174,6 +174,8 @@ class Executor(RemoteExecutor):
             )
         except (OSError, RuntimeError) as error:
             raise WorkflowError(f"submitit executor: {error}") from error
+        # Loggers, and commands that the workflow calls when it ends, read the ledger.
+        os.environ["SUBMITIT_LEDGER"] = os.path.abspath(settings.folder)
 
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         from snakemake.exceptions import ProtectedOutputException

@@ -208,7 +208,7 @@ class Summary:
             with self.lock:
                 jobs, finished = dict(self.workflow.jobs), frozenset(self.workflow.finished)
             is_remote = any(not job.is_local for job in jobs.values())
-            running = running_jobs(jobs, ledger.read(ledger.FOLDER, finished) if is_remote else {})
+            running = running_jobs(jobs, ledger.read(ledger.stated(), finished) if is_remote else {})
             known = trainings(jobs, running)
             with self.lock:
                 self.workflow.look(self.now(), running, known)
