@@ -246,7 +246,8 @@ def test_benchmark_is_of_the_command_alone(local: Ran) -> None:
     quick, big = (table(local.folder / "bench" / "benchmark" / name)[0] for name in ("deep/quick.tsv", "big.tsv"))
     assert 0.2 <= float(quick["s"]) < 5
     assert 0.9 <= float(big["s"]) < 10
-    assert 0.5 < float(quick["max_rss"]) < 20
+    # The first look at a process may come before the kernel has loaded it.
+    assert 0 < float(quick["max_rss"]) < 20
     assert 195 < float(big["max_rss"]) < 230
 
 

@@ -15,6 +15,7 @@ from xlgrid.base.files import write_text
 from xlgrid.base.settings import Strict
 from xlgrid.exhibits.latex import Latex
 from xlgrid.results.claims import Claim
+from xlgrid.results.identity import with_values
 from xlgrid.results.naming import Published, Values
 
 if TYPE_CHECKING:
@@ -298,9 +299,11 @@ class OfCells(Exhibit):
 
     def _of_any_encoder(self, planned: Iterable["Cell"]) -> Iterator["Cell"]:
         """The planned cells that the exhibit selects by other axes than facts of their encoders."""
-        chosen = (cell for cell in planned if (cell.target.step is not None) == self.shows_snapshots)
-        select = self.selected
-        return (cell for cell in chosen if all(getattr(cell.shown, axis) in select[axis] for axis in select))
+        return (
+            cell
+            for cell in with_values(planned, self.selected)
+            if (cell.target.step is not None) == self.shows_snapshots
+        )
 
     def problems_of_plan(self, planned: Sequence["Cell"], facts: Facts) -> Iterator[str]:
         if self.selected and next(self._of_any_encoder(planned), None) is None:
@@ -324,9 +327,13 @@ class OfCells(Exhibit):
         missing: dict[str, dict[Any, None]] = {
             axis: dict.fromkeys(together[axis]) for axis in together if axis != "metric" and len(together[axis]) > 1
         }
+        of_encoders = frozenset(self.facts)
         for cell in self._shown(planned, facts) if missing else ():
             for axis, values in missing.items():
-                values.pop(facts[cell.encoder].get(axis) if axis in self.facts else getattr(cell.shown, axis), None)
+                if values:
+                    values.pop(
+                        facts[cell.encoder].get(axis) if axis in of_encoders else getattr(cell.shown, axis), None
+                    )
             if not any(missing.values()):
                 break
         for axis, value in ((axis, value) for axis, values in missing.items() for value in values):

@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
+from xlgrid.results.identity import Cell, with_values
 from xlgrid.results.naming import Values
-
-if TYPE_CHECKING:
-    from xlgrid.results.identity import Cell
 
 # Cells are paired over the axes among these that no side of a claim names, and over seeds.
 PAIRED = ("task", "encoder", "method", "source", "target")
@@ -182,11 +180,11 @@ class Claim(Strict):
 class Term(NamedTuple):
     """A cell of a claim, and the weight of its score in the effect of its seed."""
 
-    cell: "Cell"
+    cell: Cell
     weight: float
 
 
-def terms(name: str, claim: Claim, cells: Sequence["Cell"], belongs: Belongs) -> list[Term]:
+def terms(name: str, claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> list[Term]:
     """The planned cells that a claim is about.
 
     Args:
@@ -227,7 +225,7 @@ def terms(name: str, claim: Claim, cells: Sequence["Cell"], belongs: Belongs) ->
     ]
 
 
-def problem_of_plan(claim: Claim, cells: Sequence["Cell"], belongs: Belongs) -> str | None:
+def problem_of_plan(claim: Claim, cells: Sequence[Cell], belongs: Belongs) -> str | None:
     """Which selection of a claim has no planned cell, and what to do; None if each has some.
 
     That the cells of sides are paired is asked by `terms` alone, since a study that adds a language to another inherits its claims.
@@ -241,7 +239,7 @@ def problem_of_plan(claim: Claim, cells: Sequence["Cell"], belongs: Belongs) -> 
     return None
 
 
-def _of_side(claim: Claim, side: Selection, cells: Iterable["Cell"], belongs: Belongs) -> Iterator["Cell"]:
+def _of_side(claim: Claim, side: Selection, cells: Iterable[Cell], belongs: Belongs) -> Iterator[Cell]:
     """The planned cells of a side."""
     # The selection of a claim and those of its sides name no axis twice.
     axes = claim.select.axes | side.axes
@@ -251,11 +249,6 @@ def _of_side(claim: Claim, side: Selection, cells: Iterable["Cell"], belongs: Be
     def is_inside(source: str, target: str) -> bool:
         return not groups or any(belongs(group, source, target) for group in groups)
 
-    for cell in cells:
-        if cell.target.step != step:
-            continue
-        shown = cell.shown
-        if all(getattr(shown, axis) in values for axis, values in axes.items()) and is_inside(
-            shown.source, shown.target
-        ):
+    for cell in with_values(cells, axes):
+        if cell.target.step == step and is_inside(cell.shown.source, cell.shown.target):
             yield cell

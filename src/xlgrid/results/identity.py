@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
@@ -149,6 +150,23 @@ class Cell(Templated, _CellAxes):
         if self.source.for_target is None and self.target.step is None:
             return self
         return self._replace(source=self.source.data, target=self.target.data)
+
+
+def with_values(cells: Iterable[Cell], select: Mapping[str, Iterable[object]]) -> Iterator[Cell]:
+    """The cells that have one of some values on each of some axes, as exhibits and claims name them.
+
+    Args:
+        select: axis -> values.
+    """
+    # Every exhibit and claim asks this of every cell of a study, whenever the study is loaded.
+    chosen = [(Cell._fields.index(axis), frozenset(values)) for axis, values in select.items()]
+    for cell in cells:
+        shown = cell.shown
+        for at, values in chosen:
+            if shown[at] not in values:
+                break
+        else:
+            yield cell
 
 
 def bare_cell(path: str | Path, target: str) -> Cell:
