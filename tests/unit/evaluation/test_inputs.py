@@ -48,7 +48,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("inputs")
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
-        make_text(code, path, TextSettings(sentences=100))
+        make_text(code, path, TextSettings(sentences=100, seed=0))
     pretrain(Scratch(kind=request.param, languages=CODES, **TINY), texts, folder / "encoder")
     for kind in KINDS:
         make_meanings(kind, OPTIONS, folder / f"{kind}.parquet")

@@ -27,7 +27,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = tmp_path_factory.mktemp("retrieval")
     texts = {code: folder / f"{code}.parquet" for code in CODES}
     for code, path in texts.items():
-        make_text(code, path, TextSettings(sentences=100))
+        make_text(code, path, TextSettings(sentences=100, seed=0))
     size: Any = {"vocab": 300, "hidden": 16, "layers": 2, "heads": 2, "intermediate": 16}
     modules: Any = {"architecture": "xmod", "reduction": 2} if request.param == "xmod" else {}
     pretrain(Scratch(kind="xlmr", languages=CODES, **size, **modules), texts, folder / "encoder")

@@ -118,7 +118,7 @@ class Trained(NamedTuple):
 @pytest.fixture(scope="module", params=STEMS)
 def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
-    make_text(CODE, folder / "text.parquet", TextSettings(sentences=100))
+    make_text(CODE, folder / "text.parquet", TextSettings(sentences=100, seed=0))
     pretrain(Scratch(kind=request.param, languages=[CODE], **TINY), {CODE: folder / "text.parquet"}, folder / "encoder")
     return folder / "encoder"
 

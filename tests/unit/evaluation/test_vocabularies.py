@@ -37,7 +37,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder: Path = tmp_path_factory.mktemp("vocabularies")
     encoder_of(folder, request.param).rename(folder / "encoder")
     for code in ("qa1", "qa2"):
-        make_text(code, folder / f"{code}.parquet", TextSettings(sentences=60))
+        make_text(code, folder / f"{code}.parquet", TextSettings(sentences=60, seed=0))
     spec = VocabularyEntry(kind=request.param, languages=("qa1", "qa2"), size=400)
     make_vocabulary(spec, [folder / f"{code}.parquet" for code in ("qa1", "qa2")], folder / "vocabulary")
     for code in ("qa1", "qa2"):

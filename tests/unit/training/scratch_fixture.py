@@ -62,7 +62,7 @@ def texts_of(folder, languages=("en", "fr"), **settings):
     folder.mkdir(exist_ok=True)
     texts = {language: folder / f"{language}.parquet" for language in languages}
     for language, path in texts.items():
-        make_text(language, path, TextSettings(**{"sentences": 60, **settings}))
+        make_text(language, path, TextSettings(**{"sentences": 60, "seed": 0, **settings}))
     return texts
 
 

@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("translation")
     texts = {code: folder / f"{code}.parquet" for code in PAIR.split("-")}
     for code, path in texts.items():
-        make_text(code, path, TextSettings(sentences=100))
+        make_text(code, path, TextSettings(sentences=100, seed=0))
     size = {"vocab": 300, "hidden": 32, "layers": 2, "heads": 2, "intermediate": 64}
     pretrain(Scratch(kind="xlmr", languages=tuple(texts), **size), texts, folder / "encoder")
     make_meanings("translation", {"n": 20}, folder / "meanings.parquet")
