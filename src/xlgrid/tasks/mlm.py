@@ -10,8 +10,8 @@ from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.settings import Strict
 
-# Of so many ids of a text, one is for the dev set, and one for the test set. Without a bound, the dev set of a Wikipedia would have a
-# hundred thousand rows.
+# So many ids of a text give one row to the dev set and one to the test set. `DEV_ROWS` bounds both sets, because those of a Wikipedia
+# would have a hundred thousand rows each.
 HELD_OUT_EVERY = 50
 DEV_ROWS = 10_000
 

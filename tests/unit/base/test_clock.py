@@ -46,16 +46,15 @@ def test_parts_of_interrupted_work_and_other_processes_add_up() -> None:
 @pytest.mark.parametrize(
     ("seconds", "expected"),
     [
-        *[
-            (0, "0.0 s"),
-            (8.44, "8.4 s"),
-            (59.96, "1 min"),
-            (119.7, "2 min"),
-            (725, "12 min 5 s"),
-            (3599.9, "1 h"),
-            (12_000, "3 h 20 min"),
-        ],
-        *[(86_400, "1 d"), (100_000, "1 d 3 h")],
+        (0, "0.0 s"),
+        (8.44, "8.4 s"),
+        (59.96, "1 min"),
+        (119.7, "2 min"),
+        (725, "12 min 5 s"),
+        (3599.9, "1 h"),
+        (12_000, "3 h 20 min"),
+        (86_400, "1 d"),
+        (100_000, "1 d 3 h"),
     ],
 )
 def test_a_duration_has_two_units(seconds: float, expected: str) -> None:

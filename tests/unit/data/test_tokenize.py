@@ -325,7 +325,7 @@ def test_a_pair_is_trained_on_only_if_both_rows_are(world):
         alone = dict(zip(names, map(texts_of, splits(world, [path], names=names)), strict=True))
         for name, other in itertools.permutations(names, 2):
             assert not pairs[name] & alone[other], f"{name} of the pair has rows that are for {other}"
-    # Of 198 pairs, 0, 100 and 150 are for dev in both texts, and 25, 75, 125 and 175 for test. 51 is for dev in French alone.
+    # Both texts hold out rows 0, 100 and 150 for dev, and rows 25, 75, 125 and 175 for test. French alone holds out row 51.
     assert [len(pairs[name]) for name in names] == [2 * (198 - 3 - 4 - 1), 2 * 3, 2 * 4]
 
 
