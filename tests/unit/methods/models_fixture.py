@@ -1,6 +1,8 @@
 """Tiny models of every family with every head, their outputs, and runs on text, for tests of methods."""
 
+import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,12 @@ def config_of(kind: str) -> Any:
 
 
 def model_of(kind: str, seed: int = 3) -> Any:
+    """A copy of the model of a kind, which is drawn once: drawing takes longer than copying."""
+    return copy.deepcopy(_drawn(kind, seed))
+
+
+@cache
+def _drawn(kind: str, seed: int) -> Any:
     _, maker = {**MODELS, **TEXT_MODELS}[kind]
     torch.manual_seed(seed)
     model = maker(config_of(kind)).eval()

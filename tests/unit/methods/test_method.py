@@ -67,8 +67,33 @@ def fits(base: str, kind: str) -> bool:
 
 PAIRS = [(base, kind) for kind in MODELS for base in (*BASES, *OPTIONS) if fits(base, kind)]
 TEXT_PAIRS = [(base, kind) for kind in TEXT_MODELS for base in (*BASES, *OPTIONS) if fits(base, kind)]
-each_model = pytest.mark.parametrize(("base", "kind"), PAIRS)
-each_model_and_language_model = pytest.mark.parametrize(("base", "kind"), [*PAIRS, *TEXT_PAIRS])
+
+
+def covering(pairs: list[tuple[str, str]]) -> list[Any]:
+    """Each method with each family and with each head, in few combinations; the other ones are for `make test-all`."""
+    chosen, met = set(), set()
+    for number, base in enumerate([*BASES, *OPTIONS]):
+        kinds = [kind for each, kind in pairs if each == base]
+        start = number % len(kinds)
+        # First the kinds of which both the family and the head are new, then those of which one is.
+        for least in (2, 1):
+            for kind in kinds[start:] + kinds[:start]:
+                new = {(base, part) for part in kind.split("-")} - met
+                if len(new) >= least:
+                    chosen.add((base, kind))
+                    met |= new
+    return [pytest.param(*pair, marks=[] if pair in chosen else pytest.mark.thorough) for pair in pairs]
+
+
+each_model = pytest.mark.parametrize(("base", "kind"), covering(PAIRS))
+each_model_and_language_model = pytest.mark.parametrize(("base", "kind"), [*covering(PAIRS), *TEXT_PAIRS])
+
+
+def test_every_method_meets_every_family_and_every_head_that_it_is_for() -> None:
+    """Of the combinations that are not for `make test-all` alone."""
+    met = {tuple(each.values) for each in covering(PAIRS) if not each.marks}
+    for part in (0, -1):
+        assert {(base, kind.split("-")[part]) for base, kind in met} == {(b, k.split("-")[part]) for b, k in PAIRS}
 
 
 def installed(base: str, kind: str, **more: Any) -> tuple[Any, Method]:

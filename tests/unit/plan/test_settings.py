@@ -101,18 +101,3 @@ def test_a_run_is_told_its_recipe_and_a_cell_nothing() -> None:
 @pytest.mark.parametrize("product", [Exhibit("begun", "x"), Report("begun")])
 def test_exhibits_and_reports_depend_on_the_whole_study(product: Exhibit | Report) -> None:
     assert settings(begun(), product) is None
-
-
-def test_a_rule_s_other_params_follow_from_its_inputs_and_outputs_or_change_no_result() -> None:
-    """A param that depends on the study in another way would let a study share what it makes otherwise."""
-    text = "".join((RULES / f"{name}.smk").read_text() for name in ("data", "encode", "train", "evaluate"))
-    blocks = re.findall(r"^    params:\n((?:        .*\n)+)", text, re.MULTILINE)
-    params = {line for block in blocks for line in re.findall(r"^        (\w+=.*),$", block, re.MULTILINE)}
-    others = {
-        param for param in params if not re.match(r"\w+=(setting\(|subpath\(|lambda w, (input|resources): )", param)
-    }
-    lock = 'lock=lambda w: [f"--lock={SETTINGS.hub_lock}"] if study(w).methods[w.method].imported.hub else []'
-    assert others == {"lock=SETTINGS.hub_lock", lock}
-    studied = {param for param in params if "lambda w, " in param and re.search(r"study\(|recipe\(|task\(", param)}
-    recipes = "recipe(w)", "study(w).pretraining(w.encoder)"
-    assert studied == {f"pace=lambda w, input: {recipe}.pace()" for recipe in recipes}

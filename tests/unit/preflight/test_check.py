@@ -17,14 +17,8 @@ STUDIES = sorted(path.stem for path in (ROOT / "studies").glob("*.yaml"))
 
 def test_every_thing_that_the_study_needs_has_a_line(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:
     things = [line.thing for line in study_lines(plan_of(), "hub.lock.yaml")]
-    assert things == [
-        "study topics",
-        "Hub",
-        "model some/encoder",
-        "data topic",
-        "vocabulary e, encoder e",
-        "disk and memory",
-    ]
+    needed = {"study topics", "Hub", "model some/encoder", "data topic", "vocabulary e, encoder e", "disk and memory"}
+    assert needed <= {*things}
 
 
 def test_a_problem_that_hinders_the_estimate_is_told_once(plan_of: Callable[..., Plan], no_hub: list[str]) -> None:

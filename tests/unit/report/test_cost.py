@@ -139,7 +139,7 @@ def printed(study: str) -> str:
 SHOWN = ["foroutan2023", "pfeiffer2020", "pfeiffer2022", "pfeiffer2022-released", "luo2021", "luo2021-released"]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("study", SHOWN)
 def test_the_documentation_of_a_paper_has_what_the_command_prints(study: str) -> None:
     documented = set((DOCS / f"cost-{study}.md").read_text().splitlines())

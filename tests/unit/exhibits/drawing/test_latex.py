@@ -112,7 +112,7 @@ def complaints(log: str) -> list[str]:
 
 
 @needs_latex
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_latex_sets_every_character_that_is_escaped(tmp_path: Path) -> None:
     title = r"100% of $x_1 & {y}#~^\<>| ± × √(sd² + 1) – − † ≤ ≥ ≈ ≠ → … ’ ñ ü"
     sheet = replace(three_keys(), title=title)
@@ -155,7 +155,7 @@ SIX: dict[str, tuple[str, str, float, dict[str, Any]]] = {
 
 
 @needs_latex
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_six_tables_are_set_in_two_columns_without_overfull_boxes(tmp_path: Path) -> None:
     tables = {
         name: written(*made_up(study, exhibit, missing), settings, tmp_path / name)
@@ -165,7 +165,7 @@ def test_six_tables_are_set_in_two_columns_without_overfull_boxes(tmp_path: Path
 
 
 @needs_latex
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_table_that_is_too_wide_is_complained_about(tmp_path: Path) -> None:
     """The test above can fail."""
     text = written(*made_up("demo", "ruletaker-transfer"), {}, tmp_path)
