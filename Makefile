@@ -3,9 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # The rules call `xlgrid`, and snakefmt calls `shfmt`, by name.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-.PHONY: demo test test-unit test-workflow test-plugin test-fast mutants docs lint format lock clean
+.PHONY: demo test test-all test-unit test-workflow test-plugin test-fast mutants docs lint format lock clean
+# Which tests run. Those marked `thorough` take minutes and find little.
+SELECT := not thorough
 # A test file runs in one process, because its tests share what its fixtures make.
-UNIT := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile tests/unit
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist loadfile
 
 demo: .venv/installed
 	$(BIN)/snakemake --profile laptop
@@ -16,20 +18,24 @@ test: .venv/installed
 	$(MAKE) test-plugin test-unit
 	$(MAKE) test-workflow
 
+# All tests, with those marked `thorough`, too: LaTeX, other Pythons, the container, the site, every combination of parts.
+test-all: .venv/installed
+	$(MAKE) test SELECT="thorough or not thorough"
+
 test-unit: .venv/installed
-	$(UNIT)
+	$(PYTEST) --numprocesses auto --maxprocesses 8 -m "$(SELECT)" tests/unit
 
 # Two processes, because much of Snakemake's work, such as a dry run, uses one core. Each builds the demo at most once.
 test-workflow: .venv/installed
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/workflow
+	$(PYTEST) --numprocesses 2 -m "$(SELECT)" tests/workflow
 
 test-plugin: .venv/installed
-	$(BIN)/python -m pytest -m "slow or not slow" packages/snakemake-executor-plugin-submitit
+	$(BIN)/python -m pytest -m "$(SELECT)" packages/snakemake-executor-plugin-submitit
 	$(BIN)/python -m pytest packages/snakemake-logger-plugin-xlgrid
 
 # The unit tests without those marked `slow`.
 test-fast: .venv/installed
-	$(UNIT) -m "not slow"
+	$(MAKE) test-unit SELECT="not slow and not thorough"
 
 # Whether tests fail on small changes of the code: see benchmarks/mutants.py. A hundred changes take about an hour.
 mutants: .venv/installed
