@@ -135,7 +135,7 @@ def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: T
     metrics = head.metrics(data.label_names)
     return {
         "scores": {metric.name: metric.score(outcomes) for metric in metrics},
-        "metric": {"name": metrics[0].name, "implementation": metrics[0].implementation},
+        "metric": {"name": metrics[0].name, "implementation": head.implementation(data)},
         "n": len(outcomes),
         **head.counts(data, outcomes),
         **({"options": dict(data.options)} if data.options else {}),

@@ -407,6 +407,11 @@ class Head(ABC):
         default."""
         return self.all_metrics
 
+    def implementation(self, tokens: Tokens) -> str:
+        """How the main metric is computed for these data: what computes it, and which of several definitions it follows. A cell
+        records it, and a table of cells that differ in it says so."""
+        return self.metrics(tokens.label_names)[0].implementation
+
 
 def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:
     """The arguments of the model's forward, and the labels."""

@@ -157,7 +157,7 @@ ACCURACY = Metric(
 )
 SPAN_F1 = Metric(
     "f1",
-    "xlgrid.heads.token: micro-averaged F1 of exact spans, read from BIO as conlleval and seqeval (default mode) do",
+    "xlgrid.heads.token: micro-averaged F1 of exact spans",
     _f1,
 )
 CHUNK_F1 = Metric(

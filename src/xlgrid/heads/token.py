@@ -11,17 +11,13 @@ from xlgrid.base.names import unknown
 from xlgrid.heads.encoding import IGNORED, Encoding
 from xlgrid.heads.head import Head, TaskColumns, written
 from xlgrid.heads.metrics import ACCURACY, SPAN_F1, Metric, Outcome
+from xlgrid.heads.schemes import Scheme, scheme_of
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import torch
     from transformers import PreTrainedModel
-
-# The type of a labelled span, and its first and last word.
-Span = tuple[str, int, int]
-# How tags of words in spans begin: of those that always begin a span, of those that end one, and of those that BIO has.
-_BEGINNING, _ENDING, _INSIDE_OR_BEGINNING = ("B-", "S-"), ("E-", "S-"), ("B-", "I-")
 
 
 class Words(NamedTuple):
@@ -38,8 +34,8 @@ class TokenHead(Head):
     tokens have none. A sentence that is too long becomes several windows without overlap, each of whole words, as in the
     preprocessing of XTREME (Hu et al. 2020), so that each word is scored once. There are no pairs of languages.
 
-    An outcome is `[true positives, false positives, false negatives]` of a sentence's spans where the labels are BIO, and
-    else `[correct, words]`.
+    An outcome is `[true positives, false positives, false negatives]` of a sentence's spans where the labels are of a tagging
+    scheme (`xlgrid.heads.schemes`), and otherwise `[correct, words]`.
     """
 
     name = "token"
@@ -51,13 +47,21 @@ class TokenHead(Head):
     can_label = True
     reads_words = True
 
+    def problems(self, task: TaskColumns) -> list[str]:
+        problems = super().problems(task)
+        try:
+            scheme_of(task.labels)
+        except ValueError as error:
+            problems.append(f"`labels`: {error}")
+        return problems
+
     def labelled(
         self, target: "pa.ChunkedArray", task: TaskColumns, names: Mapping[str, str]
     ) -> "pa.ChunkedArray | pa.Array":
         """The target column as lists of label numbers; the source may have numbers or names, translated or not.
 
-        Where the labels of the task are BIO, a name without a prefix translates all labels of a type: `OTH: O` those of B-OTH and I-OTH, and
-        `PERSON: PER` B-PERSON to B-PER and I-PERSON to I-PER.
+        Where the labels of the task are of a tagging scheme, the name of a type translates all labels of that type: `OTH: O` those of
+        B-OTH and I-OTH, and `PERSON: PER` B-PERSON to B-PER and I-PERSON to I-PER.
         """
         import pyarrow as pa
 
@@ -66,9 +70,9 @@ class TokenHead(Head):
             return target
         numbers = {str(number): number for number in range(len(task.labels))}
         numbers |= {label: number for number, label in enumerate(task.labels)}
-        types = names if is_bio(task.labels) else {}
+        scheme = scheme_of(task.labels)
         rows = [
-            None if labels is None else [_translated(label, names, types) for label in map(written, labels)]
+            None if labels is None else [_translated(label, names, scheme) for label in map(written, labels)]
             for labels in target.to_pylist()
         ]
         if all(label in numbers for labels in rows for label in labels or ()):
@@ -77,7 +81,8 @@ class TokenHead(Head):
         return pa.array(rows, pa.list_(pa.string()))
 
     def label_names(self, task: TaskColumns) -> tuple[str, ...]:
-        types = [label[2:] for label in task.labels if label.startswith(_INSIDE_OR_BEGINNING)]
+        scheme = scheme_of(task.labels)
+        types = [kind for label in task.labels if (kind := scheme.tag(label).type)] if scheme else []
         return (*task.labels, *dict.fromkeys(types))
 
     def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
@@ -113,24 +118,15 @@ class TokenHead(Head):
             raise ValueError(first_name)
 
     def remarks(self, table: "pa.Table", task: TaskColumns) -> list[str]:
-        if not task.target or not is_bio(task.labels):
+        scheme = scheme_of(task.labels)
+        if not task.target:
             return []
-        opened, free, total = 0, 0, 0
-        for numbers in table[task.target].to_pylist():
-            tags = [task.labels[number] for number in numbers]
-            for before, tag, begins in zip(["O", *tags], tags, beginnings(tags), strict=False):
-                total += begins
-                opened += begins and not tag.startswith(_BEGINNING)
-                free += begins and tag.startswith(_BEGINNING) and before[2:] != tag[2:]
-        if not opened:
-            return []
-        scheme = (
-            "as in IOB2, but these are not" if free else "as in IOB1, where B- only parts two neighbours of one type"
-        )
-        return [
-            f"{opened:,} of {total:,} entities begin with I-, not with B- ({scheme}); they count as entities, as seqeval and conlleval "
-            "read them"
-        ]
+        if scheme is None:
+            return _types_alone(task.labels) if self.metrics(task.labels)[0] is ACCURACY else []
+        sentences = [[task.labels[number] for number in numbers] for numbers in table[task.target].to_pylist()]
+        if scheme.is_strict:
+            return _outside_of_spans(sentences, scheme)
+        return _begun_inside(sentences, scheme) if scheme.name == "IOB" else []
 
     def parallel(self, task: TaskColumns) -> str:
         """No column, because translations have other words, and a label for each of them."""
@@ -180,7 +176,10 @@ class TokenHead(Head):
 
     def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
         """The outcome of a sentence, from its words' label numbers."""
-        return (span_outcome if is_bio(labels) else accuracy_outcome)(labels, predicted, gold)
+        scheme = scheme_of(tuple(labels))
+        if scheme is None:
+            return accuracy_outcome(labels, predicted, gold)
+        return span_outcome(scheme, labels, predicted, gold)
 
     def numbered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
         """The sentences, with the number of each word in place of its label."""
@@ -200,7 +199,11 @@ class TokenHead(Head):
         return {"words": int((tokens.token_columns["labels"] != IGNORED).sum())}
 
     def metrics(self, labels: Sequence[str]) -> tuple[Metric, ...]:
-        return (SPAN_F1,) if is_bio(labels) else (ACCURACY,)
+        return (SPAN_F1,) if scheme_of(tuple(labels)) else (ACCURACY,)
+
+    def implementation(self, tokens: Tokens) -> str:
+        of_metric, scheme = super().implementation(tokens), scheme_of(tokens.label_names)
+        return f"{of_metric}; labels are {scheme.description}" if scheme else of_metric
 
 
 def _sentences(tokens: Tokens, predictions: Sequence[Words]) -> list[Words]:
@@ -242,34 +245,46 @@ def windows(word_of: Sequence[int | None], max_length: int) -> list[list[int]]:
     return [[*before, *piece, *after] for piece in pieces]
 
 
-def is_bio(labels: Sequence[str]) -> bool:
-    """Whether labels mark the words of spans as BIO does."""
-    return any(label.startswith(_INSIDE_OR_BEGINNING) for label in labels)
-
-
-def beginnings(tags: Sequence[str]) -> list[bool]:
-    """For each tag of a sentence whether a span begins there: as in conlleval and seqeval, an I- that continues nothing begins one.
-
-    The rules are those for the tags of BIOES, too, in which E- ends a span and S- is a span of one word.
-    """
+def _types_alone(labels: Sequence[str]) -> list[str]:
+    """A remark on labels such as O, PER and LOC, which may be meant for spans."""
+    others = [label for label in labels if not Scheme.is_outside(label)]
+    if len(others) == len(labels):
+        return []
     return [
-        bool(_type(tag)) and (tag.startswith(_BEGINNING) or before.startswith(_ENDING) or _type(before) != _type(tag))
-        for before, tag in zip(["O", *tags], tags, strict=False)
+        f"{', '.join(others[:3])} and the other labels do not say where a span begins or goes on, so that the metric is the accuracy of "
+        f"words; for the F1 of spans, write I-{others[0]} and so on in `labels` of the task, and translate the labels by `labels` in `data`"
     ]
 
 
-def spans(tags: Sequence[str]) -> set[Span]:
-    """The spans of BIO tags, each of which begins where `beginnings` says and goes on to the last tag of its type."""
-    closed: set[Span] = set()
-    start = -1
-    begins = beginnings(tags)
-    for at, tag in enumerate(tags):
-        if begins[at]:
-            start = at
-        is_last = at + 1 == len(tags) or begins[at + 1] or not _type(tags[at + 1])
-        if _type(tag) and is_last:
-            closed.add((_type(tag), start, at))
-    return closed
+def _begun_inside(sentences: Sequence[Sequence[str]], scheme: Scheme) -> list[str]:
+    """A remark on the entities of IOB that begin with I-."""
+    opened, free, total = 0, 0, 0
+    for labels in sentences:
+        tags = [scheme.tag(label) for label in labels]
+        types = ["", *(tag.type for tag in tags)]
+        for before, tag, begins in zip(types, tags, scheme.beginnings(labels), strict=False):
+            total += begins
+            opened += begins and tag.letter != "B"
+            free += begins and tag.letter == "B" and before != tag.type
+    if not opened:
+        return []
+    known = "as in IOB2, but these are not" if free else "as in IOB1, where B- only parts two neighbours of one type"
+    return [
+        f"{opened:,} of {total:,} entities begin with I-, not with B- ({known}); they count as entities, as seqeval and conlleval "
+        "read them"
+    ]
+
+
+def _outside_of_spans(sentences: Sequence[Sequence[str]], scheme: Scheme) -> list[str]:
+    """A remark on the words that have the label of a span, and are in none by the rules of a strict scheme."""
+    labelled = sum(scheme.tag(label).letter != "O" for labels in sentences for label in labels)
+    covered = sum(last + 1 - first for labels in sentences for _, first, last in scheme.spans(labels))
+    if covered == labelled:
+        return []
+    return [
+        f"{labelled - covered:,} of {labelled:,} words with the label of an entity are in no whole entity of {scheme.name}, which seqeval in "
+        "its mode strict leaves out, and so does the F1 here: mend these labels, or write those of IOB2"
+    ]
 
 
 def _unknown(label: Any, task: TaskColumns) -> str:
@@ -280,22 +295,18 @@ def _unknown(label: Any, task: TaskColumns) -> str:
     return f"{problem}; `labels` of the task lists its labels, and `labels` in `data` translates those of the source into them"
 
 
-def _type(tag: str) -> str:
-    """The type of the span that a tag is in; "" outside of spans."""
-    return "" if tag == "O" else tag[2:]
-
-
-def _translated(label: str, names: Mapping[str, str], types: Mapping[str, str]) -> str:
+def _translated(label: str, names: Mapping[str, str], scheme: Scheme | None) -> str:
     """A label of the source as one of the task: itself, or its type, has another name; else it stays."""
-    if label in names or label[1:2] != "-" or label[2:] not in types:
+    kind = scheme.type_of(label) if scheme else ""
+    if scheme is None or label in names or kind not in names:
         return names.get(label, label)
-    kind = types[label[2:]]
-    return kind if kind == "O" else f"{label[:2]}{kind}"
+    other = names[kind]
+    return other if scheme.is_outside(other) else scheme.with_type(label, other)
 
 
-def span_outcome(labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
+def span_outcome(scheme: Scheme, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:
     """True positives, false positives and false negatives among the spans of a sentence, from its words' label numbers."""
-    guesses, answers = (spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
+    guesses, answers = (scheme.spans([labels[number] for number in numbers]) for numbers in (predicted, gold))
     return [len(guesses & answers), len(guesses - answers), len(answers - guesses)]
 
 

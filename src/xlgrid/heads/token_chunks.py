@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 from xlgrid.heads.head import TaskColumns
 from xlgrid.heads.metrics import CHUNK_F1, Metric
-from xlgrid.heads.token import Span, TokenHead, is_bio
+from xlgrid.heads.schemes import Span, scheme_of
+from xlgrid.heads.token import TokenHead
 
 # The first letter of a label that marks a chunk of one word to seqeval, as in the scheme BIOES.
 _SINGLE = "S"
 
 
 class ChunkHead(TokenHead):
-    """As `token`, with labels that are no BIO. Neighbouring words with one label are a chunk.
+    """As `token`, with labels of no tagging scheme. Neighbouring words with one label are a chunk.
 
     XTREME gives labels such as NOUN to seqeval 0.0.12, which reads them as if they were BIOES: the end of a chunk is where the label
     changes, and a word whose label begins with S (SCONJ, SYM) is a chunk alone.
@@ -24,8 +25,8 @@ class ChunkHead(TokenHead):
 
     def problems(self, task: TaskColumns) -> list[str]:
         problems = super().problems(task)
-        if is_bio(task.labels):
-            problems.append("`labels` mark spans as BIO, which `kind: token` scores")
+        if not problems and (scheme := scheme_of(task.labels)):
+            problems.append(f"`labels` mark spans as {scheme.name}, which `kind: token` scores")
         return problems
 
     def outcome(self, labels: Sequence[str], predicted: Sequence[int], gold: Sequence[int]) -> list[int]:

@@ -16,7 +16,7 @@ from xlgrid.data.text import TextSettings, make_text
 from xlgrid.data.tokenize import tokenize
 from xlgrid.evaluation.cell import evaluate
 from xlgrid.heads import HEADS
-from xlgrid.heads.token import is_bio
+from xlgrid.heads.schemes import scheme_of
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import Method
 from xlgrid.models import prediction
@@ -86,7 +86,7 @@ def test_right_labels_in_all_windows_give_full_marks_to_each_sentence(world: Pat
     )
     assert outcomes == expected
     [metric] = HEADS["token"].metrics(short.label_names)
-    assert metric.score(outcomes) == 100 and metric.name == ("f1" if is_bio(short.label_names) else "accuracy")
+    assert metric.score(outcomes) == 100 and metric.name == ("f1" if scheme_of(short.label_names) else "accuracy")
 
 
 def test_an_entity_may_cross_windows(world: Path) -> None:

@@ -1,46 +1,25 @@
 """The head `token`: labels of words, windows over long sentences, and outcomes that agree with seqeval."""
 
 import re
-import warnings
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokens_fixture import collate, write
 
 from xlgrid.data import batches
 from xlgrid.heads import HEADS, metric
-from xlgrid.heads.token import Span, accuracy_outcome, span_outcome, spans, windows
+from xlgrid.heads.token import accuracy_outcome, windows
 from xlgrid.tasks import task
 
 LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
-# Labels of a data set's own, with a type that others lack.
-DATES = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-DATE", "I-DATE")
-# Ends of spans and spans of one word have labels of their own in BIOES.
-BIOES = (*LABELS, "E-PER", "S-PER", "E-LOC", "S-LOC")
 INSIDE = ("O", "I-PER", "I-LOC")
-
-
-@pytest.mark.parametrize("labels", [LABELS, DATES, BIOES, INSIDE])
-@given(data=st.data())
-@settings(max_examples=200)
-def test_span_f1_is_seqevals(labels: tuple[str, ...], data: st.DataObject) -> None:
-    from seqeval.metrics import f1_score
-
-    number = st.integers(0, len(labels) - 1)
-    sentence = st.lists(st.tuples(number, number), min_size=1, max_size=8)
-    sentences = data.draw(st.lists(sentence, min_size=1, max_size=5))
-    predicted = [[labels[p] for p, _ in sentence] for sentence in sentences]
-    gold = [[labels[g] for _, g in sentence] for sentence in sentences]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        expected = 100 * f1_score(gold, predicted)
-    score = metric("f1").score([span_outcome(labels, [p for p, _ in s], [g for _, g in s]) for s in sentences])
-    assert score == pytest.approx(expected), (predicted, gold)
+BILOU = ("O", "B-PER", "I-PER", "L-PER", "U-PER")
 
 
 def table_of(*sentences: str) -> pa.Table:
@@ -75,24 +54,21 @@ def test_the_numbers_of_entities_in_a_remark_are_seqevals() -> None:
     assert HEADS["token"].remarks(table_of(*sentences), described)[0].startswith(f"4 of {total} entities")
 
 
-def test_labels_that_are_no_bio_have_no_remarks() -> None:
-    described = task("token", {"inputs": ["words"], "target": "tags", "labels": ["NOUN", "VERB"]})
-    assert HEADS["token"].remarks(pa.table({"words": [["a"]], "tags": [[1]]}), described) == []
-
-
 @pytest.mark.parametrize(
-    ("tags", "expected"),
+    ("labels", "numbers", "remark"),
     [
-        ("O O", set()),
-        ("B-A I-A O B-A", {("A", 0, 1), ("A", 3, 3)}),
-        ("I-A I-A", {("A", 0, 1)}),
-        ("B-A B-A", {("A", 0, 0), ("A", 1, 1)}),
-        ("B-A I-B I-B", {("A", 0, 0), ("B", 1, 2)}),
-        ("B-A E-A I-A S-A", {("A", 0, 1), ("A", 2, 2), ("A", 3, 3)}),
+        (["NOUN", "VERB"], [1], None),
+        (["O", "PER", "LOC"], [1], "the metric is the accuracy of words; for the F1 of spans, write I-PER"),
+        (BILOU, [1, 3, 0, 4], None),
+        (BILOU, [1, 2, 0, 3], "3 of 3 words with the label of an entity are in no whole entity of BILOU"),
     ],
 )
-def test_spans(tags: str, expected: set[Span]) -> None:
-    assert spans(tags.split()) == expected
+def test_labels_that_are_scored_otherwise_than_they_look_are_told(
+    labels: list[str], numbers: list[int], remark: str | None
+) -> None:
+    described = task("token", {"inputs": ["words"], "target": "tags", "labels": list(labels)})
+    remarks = HEADS["token"].remarks(pa.table({"words": [["w"] * len(numbers)], "tags": [numbers]}), described)
+    assert remarks == [] if remark is None else remark in remarks[0]
 
 
 def test_accuracy_of_tokens_counts_tokens_not_examples() -> None:
@@ -103,9 +79,47 @@ def test_accuracy_of_tokens_counts_tokens_not_examples() -> None:
     assert metric("accuracy").score(outcomes) == 75
 
 
-@pytest.mark.parametrize(("labels", "metric"), [(("NOUN", "VERB"), "accuracy"), (LABELS, "f1"), (INSIDE, "f1")])
-def test_the_metric_follows_from_the_labels(labels: tuple[str, ...], metric: str) -> None:
+@pytest.mark.parametrize(
+    ("labels", "metric", "read_as"),
+    [
+        (("NOUN", "VERB"), "accuracy", "correct / all"),
+        (LABELS, "f1", "IOB (IOB1 and IOB2 alike), as seqeval's default mode"),
+        (INSIDE, "f1", "IOB (IOB1 and IOB2 alike), as seqeval's default mode"),
+        (("o", "per_b", "per_i"), "f1", "IOB (IOB1 and IOB2 alike), as seqeval's default mode"),
+        (BILOU, "f1", "BILOU, as seqeval's mode strict, scheme BILOU"),
+    ],
+)
+def test_the_metric_and_its_definition_follow_from_the_labels(
+    labels: tuple[str, ...], metric: str, read_as: str, tmp_path: Path
+) -> None:
     assert [measured.name for measured in HEADS["token"].metrics(labels)] == [metric]
+    tokens = batches.read(write(tmp_path / "t.arrow", [[5]], "token"))
+    assert read_as in HEADS["token"].implementation(replace(tokens, label_names=labels))
+
+
+def test_labels_of_half_a_scheme_are_refused_with_the_labels_to_write() -> None:
+    for kind in ("token", "token-chunks"):
+        with pytest.raises(
+            ValueError, match=r"`labels`: B-PER, I-PER mark spans, and LOC does not: .* B-LOC and I-LOC"
+        ):
+            task(kind, {"inputs": ["words"], "target": "tags", "labels": ["O", "B-PER", "I-PER", "LOC"]})
+    with pytest.raises(ValueError, match="`labels` mark spans as BILOU, which `kind: token` scores"):
+        task("token-chunks", {"inputs": ["words"], "target": "tags", "labels": list(BILOU)})
+
+
+@pytest.mark.parametrize("form", ["{}-{}", "{}_{}"])
+def test_the_name_of_a_type_translates_its_labels_in_each_notation(form: str) -> None:
+    for letters, labels in (("BI", [form]), ("bi", [form]), ("BI", ["{1}-{0}"])):
+        outside = "o" if letters.islower() else "O"
+        written = lambda kind: [labels[0].format(letter, kind) for letter in letters]  # noqa: B023, E731
+        described = task(
+            "token", {"inputs": ["words"], "target": "tags", "labels": [outside, *written("PER"), *written("LOC")]}
+        )
+        target = pa.chunked_array([[[*written("PERSON"), outside, *written("DATE"), *written("LOC")]]])
+        names = {"PERSON": "PER", "DATE": outside}
+        assert {*names.values()} <= {*HEADS["token"].label_names(described)}
+        translated = HEADS["token"].labelled(target, described, names)
+        assert translated.to_pylist() == [[1, 2, 0, 0, 0, 3, 4]]
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=20), st.integers(3, 12))

@@ -233,7 +233,7 @@ def test_a_named_task_with_labels_of_words_may_have_others():
         ("sequence", {"labels": ["x"]}, "`labels` has 1 names, expected at least 2"),
         ("sequence", {"labels": ["x", "x"]}, "'x' stands twice in `labels`"),
         ("sequence", {"choices": ["a", "b"]}, "there are no choices, so leave out `choices`"),
-        ("token-chunks", {"labels": ["O", "B-X", "I-X"]}, "`labels` mark spans as BIO, which `kind: token` scores"),
+        ("token-chunks", {"labels": ["O", "B-X", "I-X"]}, "`labels` mark spans as IOB, which `kind: token` scores"),
         ("token", {"inputs": ["a", "b"]}, "`inputs` has 2 columns, expected 1"),
         ("span", {"inputs": ["context"]}, "`inputs` has 1 columns, expected 2"),
         ("span", {"labels": ["x", "y"]}, "there are no labels, so leave out `labels`"),

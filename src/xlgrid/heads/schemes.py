@@ -1,0 +1,267 @@
+"""Tagging schemes: how the labels of words mark spans.
+
+A label is `O` for a word outside of all spans, or a letter with the type of the span that the word is in, such as B-PER. The letters
+say where in its span the word is:
+
+| scheme | first word | inside | last word | single word |
+|---|---|---|---|---|
+| IOB (IOB1, IOB2 or BIO) | B or I | I | I | B or I |
+| IOE (IOE1, IOE2) | I | I | I or E | I or E |
+| BIOES (IOBES) | B | I | E | S |
+| BILOU (BIOUL) | B | I | L | U |
+| BMES | B | M | E | S |
+| BMEWO | B | M | E | W |
+
+The labels alone cannot tell IOB1 from IOB2. In IOB1, B begins a span only after a span of the same type; in IOB2, it begins every span.
+One reading suits both: B begins a span, and so does an I that continues nothing. conlleval (Tjong Kim Sang and Buchholz 2000) and the
+default mode of seqeval (Nakayama 2018) read labels in this way, and IOE likewise. The other schemes are read strictly, as by seqeval's
+`mode="strict"`: a span has all of its words, from the first to the last, and other labels are in no span.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+# The type of a labelled span, and its first and last word.
+Span = tuple[str, int, int]
+# The letters of each scheme.
+_SCHEMES = {"IOB": "BI", "IOE": "IE", "BIOES": "BIES", "BILOU": "BILU", "BMES": "BMES", "BMEWO": "BMEW"}
+# Any of the letters of these schemes is a scheme: data may have spans of one word alone.
+_PARTIAL = ("IOB", "IOE")
+# The letters of BIOES that mean the same as those of other schemes.
+_SAME = {"L": "E", "U": "S", "M": "I", "W": "S"}
+_OUTSIDE = ("O", "o")
+_LETTER, _SEPARATOR = "(?P<letter>[BIESLUMWbieslumw])", r"(?P<separator>[-_:./|])"
+_PATTERNS: dict[str, re.Pattern[str]] = {
+    "first": re.compile(f"{_LETTER}{_SEPARATOR}(?P<type>.+)", re.DOTALL),
+    "last": re.compile(f"(?P<type>.+){_SEPARATOR}{_LETTER}", re.DOTALL),
+    "alone": re.compile(_LETTER),
+}
+# The type of spans whose labels have letters alone, as seqeval names it.
+_UNTYPED = "_"
+# The labels that a message names.
+_MOST = 4
+
+
+class Tag(NamedTuple):
+    """The letter of a label, B, I, E or S as in BIOES, and the type of its span; ("O", "") outside of spans."""
+
+    letter: str
+    type: str
+
+
+class _Notation(NamedTuple):
+    """How labels are written: where the letter is, what separates it from the type, and whether it is a capital."""
+
+    letter: Literal["first", "last", "alone"]
+    separator: str
+    is_upper: bool
+
+
+_USUAL = _Notation("first", "-", True)
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A scheme and how the labels of a task write it.
+
+    Attributes:
+        name: of the scheme, as in the table above.
+        notation: how the labels are written.
+    """
+
+    name: str
+    notation: _Notation
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a span counts only where all of its labels are those of the scheme."""
+        return self.name not in _PARTIAL
+
+    @property
+    def description(self) -> str:
+        """The scheme, and which reading of seqeval its spans are those of."""
+        alike = {"IOB": " (IOB1 and IOB2 alike)", "IOE": " (IOE1 and IOE2 alike)"}.get(self.name, "")
+        mode = {"BIOES": "mode strict, scheme IOBES", "BILOU": "mode strict, scheme BILOU"}.get(
+            self.name, f"mode strict, scheme IOBES after {self.name}" if self.is_strict else "default mode"
+        )
+        return f"{self.name}{alike}, as seqeval's {mode}"
+
+    @staticmethod
+    def is_outside(label: str) -> bool:
+        """Whether a label is that of words outside of spans."""
+        return label in _OUTSIDE
+
+    def tag(self, label: str) -> Tag:
+        """The letter and the type of a label."""
+        if self.is_outside(label):
+            return Tag("O", "")
+        letter, kind = _read(label)[self.notation]
+        return Tag(_SAME.get(letter, letter), kind)
+
+    def type_of(self, label: str) -> str:
+        """The type in a label that is written as those of the task; "" if there is none."""
+        return _read(label).get(self.notation, ("", ""))[1]
+
+    def with_type(self, label: str, kind: str) -> str:
+        """The label with another type."""
+        letter, separator = label[0 if self.notation.letter == "first" else -1], self.notation.separator
+        return f"{letter}{separator}{kind}" if self.notation.letter == "first" else f"{kind}{separator}{letter}"
+
+    def spans(self, labels: Sequence[str]) -> set[Span]:
+        """The spans of a sentence, from the labels of its words."""
+        tags = [self.tag(label) for label in labels]
+        return _strict(tags) if self.is_strict else _lenient(tags)
+
+    def beginnings(self, labels: Sequence[str]) -> list[bool]:
+        """For each word of a sentence whether a span begins there, in IOB and IOE."""
+        return _beginnings([self.tag(label) for label in labels])
+
+
+def _beginnings(tags: Sequence[Tag]) -> list[bool]:
+    return [
+        tag.letter != "O" and (tag.letter == "B" or before.letter == "E" or before.type != tag.type)
+        for before, tag in zip([Tag("O", ""), *tags], tags, strict=False)
+    ]
+
+
+def _lenient(tags: Sequence[Tag]) -> set[Span]:
+    """The spans of IOB and of IOE: each goes on to the last word of its type before the next one begins."""
+    closed: set[Span] = set()
+    start = -1
+    begins = _beginnings(tags)
+    for at, tag in enumerate(tags):
+        if begins[at]:
+            start = at
+        is_last = at + 1 == len(tags) or begins[at + 1] or tags[at + 1].letter == "O"
+        if tag.letter != "O" and is_last:
+            closed.add((tag.type, start, at))
+    return closed
+
+
+def _strict(tags: Sequence[Tag]) -> set[Span]:
+    """The spans of BIOES: S, or B, any number of I, and E, all of one type."""
+    closed: set[Span] = set()
+    start: int | None = None
+    for at, tag in enumerate(tags):
+        if tag.letter == "S":
+            closed.add((tag.type, at, at))
+        if tag.letter == "B":
+            start = at
+        elif start is not None and (tag.letter not in "IE" or tag.type != tags[start].type):
+            start = None
+        elif start is not None and tag.letter == "E":
+            closed.add((tag.type, start, at))
+            start = None
+    return closed
+
+
+@lru_cache(maxsize=4096)
+def _read(label: str) -> Mapping[_Notation, tuple[str, str]]:
+    """Each notation in which a label can be read: its letter as a capital, and its type."""
+    readings = {}
+    for place, pattern in _PATTERNS.items():
+        if match := pattern.fullmatch(label):
+            parts, letter = match.groupdict(), match["letter"]
+            notation = _Notation(place, parts.get("separator", ""), letter.isupper())  # type: ignore[arg-type]
+            readings[notation] = (letter.upper(), parts.get("type", _UNTYPED))
+    return readings
+
+
+@lru_cache(maxsize=256)
+def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
+    """The scheme of a task's labels; None if they are plain classes, such as parts of speech.
+
+    Labels are of a scheme if some of them say so: a type has labels of a beginning and of a later word; or a label begins with `B-` or
+    `I-`; or there is the label O, and some label has the letter B or I. Then all of them must be.
+
+    Raises:
+        ValueError: some labels are of a scheme and others are not, or their letters are those of no scheme. The message is a clause
+            that says which labels to write.
+    """
+    inside = [label for label in labels if label not in _OUTSIDE]
+    has_outside = len(inside) < len(labels)
+    readings: dict[_Notation, dict[str, tuple[str, str]]] = defaultdict(dict)
+    for label in inside:
+        for notation, reading in _read(label).items():
+            readings[notation][label] = reading
+    evident = [
+        (len(read) == len(inside), _is_coherent(read), notation)
+        for notation, read in readings.items()
+        if _is_evident(notation, read, has_outside, len(read) == len(inside))
+    ]
+    if not evident:
+        return None
+    # The first of equals, which is the notation with the letter first.
+    is_whole, _, notation = max(evident, key=lambda each: each[:2])
+    read = readings[notation]
+    if not is_whole:
+        others = [label for label in inside if label not in read]
+        raise ValueError(
+            f"{_some([*read])} mark spans, and {_some(others)} {'does' if len(others) == 1 else 'do'} not: write O for words outside of "
+            f"spans, and all others alike, such as {' and '.join(_examples(others[0]))}; or rename those that only look like labels of spans"
+        )
+    if {*_OUTSIDE} <= {*labels}:
+        raise ValueError("both O and o are labels of words outside of spans: write one of them")
+    letters = {letter for letter, _ in read.values()}
+    for name, of_scheme in _SCHEMES.items():
+        if letters == {*of_scheme} or (name in _PARTIAL and letters < {*of_scheme}):
+            return Scheme(name, notation)
+    raise ValueError(_no_scheme(letters))
+
+
+def _is_coherent(read: Mapping[str, tuple[str, str]]) -> bool:
+    """Whether labels of one type are for its first word and for later ones."""
+    letters: dict[str, set[str]] = defaultdict(set)
+    for letter, kind in read.values():
+        letters[kind].add(letter)
+    return any("B" in each and each & {*"IMEL"} for each in letters.values())
+
+
+def _is_evident(notation: _Notation, read: Mapping[str, tuple[str, str]], has_outside: bool, is_whole: bool) -> bool:
+    """Whether labels that can be read in a notation are meant so.
+
+    Args:
+        read: these labels, with their letters and types.
+        has_outside: whether there is a label for words outside of spans.
+        is_whole: whether these are all other labels.
+    """
+    if notation.letter == "alone":
+        # Sets of parts of speech have labels of one letter, too.
+        return is_whole and _is_coherent(read)
+    is_begun = any(letter in "BI" for letter, _ in read.values())
+    return (
+        _is_coherent(read)
+        or (is_begun and (has_outside or notation == _USUAL))
+        or (is_whole and has_outside and notation == _USUAL)
+    )
+
+
+def _some(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:_MOST]) + (", ..." if len(labels) > _MOST else "")
+
+
+def _examples(label: str) -> Iterator[str]:
+    """Labels of IOB2 in the usual notation, of the type that a label names."""
+    for reading in _read(label).values():
+        if reading[1] != _UNTYPED:
+            label = reading[1]
+    return (f"{letter}-{label}" for letter in "BI")
+
+
+def _no_scheme(letters: set[str]) -> str:
+    """What is wrong with the letters of labels that mark spans."""
+    wider = [(name, of_scheme) for name, of_scheme in _SCHEMES.items() if letters < {*of_scheme}]
+    got = ", ".join(sorted(letters))
+    known = ", ".join(f"{name} ({', '.join(of_scheme)})" for name, of_scheme in _SCHEMES.items())
+    if not wider:
+        return f"the letters {got} mark spans in no scheme; write the labels of one of {known}"
+    name, of_scheme = wider[0]
+    missing = [letter for letter in of_scheme if letter not in letters]
+    return (
+        f"the letters {got} mark spans, and {name} also has {', '.join(missing)}: add a label with {' and one with '.join(missing)}, even if "
+        f"the data have none; the schemes are {known}"
+    )

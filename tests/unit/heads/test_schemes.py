@@ -1,0 +1,165 @@
+"""Tagging schemes: which labels are of one, and their spans, which are those of seqeval."""
+
+import random
+import warnings
+
+import pytest
+from seqeval.metrics import f1_score
+from seqeval.metrics.sequence_labeling import get_entities
+from seqeval.scheme import BILOU, IOBES, Entities
+
+from xlgrid.heads import metric
+from xlgrid.heads.schemes import Scheme, Span, scheme_of
+from xlgrid.heads.token import span_outcome
+
+# Types with hyphens of their own, and such that differ by the case alone.
+TYPES = ("PER", "LOC", "B-cell", "per")
+STRICT = {"BIES": IOBES, "BILU": BILOU}
+
+
+def labels_of(letters: str, form: str = "{}-{}", outside: str = "O", types: tuple[str, ...] = TYPES) -> tuple[str, ...]:
+    return (outside, *(form.format(letter, kind) for kind in types for letter in letters))
+
+
+def found(labels: tuple[str, ...]) -> Scheme:
+    scheme = scheme_of(labels)
+    assert scheme is not None, labels
+    return scheme
+
+
+def sentences(labels: tuple[str, ...], rng: random.Random, count: int = 1000) -> list[list[str]]:
+    """Sentences of random labels, which are seldom valid; one in three goes on with the type of the word before."""
+    drawn = []
+    for _ in range(count):
+        words: list[str] = []
+        for _ in range(rng.randint(1, 9)):
+            last = [label for label in labels if words and label[2:] == words[-1][2:]]
+            words.append(rng.choice(last if last and rng.random() < 0.7 else labels))
+        drawn.append(words)
+    return drawn
+
+
+@pytest.mark.parametrize("letters", ["BI", "I", "B", "IE", "BIES", "BILU"])
+def test_spans_and_their_f1_are_those_of_seqeval_in_the_matching_mode(letters: str) -> None:
+    rng, labels = random.Random(letters), labels_of(letters)
+    predicted, gold = sentences(labels, rng), sentences(labels, rng)
+    # Half of the sentences are nearly right.
+    for at in range(0, len(gold), 2):
+        predicted[at] = [label if rng.random() < 0.8 else rng.choice(labels) for label in gold[at]]
+    predicted = [(guess * 9)[: len(answer)] for guess, answer in zip(predicted, gold, strict=True)]
+    for words in gold + predicted:
+        assert found(labels).spans(words) == spans_of_seqeval(words, letters), words
+    mode = {"mode": "strict", "scheme": STRICT[letters]} if letters in STRICT else {}
+    assert f1(labels, predicted, gold) == pytest.approx(f1_of_seqeval(gold, predicted, **mode))
+
+
+@pytest.mark.parametrize("letters", ["BI", "IE"])
+def test_span_f1_is_that_of_seqeval_where_letters_follow_types(letters: str) -> None:
+    rng, labels = random.Random(letters), labels_of(letters, "{1}-{0}")
+    predicted, gold = sentences(labels, rng), sentences(labels, rng)
+    predicted = [(guess * 9)[: len(answer)] for guess, answer in zip(predicted, gold, strict=True)]
+    assert f1(labels, predicted, gold) == pytest.approx(f1_of_seqeval(gold, predicted, suffix=True))
+
+
+def spans_of_seqeval(words: list[str], letters: str) -> set[Span]:
+    if letters not in STRICT:
+        return set(get_entities(words))
+    [entities] = Entities([words], STRICT[letters]).entities
+    return {(entity.tag, entity.start, entity.end - 1) for entity in entities}
+
+
+def f1(labels: tuple[str, ...], predicted: list[list[str]], gold: list[list[str]]) -> float:
+    scheme, number = found(labels), {label: at for at, label in enumerate(labels)}
+    pairs = zip(predicted, gold, strict=True)
+    return metric("f1").score(
+        [span_outcome(scheme, labels, [number[each] for each in p], [number[each] for each in g]) for p, g in pairs]
+    )
+
+
+def f1_of_seqeval(gold: list[list[str]], predicted: list[list[str]], **mode: object) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return 100 * float(f1_score(gold, predicted, **mode))
+
+
+FORMS = ["{}-{}", "{}_{}", "{1}-{0}", "{1}_{0}"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_upper", [True, False])
+@pytest.mark.parametrize("letters", ["BI", "IE", "BIES", "BILU", "BMES", "BMEW"])
+def test_a_scheme_is_the_same_in_each_notation(form: str, is_upper: bool, letters: str) -> None:
+    """A type with the separator and with letters of the scheme stays whole."""
+    types = ("PER", "B-cell_I", "drug_name")
+    usual = labels_of(letters, types=types)
+    cased = letters if is_upper else letters.lower()
+    labels = labels_of(cased, form, outside="O" if is_upper else "o", types=types)
+    assert found(labels).name == found(usual).name
+    rng = random.Random(1)
+    for _ in range(100):
+        numbers = rng.choices(range(len(usual)), k=8)
+        assert found(labels).spans([labels[n] for n in numbers]) == found(usual).spans([usual[n] for n in numbers])
+
+
+@pytest.mark.parametrize(
+    ("labels", "tags", "expected"),
+    [
+        ("O B-A I-A", "O O", set()),
+        ("O B-A I-A", "B-A I-A O B-A", {("A", 0, 1), ("A", 3, 3)}),
+        ("O B-A I-A", "I-A I-A", {("A", 0, 1)}),
+        ("O B-A I-A B-B I-B", "B-A I-B I-B", {("A", 0, 0), ("B", 1, 2)}),
+        ("O B I", "B I B O I", {("_", 0, 1), ("_", 2, 2), ("_", 4, 4)}),
+        ("O I-A E-A", "I-A E-A I-A O E-A", {("A", 0, 1), ("A", 2, 2), ("A", 4, 4)}),
+        ("O B-A I-A E-A S-A", "B-A E-A I-A S-A", {("A", 0, 1), ("A", 3, 3)}),
+        ("O B-A I-A L-A U-A", "U-A U-A B-A I-A L-A B-A", {("A", 0, 0), ("A", 1, 1), ("A", 2, 4)}),
+        ("O B-A M-A E-A S-A", "B-A M-A E-A S-A B-A M-A", {("A", 0, 2), ("A", 3, 3)}),
+        ("B M E S", "B E S B M M E", {("_", 0, 1), ("_", 2, 2), ("_", 3, 6)}),
+    ],
+)
+def test_spans(labels: str, tags: str, expected: set[Span]) -> None:
+    assert found(tuple(labels.split())).spans(tags.split()) == expected
+
+
+UPOS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X"
+PENN = "CC CD DT EX FW IN JJ LS MD NN NNP PDT POS PRP PRP$ RB SYM TO UH VB WP$ -LRB- -RRB- HYPH , . : `` ''"
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        UPOS,
+        PENN,
+        # Parts of speech of tweets (Gimpel et al. 2011), and others of one letter.
+        "N O ^ S Z L M V A R ! D P & T X Y # @ ~ U E $ , G",
+        "A B C D",
+        "N-S V-S B",
+        "VBD-HL IN-TL NN",
+        "O PER LOC",
+        "E-mail S-mail",
+    ],
+)
+def test_parts_of_speech_and_other_classes_are_of_no_scheme(labels: str) -> None:
+    assert scheme_of(tuple(labels.split())) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("O B-PER I-PER LOC", "B-PER, I-PER mark spans, and LOC does not: .*such as B-LOC and I-LOC"),
+        ("O PER-B PER-I LOC", "PER-B, PER-I mark spans, and LOC does not"),
+        ("OTHER PER-B PER-I", "PER-B, PER-I mark spans, and OTHER does not: write O for words outside of spans"),
+        ("O B-PER PER-I", "B-PER mark.* and PER-I does not: .*such as B-PER and I-PER"),
+        ("O B-PER i-per", "B-PER mark.* and i-per does not"),
+        ("O B-PER I_PER", "B-PER mark.* and I_PER does not"),
+        ("O B-PER I-", "B-PER mark.* and I- does not"),
+        ("O o B-PER I-PER", "both O and o"),
+        ("O B-PER I-PER E-PER", "BIOES also has S: add a label with S"),
+        ("O B-PER U-PER", "BILOU also has I, L: add a label with I and one with L"),
+        ("O S-PER S-LOC", "the letters S mark spans, and BIOES also has B, I, E"),
+        ("O B-PER M-PER I-PER", "the letters B, I, M mark spans in no scheme"),
+        ("O B-PER E-PER L-PER", "the letters B, E, L mark spans in no scheme"),
+    ],
+)
+def test_labels_of_half_a_scheme_are_refused(labels: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        scheme_of(tuple(labels.split()))
