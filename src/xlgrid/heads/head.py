@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
+    from xlgrid.languages import Language
+
     Batch = dict[str, "torch.Tensor"]
 
 
@@ -244,6 +246,11 @@ class Head(ABC):
         """What is unusual about the rows of a file but no error, each as a clause for the log of the data."""
         return []
 
+    def unscorable(self, options: Any, targets: Sequence[Sequence["Language"]]) -> list[str]:
+        """Why some targets of a task cannot be scored, each as `option: what is wrong`, for the settings of evaluation `options`.
+        A target has one language, or the two of a pair."""
+        return []
+
     # Tokens
 
     def check_tokenizer(self, tokenizer: Any) -> None:
@@ -408,8 +415,7 @@ class Head(ABC):
         return self.all_metrics
 
     def implementation(self, tokens: Tokens) -> str:
-        """How the main metric is computed for these data: what computes it, and which of several definitions it follows. A cell
-        records it, and a table of cells that differ in it says so."""
+        """What computes the main metric of these data, and which of several definitions it follows; cells record it."""
         return self.metrics(tokens.label_names)[0].implementation
 
 
@@ -425,19 +431,16 @@ def written(label: Any) -> str:
 
 def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:
     """Raise a ValueError if a column is not of a type of text."""
-    import pyarrow as pa
-
-    for column in columns:
-        kind = table.schema.field(column).type
-        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected text in each row")
+    _check_types(table, columns, where, ("string", "large_string"), "text in each row")
 
 
 def check_integers(table: "pa.Table", columns: Sequence[str], where: str) -> None:
     """Raise a ValueError if a column is not of a type of whole numbers."""
-    import pyarrow as pa
+    _check_types(table, columns, where, ("int", "uint"), "whole numbers")
 
+
+def _check_types(table: "pa.Table", columns: Sequence[str], where: str, kinds: tuple[str, ...], expected: str) -> None:
     for column in columns:
-        kind = table.schema.field(column).type
-        if not pa.types.is_integer(kind):
-            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected whole numbers")
+        kind = str(table.schema.field(column).type)
+        if not kind.startswith(kinds):
+            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected {expected}")

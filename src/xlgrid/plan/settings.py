@@ -113,10 +113,9 @@ def _of_tokens(entry: "TaskEntry", split: str) -> Settings:
     options = given.model_dump() if isinstance(given, mlm.Options) else {}
     # Other data have files of their own for each split.
     options = options | {"split": split} if entry.from_text else options
-    if head.options.model_fields:
-        # Cells read the settings of evaluation from the tokens.
-        evaluated = given.model_dump_json(include={*head.options.model_fields}, exclude_none=True)
-        options["options"] = shlex.quote(evaluated)
+    # Cells read the settings of evaluation from the tokens.
+    if evaluated := given.model_dump(mode="json", include={*head.options.model_fields}, exclude_none=True):
+        options["options"] = shlex.quote(json.dumps(evaluated, separators=(",", ":"), ensure_ascii=False))
     return {
         "kind": entry.kind,
         "columns": _columns(entry),

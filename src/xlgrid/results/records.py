@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
 MEASURED = ("score", "n", "seconds", "cpu_seconds")
+# The column that says how the main metric of a cell was computed, which cells of one metric may differ in.
+IMPLEMENTATION = "implementation"
 # The columns of cells, of learning curves, and of the entries of an exhibit, none of which a fact of an encoder may be.
 COLUMNS = (
     *IDENTITY,
@@ -24,6 +26,7 @@ COLUMNS = (
     "study",
     "path",
     "metric",
+    IMPLEMENTATION,
     "group",
     "step",
     "snapshot",
@@ -101,7 +104,7 @@ def read_cells(
     expected: Iterable[tuple[str | Path, Mapping[str, Any]]], metrics: Mapping[str, Sequence[str]] | None = None
 ) -> "pd.DataFrame":
     """One row per metric of every expected cell: task, encoder, method, source, target, seed, any further columns, metric,
-    score, n, seconds, cpu_seconds.
+    score, n, seconds, cpu_seconds, implementation.
 
     Args:
         expected: path and identity of each cell: the six identity columns, numbers to plot against, if any, and
@@ -113,6 +116,7 @@ def read_cells(
         `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step of the
         target's run on text whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of evaluation. All four are
         NaN where the file is missing, and `metric` is then as given or as in the task's other cells ("" if it has none).
+        `implementation` says how the score was computed; it is None in rows of further metrics and of missing files.
 
     Raises:
         ValueError: a cell is truncated, is not the one expected at its path, or lacks a metric that is asked for.
@@ -131,12 +135,15 @@ def read_cells(
         cell = read_expected(path, identity)
         main.setdefault(row["task"], cell["metric"]["name"])
         row |= {"n": float(cell["n"]), **{name: float(cell.get(name, "nan")) for name in ENTRIES}}
-        for metric in asked or [cell["metric"]["name"]]:
-            rows.append({**row, "metric": metric, "score": score(path, cell, metric)})
+        ways = {cell["metric"]["name"]: cell["metric"].get(IMPLEMENTATION)}
+        for metric in asked or ways:
+            scored = {"metric": metric, "score": score(path, cell, metric), IMPLEMENTATION: ways.get(metric)}
+            rows.append(row | scored)
     for row in rows:
         row.setdefault("metric", main.get(row["task"], ""))
-    extra = [name for row in rows for name in row if name not in {*IDENTITY, "metric", *MEASURED}]
-    return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), "metric", *MEASURED])
+    last = ("metric", *MEASURED, IMPLEMENTATION)
+    extra = [name for row in rows for name in row if name not in {*IDENTITY, *last}]
+    return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), *last])
 
 
 def _shown(identity: Mapping[str, Any]) -> dict[str, Any]:

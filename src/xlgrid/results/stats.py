@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from xlgrid.base.names import unknown
-from xlgrid.results.records import MEASURED
+from xlgrid.results.records import IMPLEMENTATION, MEASURED
 
 # An entry may average over languages, never over these: such a number would mean nothing.
 FIXED = ("task", "encoder", "method", "metric")
@@ -253,7 +253,7 @@ def in_groups(cells: pd.DataFrame, groups: Sequence[str], belongs: Callable[[str
 
 def mean_over_metrics(cells: pd.DataFrame) -> pd.DataFrame:
     """One row per cell, without `metric`: its score is the mean over its metrics, NaN if one is missing."""
-    identity = [name for name in cells if name not in ("metric", *MEASURED)]
+    identity = [name for name in cells if name not in ("metric", *MEASURED, IMPLEMENTATION)]
     scores = cells.assign(score=cells["score"].astype(float)).groupby(identity, sort=False, dropna=False)["score"]
     return scores.agg(lambda score: score.mean(skipna=False)).reset_index()
 

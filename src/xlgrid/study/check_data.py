@@ -67,6 +67,21 @@ def available(study: "Study") -> Iterator[str]:
                 )
 
 
+def scored(study: "Study") -> Iterator[str]:
+    """Targets of the grids, and dev sets of the sources, can be scored."""
+    parts: dict[str, dict[Target, None]] = {}
+    for grid in study.grids.values():
+        trained = [part for source in study.sources(grid) for part in source.parts]
+        for key in with_first(study, grid.task):
+            parts.setdefault(key, {}).update(dict.fromkeys([*study.targets(grid), *trained]))
+    for key, targets in parts.items():
+        entry = study.tasks[key]
+        head, options = entry.task.head, entry.task.Options(**entry.options)
+        of_head = head.options.model_validate(options.model_dump(include={*head.options.model_fields}))
+        for problem in head.unscorable(of_head, [[*map(study.language, target.languages)] for target in targets]):
+            yield f"tasks.{key}.options.{problem}"
+
+
 def has_text(study: "Study", code: str) -> bool:
     """Whether text in a language is fetched or can be generated."""
     return study.text.fetches(code) or any(task.speaks(code) for task in TASKS.values())

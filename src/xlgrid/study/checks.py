@@ -49,6 +49,7 @@ def problems(study: "Study") -> list[str]:
         check_companions.grids,
         check_data.labelled,
         check_data.available,
+        check_data.scored,
         check_data.training,
         check_data.sizes,
         check_data.pretraining,

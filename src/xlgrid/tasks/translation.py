@@ -9,15 +9,21 @@ languages of the pair. A language alone has its own sentences as targets.
 from functools import partial
 from typing import Any
 
+from xlgrid.heads.seq2seq.bleu import Scoring
 from xlgrid.languages.sources import Target
 from xlgrid.synthetic.world import Fact
-from xlgrid.tasks.wikiann import Options, draw, from_json, group, speaks, to_json
+from xlgrid.tasks import wikiann
+from xlgrid.tasks.wikiann import draw, from_json, group, speaks, to_json
 
 __all__ = ["COLUMNS", "LABELS", "Options", "examples", "from_json", "group", "row", "speaks", "to_json"]
 
 LABELS = ()
 COLUMNS = ("source", "target")
 examples = partial(draw, named=False)
+
+
+class Options(wikiann.Options, Scoring):
+    """The size of generated data, how much the artificial languages differ, and how translations are scored."""
 
 
 def row(fact: Fact, language: str, options: Options) -> dict[str, Any]:

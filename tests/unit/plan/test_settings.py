@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,20 @@ def test_tokens_of_text_depend_on_the_split_and_those_of_data_do_not() -> None:
     assert of_text and of_dev and "--split train" in str(of_text["text"]) and "--split dev" in str(of_dev["text"])
     of_data, of_test = (settings(study, Tokens("begun", "siqa", "mini", "en", split)) for split in ("train", "test"))
     assert of_data == of_test and of_data and of_data["text"] == ""
+
+
+def test_tokens_depend_on_settings_of_evaluation_that_a_task_states_and_generated_data_do_not() -> None:
+    study = begun()
+    stated = {"bleu_tokenizer": {"qa1": "char"}}
+    for name, options in (("mt", {}), ("chars", stated)):
+        study.tasks[name] = TaskEntry.model_validate({"kind": "translation", "options": options})
+    of_tokens = [
+        str((settings(study, Tokens("begun", name, "mini", "qa1-qb1", "dev")) or {})["text"])
+        for name in ("mt", "chars")
+    ]
+    assert of_tokens[0] == "" and json.loads(shlex.split(of_tokens[1])[1]) == stated
+    usual, chars = (settings(study, Meanings("begun", name)) for name in ("mt", "chars"))
+    assert usual == chars and usual
 
 
 def test_a_run_is_told_its_recipe_and_a_cell_nothing() -> None:

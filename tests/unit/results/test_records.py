@@ -48,11 +48,12 @@ def test_a_truncated_cell_is_named(tmp_path: Path) -> None:
 def test_a_row_per_expected_cell(tmp_path: Path) -> None:
     expected = [(cell(tmp_path), {**WHO, "size": 10}), (tmp_path / "missing.json", {**WHO, "seed": 2, "size": 20})]
     table = records.read_cells(expected)
-    assert list(table.columns) == [*WHO, "size", "metric", "score", "n", "seconds", "cpu_seconds"]
+    assert list(table.columns) == [*WHO, "size", "metric", "score", "n", "seconds", "cpu_seconds", "implementation"]
     assert table["size"].tolist() == [10, 20]
     assert table["metric"].tolist() == ["f1", "f1"]
     assert table["score"][0] == 50.0 and math.isnan(table["score"][1])
     assert table["n"][0] == 2 and math.isnan(table["n"][1])
+    assert table["implementation"].isna().tolist() == [False, True] and table["implementation"][0] == "i"
 
 
 def test_no_results_is_a_table_of_gaps(tmp_path: Path) -> None:
@@ -78,6 +79,7 @@ def test_a_row_per_metric_that_is_asked_for_whether_there_is_a_result_or_not(tmp
     assert table["metric"].tolist() == ["squad-f1", "squad-em"] * 2
     assert table["seed"].tolist() == [1, 1, 2, 2]
     assert table["score"].tolist()[:2] == [75.0, 50.0] and table["score"][2:].isna().all()
+    assert table["implementation"].notna().tolist() == [True, False, False, False], "a cell says it of its main metric"
 
 
 def test_the_main_metric_is_read_where_none_is_asked_for(tmp_path: Path) -> None:

@@ -287,6 +287,12 @@ def test_translations_are_of_pairs_and_by_methods_for_encoder_decoders(tmp_path:
             r"grids\.mt\.method: last on encoder mini: option decoder: last-9 takes 9 layers, and the encoder has",
         ),
         ("[qa1-qb1], target", "[en-qb1], target", r"grids\.mt: task mt cannot be generated in en"),
+        ("n: 100}}\n  rt", "bleu_tokenizer: 13b}}\n  rt", "unknown tokenizer of sacrebleu '13b', did you mean '13a'"),
+        (
+            "n: 100}}\n  rt",
+            "bleu_tokenizer: {qa1: char}}}\n  rt",
+            r"tasks\.mt\.options\.bleu_tokenizer: unknown language that the task generates 'qa1'",
+        ),
     ],
 )
 def test_a_mistake_about_encoder_decoders_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:

@@ -13,6 +13,7 @@ import jinja2
 import pandas as pd
 
 from xlgrid.results import units
+from xlgrid.results.records import IMPLEMENTATION
 
 # The columns that a sheet adds to its entries: the text, the class of the cell in HTML, and the text that HTML shows on hovering.
 PRINTED = ("text", "state", "hover")
@@ -157,7 +158,31 @@ def about(cells: pd.DataFrame) -> list[str]:
     unique = cells.drop_duplicates([name for name in identity if name in cells])
     done, planned = int(unique["score"].notna().sum()), len(unique)
     metrics = units.sentence(cells["metric"])
-    return [*([f"Metric: {metrics}."] if metrics else []), f"Cells with a result: {done} of {planned}."]
+    stated = [f"Metric: {metrics}."] if metrics else []
+    return [*stated, *several_ways(cells), f"Cells with a result: {done} of {planned}."]
+
+
+def several_ways(cells: pd.DataFrame) -> list[str]:
+    """A sentence for each metric that some cells compute in another way than others, such as BLEU with two tokenizers."""
+    if IMPLEMENTATION not in cells:
+        return []
+    sentences = []
+    for metric, of_metric in cells.dropna(subset=[IMPLEMENTATION]).groupby("metric", sort=False):
+        ways = of_metric[IMPLEMENTATION].unique()
+        if len(ways) == 1:
+            continue
+        # The axis whose values tell the ways apart.
+        axes = ("task", "target", "encoder", "method", "source", "seed")
+        parts = next((axis for axis in axes if of_metric.groupby(axis)[IMPLEMENTATION].nunique().max() == 1), None)
+        names = [
+            f" ({parts} {', '.join(map(str, of_metric.loc[of_metric[IMPLEMENTATION] == way, parts].unique()))})"
+            if parts
+            else ""
+            for way in ways
+        ]
+        listed = "; ".join(f"{way}{name}" for way, name in zip(ways, names, strict=True))
+        sentences.append(f"{metric} is computed in {len(ways)} ways, whose scores do not compare: {listed}.")
+    return sentences
 
 
 class Line(NamedTuple):

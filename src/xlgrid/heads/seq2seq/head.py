@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import torch
     from transformers import PreTrainedModel
 
+    from xlgrid.languages import Language
+
 
 class Seq2SeqHead(Head):
     """A text that is generated from a text.
@@ -33,7 +35,8 @@ class Seq2SeqHead(Head):
     token, which ends it. Hypotheses are the results of beam search by transformers' `generate`, as the `generation_config` of the
     model says, without special tokens.
 
-    An outcome has the ten statistics of a sentence that BLEU sums up, see `xlgrid.heads.seq2seq.bleu`.
+    An outcome has the ten statistics of a sentence that BLEU sums up, see `xlgrid.heads.seq2seq.bleu`. The tokenizer that it takes
+    follows from the language of the target.
     """
 
     name = "seq2seq"
@@ -42,6 +45,7 @@ class Seq2SeqHead(Head):
     has_labels = False
     has_decoder = True
     mixes = ("whole",)
+    options = bleu.Scoring
     # Half of the tokens of an example, about, pass the encoder, and the others the decoder and the output embeddings.
     passed_share = 0.5
     output_share = 0.5
@@ -123,7 +127,24 @@ class Seq2SeqHead(Head):
 
     def outcomes(self, tokens: Tokens, predictions: Sequence[str]) -> list[Outcome]:
         references = tokens.columns["reference"].to_pylist()
-        return [bleu.statistics(*pair) for pair in zip(predictions, references, strict=True)]
+        by_language = self._tokenizers(tokens)
+        tokenizers = [by_language[language] for language in tokens.language_of[:, 1].tolist()]
+        return [bleu.statistics(*row) for row in zip(predictions, references, tokenizers, strict=True)]
+
+    def implementation(self, tokens: Tokens) -> str:
+        """The signatures of sacrebleu, of which there is one where all targets are in one language."""
+        signatures = dict.fromkeys(map(bleu.signature, self._tokenizers(tokens).values()))
+        return f"{super().implementation(tokens)}: {', '.join(signatures)}"
+
+    def _tokenizers(self, tokens: Tokens) -> dict[int, str]:
+        """Language of targets, by its position in `languages` -> the tokenizer of BLEU."""
+        choice = bleu.Scoring.model_validate(tokens.options).bleu_tokenizer
+        present = np.unique(tokens.language_of[:, 1]).tolist()
+        return {language: bleu.tokenizer_of(tokens.languages[language], choice) for language in present}
+
+    def unscorable(self, options: bleu.Scoring, targets: Sequence[Sequence["Language"]]) -> list[str]:
+        generated = dict.fromkeys(languages[-1] for languages in targets)
+        return [*bleu.problems([*generated], options.bleu_tokenizer)]
 
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
         return {

@@ -78,3 +78,27 @@ def test_a_label_stands_once_for_neighbours_that_agree_in_all_keys_before_it() -
 )
 def test_a_round_number_of_five_digits_is_written_in_thousands(value: Any, text: str) -> None:
     assert printing.label(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ways", "note"),
+    [
+        (["tok:zh", "tok:zh"], None),
+        (["tok:zh", None], None),
+        (["tok:zh", "tok:13a"], r"bleu is computed in 2 ways, .*: tok:zh \(target en-zh\); tok:13a \(target en-de\)\."),
+    ],
+)
+def test_a_table_says_that_its_cells_are_scored_in_several_ways(ways: list[str | None], note: str | None) -> None:
+    axes = dict.fromkeys(("task", "encoder", "method", "source"), "a")
+    cells = pd.DataFrame(
+        [
+            {**axes, "target": target, "seed": seed, "metric": "bleu", "score": 1.0, "implementation": way}
+            for target, way in zip(("en-zh", "en-de"), ways, strict=True)
+            for seed in (1, 2)
+        ]
+    )
+    notes = printing.about(cells)
+    if note is None:
+        assert not any("ways" in sentence for sentence in notes)
+    else:
+        assert any(re.search(note, sentence) for sentence in notes), notes

@@ -1,5 +1,6 @@
 """The head seq2seq: what the decoder reads and predicts, its loss, and beam search."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from transformers import GenerationConfig
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.seq2seq.bleu import signature, statistics
 from xlgrid.heads.seq2seq.head import generate, positions
 from xlgrid.methods import Method
 from xlgrid.models import prediction
@@ -176,6 +178,24 @@ def test_a_perfect_translation_has_bleu_100() -> None:
     tokens = some_translations()
     outcomes = HEAD.outcomes(tokens, tokens.columns["reference"].to_pylist())
     assert HEAD.all_metrics[0].score(outcomes) == pytest.approx(100)
+
+
+def test_each_reference_is_scored_by_the_tokenizer_of_its_language() -> None:
+    """In a mix of dev sets, too."""
+    texts = [("我非常喜欢新加坡的天气。", "我喜欢新加坡的天气。"), ("the dogs saw it", "the dog saw it")]
+    tokens = translations([[5], [6]], [[7], [8]])
+    tokens = replace(
+        tokens,
+        languages=("en", "zh", "de"),
+        language_of=np.array([[0, 1], [1, 2]], np.int16),
+        columns={**tokens.columns, "reference": pa.array([reference for _, reference in texts])},
+    )
+    hypotheses = [hypothesis for hypothesis, _ in texts]
+    assert HEAD.outcomes(tokens, hypotheses) == [statistics(*texts[0], "zh"), statistics(*texts[1], "13a")]
+    assert HEAD.implementation(tokens) == f"sacrebleu: {signature('zh')}, {signature('13a')}"
+    chosen = replace(tokens, options={"bleu_tokenizer": {"zh": "char"}})
+    assert HEAD.outcomes(chosen, hypotheses)[0] == statistics(*texts[0], "char")
+    assert HEAD.implementation(chosen.take(np.array([0]))) == f"sacrebleu: {signature('char')}"
 
 
 def test_a_target_without_a_position_is_refused(model: Any) -> None:
