@@ -58,7 +58,7 @@ class MiningHead(EmbeddingHead):
     further_columns = ("id", SIDE, "gold")
     options = Mining
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
         check_text(table, ("id",), where)
         check_integers(table, (SIDE,), where)
@@ -176,10 +176,10 @@ def _pool(tokens: Tokens, predictions: Sequence[search.Vectors], rows: Sequence[
 
 
 def _mined(first: Pool, second: Pool, settings: Mining) -> list[tuple[int, str, float]]:
-    """The place in the first pool, the id in the second, and the score of each pair. Pairs with a sentence whose text stands twice
-    in its pool are left out, as in XTREME."""
+    """The place in the first pool, the id in the second, and the score of each pair. As in XTREME, pairs whose score is not above 0
+    are left out, and so are pairs with a sentence whose text stands twice in its pool."""
     pairs = search.mine(first.vectors, second.vectors, settings.score, settings.k)
-    kept = first.is_unique[pairs.first] & second.is_unique[pairs.second]
+    kept = (pairs.scores > 0) & first.is_unique[pairs.first] & second.is_unique[pairs.second]
     ids = [second.ids[place] for place in second.places[pairs.second[kept]].tolist()]
     return list(zip(first.places[pairs.first[kept]].tolist(), ids, pairs.scores[kept].tolist(), strict=True))
 

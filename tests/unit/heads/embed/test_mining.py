@@ -127,7 +127,10 @@ def reference(rows: list[dict[str, Any]], vectors: np.ndarray, score: Any, k: in
         candidates[is_dev] = {
             (rows[distinct[0][i]]["id"], rows[distinct[1][j]]["id"]): value
             for (i, j), value in pairs.items()
-            if texts[0].count(rows[distinct[0][i]]["sentence"]) == texts[1].count(rows[distinct[1][j]]["sentence"]) == 1
+            if value > 0
+            and texts[0].count(rows[distinct[0][i]]["sentence"])
+            == texts[1].count(rows[distinct[1][j]]["sentence"])
+            == 1
         }
         gold[is_dev] = {(rows[at]["id"], number) for at in sides[0] for number in rows[at]["gold"]}
         ids[is_dev] = [rows[at]["id"] for at in sides[0]]
@@ -167,6 +170,30 @@ def test_outcomes_are_those_of_dense_matrices(score: str, seed: int) -> None:
     names = [row["id"] for row in rows if (row["side"], row["is_dev"]) == (0, 0)]
     assert dict(zip(names, outcomes, strict=True)) == expected
     assert sum(o[0] for o in expected.values()) > 2, "the example is no test of mining"
+
+
+@pytest.mark.parametrize(
+    ("score", "second_pair"),
+    [
+        ("cosine", ([0, 1, 0], [0, -0.1, 1])),
+        # Each of the two is nearer to a sentence of the first pair than to the other.
+        ("distance", ([0.8, 0.6, 0], [0.8, 0.11 / 0.6, 0.571])),
+    ],
+)
+def test_a_pair_of_a_score_that_is_not_above_0_is_no_candidate(
+    score: str, second_pair: tuple[list[float], ...]
+) -> None:
+    """XTREME's mining writes pairs whose score is above 0. Otherwise the dev set would choose a threshold that keeps these."""
+    places = {"0-0": [1, 0, 0], "1-0": [1, 0, 0], "0-1": second_pair[0], "1-1": second_pair[1]}
+    rows = [
+        {"id": number, "side": int(number[0]), "is_dev": is_dev, "sentence": f"{is_dev} {number}", "gold": gold}
+        for is_dev in (1, 0)
+        for number, gold in (("0-0", ["1-0"]), ("0-1", ["1-1"]), ("1-0", []), ("1-1", []))
+    ]
+    outcomes = HEAD.outcomes(
+        tokens_of(rows, score=score, k=2), [np.array(places[row["id"]], np.float32) for row in rows]
+    )
+    assert outcomes == [[1, 0, 0], [0, 0, 1]]
 
 
 def test_f1_is_that_of_the_sets_of_pairs() -> None:
@@ -211,9 +238,9 @@ def check(rows: list[dict[str, Any]]) -> None:
         (2, {"side": 0}, r"here has no sentence in the second language of the pair: mining needs a pool in each"),
         (1, {"id": "fr-1"}, r"here has 2 sentences with the id 'fr-1' in the first language: number them apart"),
         (0, {"gold": []}, r"here has no gold pair, so that nothing can be scored"),
-        (1, {"side": 2}, r"here, row 1, column 'side': got 2, expected 0 in the first language of the pair, or 1"),
-        (2, {"gold": ["fr-1"]}, r"here, row 2, column 'gold': sentences of the second language have none, got fr-1"),
-        (1, {"gold": None}, r"here, row 1, column 'gold': the value is missing"),
+        (1, {"side": 2}, r"here, row 2, column 'side': got 2, expected 0 in the first language of the pair, or 1"),
+        (2, {"gold": ["fr-1"]}, r"here, row 3, column 'gold': sentences of the second language have none, got fr-1"),
+        (1, {"gold": None}, r"here, row 2, column 'gold': the value is missing"),
     ],
 )
 def test_pools_that_do_not_fit_are_errors(row: int, change: dict[str, Any], message: str) -> None:
@@ -230,6 +257,6 @@ def test_an_id_of_numbers_and_a_gold_id_that_is_no_list_are_errors() -> None:
         HEAD.check(numbers, TASK, "here")
     texts = pa.Table.from_pylist([row | {"gold": "en-1"} for row in valid()])
     with pytest.raises(
-        ValueError, match="here, row 0, column 'gold': got 'en-1', expected a list of ids, which are text"
+        ValueError, match="here, row 1, column 'gold': got 'en-1', expected a list of ids, which are text"
     ):
         HEAD.check(texts, TASK, "here")
