@@ -199,12 +199,12 @@ DATA = (
     ),
     Bad(
         "an unknown label",
-        f"data topic: {TOPICS_FILE}, row 0, column 'label': unknown label 'sports', did you mean 'sport'? (there are: sport, money); `labels` of the task lists",
+        f"data topic: {TOPICS_FILE}, row 1, column 'label': unknown label 'sports', did you mean 'sport'? (there are: sport, money); `labels` of the task lists",
         file(TOPICS_FILE, TOPICS.replace("sport", "sports")),
     ),
     Bad(
         "a value is missing",
-        f"data names: {NAMES_FILE}, row 2, column 'tags': the value is missing; fill it in, or remove the row",
+        f"data names: {NAMES_FILE}, row 3, column 'tags': the value is missing; fill it in, or remove the row",
         file(NAMES_FILE, NAMES + '{"words": ["Anna"]}\n'),
     ),
     Bad(
@@ -229,12 +229,12 @@ DATA = (
     ),
     Bad(
         "fewer tags than words",
-        f"data names: {NAMES_FILE}, row 0: 2 values in 'words' but 1 in 'tags'; give each word one value",
+        f"data names: {NAMES_FILE}, row 1: 2 values in 'words' but 1 in 'tags'; give each word one value",
         file(NAMES_FILE, NAMES.replace('["PER", "O"]', '["PER"]')),
     ),
     Bad(
         "an unknown tag",
-        f"data names: {NAMES_FILE}, row 0, column 'tags', word 'Anna': unknown label 'PERS', did you mean 'PER'? (there are: O, PER); ",
+        f"data names: {NAMES_FILE}, row 1, column 'tags', word 'Anna': unknown label 'PERS', did you mean 'PER'? (there are: O, PER); ",
         file(NAMES_FILE, NAMES.replace("PER", "PERS")),
     ),
     Bad(
@@ -244,7 +244,7 @@ DATA = (
     ),
     Bad(
         "tags of two types",
-        f"data names: {NAMES_FILE}, column 'tags': row 2 has a list of numbers, '[1]', and the rows before have a list of text; give it one type in all rows",
+        f"data names: {NAMES_FILE}, column 'tags': row 3 has a list of numbers, '[1]', and the rows before have a list of text; give it one type in all rows",
         file(NAMES_FILE, NAMES + '{"words": ["Anna"], "tags": [1]}\n'),
     ),
 )

@@ -278,7 +278,7 @@ def _joined(described: Task, codes: Sequence[str], tables: Sequence["pa.Table"],
             f"{tables[1].num_rows}: row i must say the same in both"
         )
     answers = [table[compared].to_pylist() for table in tables] if compared else [[], []]
-    for row, (first, other) in enumerate(zip(*answers, strict=True)):
+    for row, (first, other) in enumerate(zip(*answers, strict=True), start=1):
         if first != other:
             raise ValueError(
                 f"{pair} takes parallel data, but in row {row} the {compared} is {first!r} in {places[0]} and {other!r} in "

@@ -289,7 +289,7 @@ def _checked(
     with closing(numbered):
         for number, text in numbered:
             if not isinstance(text, str):
-                raise ValueError(f"{where}, row {number}, column {column!r}: expected text, got {text!r}")
+                raise ValueError(f"{where}, row {number + 1}, column {column!r}: expected text, got {text!r}")
             has_text = has_text or bool(text.strip())
             yield number, text
     if not has_text:
@@ -341,7 +341,9 @@ def _write(numbered: Iterator[tuple[int, str]], where: str, most: int | None, pa
                 continue
             if most and characters + len(text) > most:
                 if not rows:
-                    raise ValueError(f"{where}, row {number} has {len(text)} characters: raise most_characters, {most}")
+                    raise ValueError(
+                        f"{where}, row {number + 1} has {len(text)} characters: raise most_characters, {most}"
+                    )
                 break
             ids.append(number)
             texts.append(text)

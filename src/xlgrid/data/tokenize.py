@@ -131,7 +131,7 @@ def tokenize(
     progress = Progress()
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
         for table in chain([first], parts):
-            (described.unlabelled if unlabelled else described).check(table, where, rows_read)
+            (described.unlabelled if unlabelled else described).check(table, where, rows_read + 1)
             if unlabelled:
                 table = head.numbered(table, described)
             rows_read += table.num_rows
@@ -168,8 +168,8 @@ def tokenize(
             rows_written += len(rest["input_ids"])
         if not rows_written:
             raise ValueError(
-                f"{where} has {rows_read} rows, and none with text for {split}: of rows 0 to 24, the first one with text is for dev, to choose "
-                "checkpoints with, and of rows 25 to 49 for test; all others are for train; a pair is for a split if both of its rows "
+                f"{where} has {rows_read} rows, and none with text for {split}: of rows 1 to 25, the first one with text is for dev, to choose "
+                "checkpoints with, and of rows 26 to 50 for test; all others are for train; a pair is for a split if both of its rows "
                 "are. Get more text"
             )
     for remark in _remarks(encoding, described, examples * max(1, choices)):
@@ -223,7 +223,7 @@ def _side_by_side(texts: Sequence[str | Path], columns: Sequence[str], dev_rows:
     if len(ends) == len(texts) and differ(ends):
         # A line that is missing in one of them moves all lines after it, which ids alone would not show.
         raise ValueError(
-            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are {' and '.join(str(end.row) for end in ends)}, counted from 0: row i "
+            f"{' and '.join(map(str, texts))} are parallel texts, but their last rows are rows {' and '.join(str(end.row + 1) for end in ends)}: row i "
             "must say the same in both, so give both the same rows, an empty one where one of them says nothing"
         )
     count = 0
@@ -257,7 +257,7 @@ def _ascending(path: str | Path, dev_rows: int) -> Iterator[tuple[int, str, str]
     """Id, split and text of the rows of a text."""
     hold_out = HoldOut(dev_rows)
     before = None
-    for row, (number, text) in enumerate(rows(path, ["id", COLUMN])):
+    for row, (number, text) in enumerate(rows(path, ["id", COLUMN]), start=1):
         if before is not None and number <= before:
             raise Damaged(
                 f"{path}, row {row}: id {number} follows id {before}, but ids ascend: make the text again", path
@@ -295,7 +295,7 @@ def _companions(path: str | Path, companions: str | Path, described: Task) -> "p
         # Some data have ids of their own in each language.
         if column != parallel and {*values}.isdisjoint(others):
             continue
-        if unlike := [row for row, (first, second) in enumerate(zip(values, others, strict=True)) if first != second]:
+        if unlike := [row for row, pair in enumerate(zip(values, others, strict=True), start=1) if pair[0] != pair[1]]:
             raise ValueError(
                 f"the companions in {companions} are not those of {path}: the {column} differs in row {unlike[0]}; {advice}"
             )

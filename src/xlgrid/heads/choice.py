@@ -31,7 +31,7 @@ class ChoiceHead(RowHead):
             )
         return problems
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
         check_names([str(label) for label in table[task.target].to_pylist()], task, where, first_row)

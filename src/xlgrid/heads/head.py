@@ -202,11 +202,11 @@ class Head(ABC):
         """The column that must be equal in row i of two languages, if these rows say the same; "" if there is none."""
         return task.target
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         """Check the columns and labels of a table that was read from `where`.
 
         Args:
-            first_row: the number of the table's first row, counted from 0.
+            first_row: the number of the table's first row. Messages count rows from 1.
 
         Raises:
             ValueError: there are no rows, a column is missing, a value is missing, or a label is wrong; the message names

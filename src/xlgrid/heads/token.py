@@ -85,7 +85,7 @@ class TokenHead(Head):
         types = [kind for label in task.labels if (kind := scheme.tag(label).type)] if scheme else []
         return (*task.labels, *dict.fromkeys(types))
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         import pyarrow as pa
 
         super().check(table, task, where, first_row)

@@ -106,6 +106,6 @@ class Task(TaskColumns):
         """Whether its data can be generated in a language."""
         return self.generator is not None and self.generator.speaks(code)
 
-    def check(self, table: "pa.Table", where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", where: str, first_row: int = 1) -> None:
         """Check columns and labels of a table that was read from `where`; see `Head.check`."""
         self.head.check(table, self, where, first_row)

@@ -206,7 +206,7 @@ def test_true_and_false_can_be_labels(tmp_path):
 
 def test_a_label_that_nothing_translates_names_its_row(tmp_path):
     source = xnli(tmp_path, "en", [2, 0, -1])
-    with pytest.raises(ValueError, match=r"train\.parquet, row 2, column 'label': unknown label '-1'"):
+    with pytest.raises(ValueError, match=r"train\.parquet, row 3, column 'label': unknown label '-1'"):
         fetch_data("xnli", source, "en", tmp_path / "out", tmp_path / "lock.yaml")
     with pytest.raises(ValueError, match="did you mean 'contradiction'"):
         fetch_data("xnli", source | {"labels": {"2": "contradicts"}}, "en", tmp_path / "out", tmp_path / "lock.yaml")
@@ -248,7 +248,7 @@ def test_a_tag_that_nothing_translates_names_its_row(tmp_path):
     source = written(tmp_path, {"words": ["a"], "tags": ["B-DATE"]})
     with pytest.raises(
         ValueError,
-        match=r"test\.parquet, row 0, column 'tags', word 'a': unknown label 'B-DATE'.*\(there are: O, B-PER, I-PER\)",
+        match=r"test\.parquet, row 1, column 'tags', word 'a': unknown label 'B-DATE'.*\(there are: O, B-PER, I-PER\)",
     ):
         fetched("token", source, tmp_path, NER)
     with pytest.raises(ValueError, match=r"word 'a': 3 is not a number from 0 to 2, the labels; `labels` of the task"):
@@ -360,7 +360,7 @@ def test_a_file_of_the_pair_wins_and_must_be_whole(tmp_path):
 def test_a_pair_of_data_that_are_not_parallel_is_refused(tmp_path):
     source = xnli(tmp_path, "en", [2, 0, 1])
     xnli(tmp_path, "fr", [2, 1, 0])
-    with pytest.raises(ValueError, match=r"in row 1 the label is 'entailment' in .*en/train.* 'neutral' in .*fr/train"):
+    with pytest.raises(ValueError, match=r"in row 2 the label is 'entailment' in .*en/train.* 'neutral' in .*fr/train"):
         fetch_data("xnli", source, "en-fr", tmp_path / "out", tmp_path / "lock.yaml")
     xnli(tmp_path, "fr", [2, 0])
     with pytest.raises(ValueError, match=r"en/train\.parquet has 3 rows and .*fr/train\.parquet has 2"):
@@ -516,7 +516,7 @@ def test_an_answer_that_is_not_where_it_should_be_is_told(tmp_path):
     row = {"id": "q1", "context": "In Rome", "question": "?", "answers": {"text": ["Rome"], "answer_start": [2]}}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "test.parquet")
     with pytest.raises(
-        ValueError, match=r"row 0, column 'answers': the answer 'Rome' is not .* character 2, where ' Rom'"
+        ValueError, match=r"row 1, column 'answers': the answer 'Rome' is not .* character 2, where ' Rom'"
     ):
         fetch.fetch_data(
             "xquad", {"local": f"{tmp_path}/{{split}}.parquet"}, "en", "test", tmp_path / "o", tmp_path / "l"
@@ -533,7 +533,7 @@ def test_an_answer_that_is_not_where_it_should_be_is_told(tmp_path):
 def test_a_question_has_answers_and_as_many_places(tmp_path, answers, problem):
     row = {"id": "q1", "context": "a b", "question": "?", "answers": {"text": ["a"], "answer_start": [0]}}
     pq.write_table(pa.Table.from_pylist([row, row | {"answers": answers}]), tmp_path / "test.parquet")
-    with pytest.raises(ValueError, match=rf"row 1, column 'answers': {problem}"):
+    with pytest.raises(ValueError, match=rf"row 2, column 'answers': {problem}"):
         fetch.fetch_data(
             "xquad", {"local": f"{tmp_path}/{{split}}.parquet"}, "en", "test", tmp_path / "o", tmp_path / "l"
         )
@@ -593,7 +593,7 @@ def test_files_of_words_are_data_of_a_kind_with_labels_of_its_own(tmp_path):
 def test_a_label_that_the_task_lacks_names_file_row_and_word_or_is_translated(tmp_path):
     source = masakha(tmp_path)
     problem = (
-        r"swa/test\.txt, row 0, column 'ner_tags', word 'mwaka': unknown label 'B-DATE'.* B-LOC, I-LOC\); `labels` of"
+        r"swa/test\.txt, row 1, column 'ner_tags', word 'mwaka': unknown label 'B-DATE'.* B-LOC, I-LOC\); `labels` of"
     )
     with pytest.raises(ValueError, match=problem):
         fetched("wikiann", source, tmp_path, None, "sw")
@@ -661,7 +661,7 @@ def squad_file(folder):
 
 def test_questions_without_an_answer_are_an_error_or_left_out(tmp_path, capsys):
     source = squad_file(tmp_path)
-    with pytest.raises(ValueError, match=r"test\.json, row 1, .*: the question has no answer .*`unanswerable: drop`"):
+    with pytest.raises(ValueError, match=r"test\.json, row 2, .*: the question has no answer .*`unanswerable: drop`"):
         fetched("xquad", source, tmp_path)
     rows = fetched("xquad", source | {"unanswerable": "drop"}, tmp_path)
     assert [(row["id"], row["answers"]["text"]) for row in rows] == [("q0", ["Rome"]), ("q2", ["In"])]
@@ -687,7 +687,7 @@ def test_a_file_of_words_in_a_repository_of_the_hub_is_downloaded_at_the_locked_
     source = {"hub": "masakhane/ner", "files": "data/{name}/{split}.txt", "names": {"sw": "swa"}}
     assert len(fetched("wikiann", source, tmp_path, DATE, "sw")) == 2
     assert downloads == [("masakhane/ner", "data/swa/test.txt", "dataset", "a" * 40)]
-    with pytest.raises(ValueError, match=r"masakhane/ner \(data/swa/test\.txt, aaaaaaa\), row 0, .* unknown label"):
+    with pytest.raises(ValueError, match=r"masakhane/ner \(data/swa/test\.txt, aaaaaaa\), row 1, .* unknown label"):
         fetched("wikiann", source, tmp_path, None, "sw")
     with pytest.raises(ValueError, match=r"give `files` the path of one file, got data/swa/\*\.txt"):
         fetched("wikiann", source | {"files": "data/{name}/*.txt"}, tmp_path, DATE, "sw")

@@ -185,7 +185,7 @@ def test_texts_that_cannot_be_had(tmp_path):
     settings = premises(tmp_path, "fr", ["A", None, "C"])
     with pytest.raises(FileNotFoundError, match=r"it/train\.parquet"):
         texts(tmp_path, "it", **settings)
-    with pytest.raises(ValueError, match=r"fr/train\.parquet, row 1, column 'premise': expected text, got None"):
+    with pytest.raises(ValueError, match=r"fr/train\.parquet, row 2, column 'premise': expected text, got None"):
         texts(tmp_path, "fr", **settings)
     with pytest.raises(ValueError, match="did you mean 'premise'"):
         texts(tmp_path, "en", **settings | {"column": "premises"})
@@ -314,7 +314,7 @@ def test_text_ends_before_the_row_that_is_too_much(tmp_path, most, rows):
 
 def test_a_first_row_that_is_too_much_is_told(tmp_path):
     written(tmp_path / "en.txt")
-    with pytest.raises(ValueError, match=r"en\.txt, row 0 has 3 characters: raise most_characters, 2"):
+    with pytest.raises(ValueError, match=r"en\.txt, row 1 has 3 characters: raise most_characters, 2"):
         texts(tmp_path, "en", files={"en": f"{tmp_path}/en.txt"}, most_characters=2)
 
 

@@ -106,7 +106,7 @@ def test_a_file_is_read_in_parts_whose_rows_keep_their_numbers(world, tmp_path, 
     at = table.column_names.index("ner_tags")
     pq.write_table(table.set_column(at, "ner_tags", pa.array(wrong)), tmp_path / "d.parquet")
     with pytest.raises(
-        ValueError, match=r"d\.parquet, row 20, column 'ner_tags', word '.*': 9 is not a number from 0 to 6"
+        ValueError, match=r"d\.parquet, row 21, column 'ner_tags', word '.*': 9 is not a number from 0 to 6"
     ):
         tokenize([tmp_path / "d.parquet"], world / "encoder", "wikiann", 64, tmp_path / "t.arrow")
 
@@ -176,7 +176,7 @@ def test_all_windows_of_an_example_have_the_first_window_of_its_companion(world,
         ),
         (
             lambda rows: rows[::-1],
-            r"companions in .*b\.jsonl are not those of .*a\.jsonl: the label differs in row 0; row i has",
+            r"companions in .*b\.jsonl are not those of .*a\.jsonl: the label differs in row 1; row i has",
         ),
     ],
 )
@@ -208,7 +208,7 @@ def test_companions_with_ids_have_those_of_the_examples(world, tmp_path, others,
         assert len(batches.read(out).columns["companion_ids"]) == 3
         return
     row = next(row for row, each in enumerate(others) if each != "abc"[row])
-    with pytest.raises(ValueError, match=f"the id differs in row {row}; row i has to say the same in both"):
+    with pytest.raises(ValueError, match=f"the id differs in row {row + 1}; row i has to say the same in both"):
         tokenize(data, world / "encoder", "wikiann", 64, out)
 
 
@@ -376,7 +376,7 @@ def test_bitext_of_unequal_length_is_refused(world):
         # What is cut at a number of characters ends with another row in each language.
         make_text(code, world / f"cut-{code}.parquet", TextSettings(files=files, most_characters=len(code) * 500))
     texts = {code: world / f"lines-{code}.parquet" for code in lines}
-    with pytest.raises(ValueError, match=r"lines-en.* and .*lines-de.* their last rows are 119 and 118"):
+    with pytest.raises(ValueError, match=r"lines-en.* and .*lines-de.* their last rows are rows 120 and 119"):
         [*splits(world, [texts["en"], texts["de"]], "en-de")]
     for other in (texts["fr"], world / "cut-de.parquet"):
         train, dev = splits(world, [texts["en"], other], "en-fr")
@@ -423,7 +423,7 @@ def test_ids_that_do_not_ascend_are_refused(world):
     numbered(world / "a.parquet", ["is Bob"] * 60)
     table = read_table(world / "a.parquet")
     pq.write_table(pa.concat_tables([table, table]), world / "b.parquet")
-    with pytest.raises(ValueError, match=r"b\.parquet, row 60: id 0 follows id 59, but ids ascend"):
+    with pytest.raises(ValueError, match=r"b\.parquet, row 61: id 0 follows id 59, but ids ascend"):
         [*splits(world, [world / "a.parquet", world / "b.parquet"])]
 
 
@@ -514,7 +514,7 @@ def test_a_length_that_no_input_of_text_can_have_is_an_error(world, length):
 
 
 def test_a_text_of_one_row_is_refused(world):
-    with pytest.raises(ValueError, match="has 1 rows, and none with text for train: of rows 0 to 24"):
+    with pytest.raises(ValueError, match="has 1 rows, and none with text for train: of rows 1 to 25"):
         of_text(world, ["a"])
 
 

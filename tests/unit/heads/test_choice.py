@@ -38,7 +38,7 @@ def test_each_choice_has_an_input_beside_everything_else(tokenizer: Any) -> None
 
 def test_labels_may_be_numbers_that_read_as_their_names() -> None:
     HEAD.check(pa.Table.from_pylist(ROWS), TASK, "here")
-    with pytest.raises(ValueError, match=r"here, row 0, column 'label': unknown label '7'"):
+    with pytest.raises(ValueError, match=r"here, row 1, column 'label': unknown label '7'"):
         HEAD.check(pa.Table.from_pylist([ROWS[0] | {"label": 7}]), TASK, "here")
 
 

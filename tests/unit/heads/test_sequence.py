@@ -32,7 +32,7 @@ def test_only_data_of_two_segments_have_pairs() -> None:
 
 def test_a_label_that_does_not_exist_is_named_with_its_row() -> None:
     table = pa.table({"premise": ["a", "b"], "hypothesis": ["c", "d"], "label": ["neutral", "perhaps"]})
-    with pytest.raises(ValueError, match=r"here, row 1, column 'label': unknown label 'perhaps' \(there are: entail"):
+    with pytest.raises(ValueError, match=r"here, row 2, column 'label': unknown label 'perhaps' \(there are: entail"):
         HEAD.check(table, TASKS["xnli"], "here")
 
 

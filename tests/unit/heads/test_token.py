@@ -153,10 +153,10 @@ def test_names_that_are_no_numbers_yet_are_refused() -> None:
     described = task("token", {"inputs": ["words"], "target": "tags", "labels": ["NOUN", "VERB"]})
     named = pa.table({"words": [["a"], ["b"]], "tags": [["VERB"], ["NOUN"]]})
     with pytest.raises(
-        ValueError, match="here, row 0, column 'tags', word 'a': expected the number of the label 'VERB'"
+        ValueError, match="here, row 1, column 'tags', word 'a': expected the number of the label 'VERB'"
     ):
         described.check(named, "here")
     with pytest.raises(
-        ValueError, match="here, row 1, column 'tags', word 'b': unknown label 'NUON', did you mean 'NOUN'"
+        ValueError, match="here, row 2, column 'tags', word 'b': unknown label 'NUON', did you mean 'NOUN'"
     ):
         described.check(pa.table({"words": [["a"], ["b"]], "tags": [["VERB"], ["NUON"]]}), "here")

@@ -115,7 +115,7 @@ def test_a_missing_value_names_its_row_and_column(kind):
     table = rows(kind, two_languages(kind)[0])
     column = described(kind).inputs[-1]
     table[7] |= {column: None}
-    with pytest.raises(ValueError, match=rf"here, row 7, column '{column}': the value is missing"):
+    with pytest.raises(ValueError, match=rf"here, row 8, column '{column}': the value is missing"):
         check(kind, table)
 
 
@@ -131,7 +131,7 @@ def test_a_wrong_label_names_its_row(kind):
     # A column has one type.
     table = [row | {target: type(wrong)(row[target])} for row in table]
     table[7] |= {target: wrong}
-    with pytest.raises(ValueError, match=rf"here, row 7, column '{target}'.*{pattern}"):
+    with pytest.raises(ValueError, match=rf"here, row 8, column '{target}'.*{pattern}"):
         check(kind, table)
 
 
@@ -218,7 +218,7 @@ def test_a_named_task_with_labels_of_words_may_have_others():
     assert task("udpos").labels == TASKS["udpos"].labels
     with pytest.raises(ValueError, match="a task of kind wikiann: 'O' stands twice in `labels`"):
         task("wikiann", {"labels": ["O", "O"]})
-    with pytest.raises(ValueError, match="a task of kind udpos-chunks: `labels` mark spans as BIO"):
+    with pytest.raises(ValueError, match="a task of kind udpos-chunks: `labels` mark spans as IOB"):
         task("udpos-chunks", {"labels": ["O", "B-X", "I-X"]})
     with pytest.raises(ValueError, match="the task wikiann has columns of its own, so leave out `inputs` and `labels`"):
         task("wikiann", {"inputs": ["words"], "labels": ["O", "B-X"]})

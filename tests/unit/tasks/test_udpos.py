@@ -21,5 +21,5 @@ def test_every_word_has_a_part_of_speech():
 def test_unequal_numbers_of_tokens_and_tags_are_an_error():
     sentences = rows()
     sentences[3]["pos_tags"].append(0)
-    with pytest.raises(ValueError, match="row 3"):
+    with pytest.raises(ValueError, match="row 4"):
         task("udpos").check(pa.Table.from_pylist(sentences), "here")

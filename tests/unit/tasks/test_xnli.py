@@ -35,5 +35,5 @@ def test_labels_stand_in_the_order_of_the_hub():
 
 def test_numbers_for_labels_name_the_setting_that_translates_them():
     rows = [xnli.row(example, "en", Options()) | {"label": 1} for example in made(9)]
-    with pytest.raises(ValueError, match=r"row 0, column 'label': unknown label '1' .*`labels` in `data` translates"):
+    with pytest.raises(ValueError, match=r"row 1, column 'label': unknown label '1' .*`labels` in `data` translates"):
         task("xnli").check(pa.Table.from_pylist(rows), "here")

@@ -135,7 +135,7 @@ def _table(path: Path, objects: Sequence[dict[str, Any]]) -> "pa.Table":
 def _mixed(values: Sequence[Any]) -> str:
     """The first row whose value is of another type than those before, in words; "" if none is."""
     first = ""
-    for row, value in enumerate(values):
+    for row, value in enumerate(values, start=1):
         kind = _kind(value)
         first = first or kind
         if kind and kind != first:

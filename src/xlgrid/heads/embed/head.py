@@ -81,7 +81,7 @@ class EmbeddingHead(Head):
 
         return getattr(transformers, family if family == "AutoModel" else f"{family}Model")
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
 

@@ -57,7 +57,7 @@ class MlmHead(Head):
     def second(self, task: TaskColumns) -> str | None:
         return task.inputs[1] if len(task.inputs) == 2 else None
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
 

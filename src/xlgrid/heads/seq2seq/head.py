@@ -60,7 +60,7 @@ class Seq2SeqHead(Head):
         """No column: the texts of two languages differ."""
         return ""
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
         check_text(table, [*task.inputs, task.target], where)
 

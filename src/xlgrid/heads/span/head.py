@@ -86,7 +86,7 @@ class SpanHead(Head):
         """The id, because an answer is a piece of one language's context."""
         return "id"
 
-    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 0) -> None:
+    def check(self, table: "pa.Table", task: TaskColumns, where: str, first_row: int = 1) -> None:
         super().check(table, task, where, first_row)
         check_text(table, task.inputs, where)
         columns = (table[column].to_pylist() for column in (task.inputs[1], task.target))

@@ -98,7 +98,7 @@ def test_a_damaged_parquet_file_is_named_when_its_rows_are_counted(tmp_path):
 def test_a_column_with_two_types_is_named(tmp_path):
     (tmp_path / "my.jsonl").write_text(JSON + '{"text": "c", "label": "yes"}\n')
     with pytest.raises(
-        ValueError, match=r"my\.jsonl, column 'label': row 2 has text, 'yes', and the rows before have numbers; give"
+        ValueError, match=r"my\.jsonl, column 'label': row 3 has text, 'yes', and the rows before have numbers; give"
     ):
         read_table(tmp_path / "my.jsonl")
 
