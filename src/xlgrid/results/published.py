@@ -29,6 +29,9 @@ KEY: list[str] = list(dict.fromkeys(COLUMNS.values()))
 # The columns of a comparison: of our entry, and of the paper's number beside it.
 STATISTICS = ("mean", "sd", "n_seeds", "n_seeds_expected")
 COMPARED = ("published", "difference", "margin", "verdict", "contradiction")
+# The decimals of what is computed from published numbers. Further ones would show that sums of binary fractions are not exact, as in
+# 71.30000000000001, and could turn a verdict at the very margin.
+DECIMALS = 6
 
 
 def read(path: str | Path) -> pd.DataFrame:
@@ -122,7 +125,7 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
     for at, words in enumerate(_of_each_metric(entries, keys, cells, named, published)):
         of_metrics = reference.reindex(pd.MultiIndex.from_frame(pd.DataFrame(words, columns=KEY)))
         if words and numbers["value"].isna().iloc[at] and of_metrics["value"].notna().all():
-            mean = of_metrics[["value", "rounding"]].mean()
+            mean = of_metrics[["value", "rounding"]].mean().round(DECIMALS)
             numbers.loc[at] = [*mean, " ".join(filter(None, of_metrics["contradiction"]))]
     # The metric of a task with several is not known as long as there is no result at all.
     if numbers["value"].isna().all() and (wanted["metric"] != "").all():
@@ -134,10 +137,10 @@ def beside(entries: pd.DataFrame, keys: Sequence[str], cells: pd.DataFrame, publ
     n = entries["n_seeds"]
     t = student.ppf(0.975, n.clip(lower=2) - 1)
     value, rounding = (pd.Series(numbers[name].to_numpy(), entries.index) for name in ("value", "rounding"))
-    difference = entries["mean"] - value
+    difference = (entries["mean"] - value).round(DECIMALS)
     seeds = pd.Series([_seeds(entry, published) for entry in named], entries.index)
     # Without a standard deviation, below two seeds, there is no margin.
-    margin = t * entries["sd"] * (1 / n.clip(lower=1) + 1 / seeds) ** 0.5 + rounding
+    margin = (t * entries["sd"] * (1 / n.clip(lower=1) + 1 / seeds) ** 0.5 + rounding).round(DECIMALS)
     decided = (difference.abs() <= margin).map({True: "within", False: "beyond"})
     return entries.assign(
         published=value,
@@ -192,7 +195,7 @@ def without_cells(
                 if all(key in reference.index for key in index):
                     numbers = reference.loc[index]
                     note = " ".join(filter(None, numbers["contradiction"]))
-                    lines.append([*names, *place, numbers["value"].mean(), note])
+                    lines.append([*names, *place, round(numbers["value"].mean(), DECIMALS), note])
                     break
     table = pd.DataFrame(lines, columns=[*keys, "published", "contradiction"])
     return table.assign(n_seeds=0, n_seeds_expected=0, verdict="").reindex(columns=[*keys, *STATISTICS, *COMPARED])

@@ -1,5 +1,6 @@
 """Ours beside published numbers: which number belongs to an entry, the difference and its verdict, and what a reader sees."""
 
+import csv
 import math
 import re
 from pathlib import Path
@@ -141,6 +142,14 @@ def test_a_metric_that_is_not_known_yet_is_the_paper_s_only_one(reference: Path)
     (reference / "t1.csv").write_text(f"{HEAD}\n{NUMBERS.splitlines()[0]}\n")
     entries = render({}, cells({"score": NAN, "metric": ""}))
     assert entries[["published", "verdict"]].values.tolist() == [[60.0, ""]]
+
+
+@pytest.mark.parametrize(("score", "difference", "verdict"), [(60.005, 0.005, "within"), (60.3, 0.3, "beyond")])
+def test_a_difference_is_that_of_the_decimal_numbers(score: float, difference: float, verdict: str) -> None:
+    """In binary fractions, 60.005 - 60.00 is more than 0.005, half of the last place of the published 60.00."""
+    render({}, cells({"score": score}))
+    (row,) = csv.DictReader(Path("out/x-published.csv").read_text().splitlines())
+    assert (row["difference"], row["margin"], row["verdict"]) == (str(difference), "0.005", verdict)
 
 
 @pytest.mark.parametrize(("seeds", "verdict"), [(1, ""), (2, "within"), (3, "within")])
