@@ -87,8 +87,9 @@ def through_map_array(folder: Path, cells: int) -> None:
 
 def evaluations(study: Path, folder: Path, cells: int) -> list[str]:
     """A copy of the project with a finished study, less some cells; their paths."""
-    for name in ("config", "workflow", "rules", "notebooks", "envs", "studies", "slurm"):
+    for name in ("workflow", "rules", "notebooks", "envs", "studies", "slurm"):
         shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "config.yaml", folder)
     (folder / "results").mkdir()
     subprocess.run(["cp", "-a", str(study), str(folder / "results")], check=True)
     chosen = sorted((folder / "results" / study.name).glob("cells/**/*.json"))[:cells]

@@ -138,8 +138,7 @@ def main() -> None:
         study, plain = Path(name, "study"), Path(name, "plain")
         for part in ("workflow", "rules", "notebooks", "envs"):
             shutil.copytree(ROOT / part, study / part)
-        (study / "config").mkdir()
-        (study / "config" / "config.yaml").write_text("study: many\nhub_lock: hub.lock.yaml\n")
+        (study / "config.yaml").write_text("study: many\nhub_lock: hub.lock.yaml\n")
         (study / "studies").mkdir()
         (study / "studies" / "many.yaml").write_text(STUDY.format(**names))
         plain.mkdir()

@@ -8,13 +8,13 @@ from bad_inputs import CELL, ENCODER, SETTINGS, STUDY, Bad, file, nothing, sever
 WORKFLOW = (
     Bad(
         "an unknown setting",
-        "config/config.yaml or --config: unknown setting 'studdy', did you mean 'study'? (there are: study, hub_lock, gpus)",
+        "config.yaml or --config: unknown setting 'studdy', did you mean 'study'? (there are: study, hub_lock, gpus)",
         file(SETTINGS, "studdy: mine\n"),
         "snakemake",
     ),
     Bad(
         "a setting of another type",
-        "config/config.yaml or --config: gpus: must be a whole number, got 'two'",
+        "config.yaml or --config: gpus: must be a whole number, got 'two'",
         file(SETTINGS, "gpus: two\n"),
         "snakemake",
     ),
@@ -142,15 +142,15 @@ COMMANDS = (
         ),
         "exhibit mine scores --output out",
     ),
-    Bad("settings that are no YAML", "config/config.yaml:1: not valid YAML: ", file(SETTINGS, "study: [")),
+    Bad("settings that are no YAML", "config.yaml:1: not valid YAML: ", file(SETTINGS, "study: [")),
     Bad(
         "settings that are a list",
-        "config/config.yaml has settings, each with a value (study: demo), got \"['study']\": correct the file",
+        "config.yaml has settings, each with a value (study: demo), got \"['study']\": correct the file",
         file(SETTINGS, "- study\n"),
     ),
     Bad(
         "a folder that is no project",
-        "no config/config.yaml in ... which names the lock file: run this in the folder of a project, or name the file with --lock",
+        "no config.yaml in ... which names the lock file: run this in the folder of a project, or name the file with --lock",
         file(SETTINGS, None),
     ),
     Bad(

@@ -55,7 +55,7 @@ claims:
 TOPICS = "text,label\nThe team won the match.,sport\nThe bank lowers its rates.,money\n"
 NAMES = '{"words": ["Anna", "sleeps"], "tags": ["PER", "O"]}\n{"words": ["She", "sleeps"], "tags": ["O", "O"]}\n'
 CONFIG = "study: mine\nhub_lock: hub.lock.yaml\n"
-STUDY_FILE, SETTINGS = "studies/mine.yaml", "config/config.yaml"
+STUDY_FILE, SETTINGS = "studies/mine.yaml", "config.yaml"
 TOPICS_FILE, NAMES_FILE = "data/en/train.csv", "names/en/train.jsonl"
 ENCODER = "encoders/tiny"
 CELL = "results/mine/cells/topic/tiny/full-ft/en/de/seed1.json"

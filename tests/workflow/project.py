@@ -41,9 +41,9 @@ def small() -> dict[str, Any]:
 
 def project(folder: Path, study: dict[str, Any]) -> Path:
     """A copy of this project with one study, which finds the environment of the tests where `make` looks for it."""
-    for name in ("config", "workflow", "rules", "notebooks", "envs", "laptop", "slurm"):
+    for name in ("workflow", "rules", "notebooks", "envs", "laptop", "slurm"):
         shutil.copytree(ROOT / name, folder / name)
-    for name in ("Snakefile", "Makefile", "pyproject.toml", "README.md"):
+    for name in ("Snakefile", "config.yaml", "Makefile", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder)
     (folder / ".venv").mkdir()
     (folder / ".venv" / "bin").symlink_to(Path(sys.executable).parent)

@@ -56,7 +56,7 @@ def message(command: str) -> str:
     if program == "snakemake":
         # As the rules ask it, which make of it an error of the workflow.
         with pytest.raises((ValueError, FileNotFoundError)) as error:
-            settings = workflow.read_settings(yaml.safe_load(Path("config/config.yaml").read_text()))
+            settings = workflow.read_settings(yaml.safe_load(Path("config.yaml").read_text()))
             workflow.load_plans(settings, targets)
         return str(error.value)
     result = run(command)

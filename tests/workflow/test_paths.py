@@ -80,14 +80,14 @@ def test_a_path_may_be_written_in_other_ways(folder: Path) -> None:
 
 
 def test_a_broken_default_does_not_disturb_a_named_study(folder: Path) -> None:
-    (folder / "config/config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
+    (folder / "config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
     try:
         assert planned(folder, "--cores all", f"results/demo/{RULETAKER}")["evaluate"] == 1
         assert "broken.yaml:2: not valid YAML" in refused(folder, "")
         assert "broken.yaml:2: not valid YAML" in refused(folder, f"all results/demo/{RULETAKER}")
         assert planned(folder, "--config study=demo")["all"] == 1
     finally:
-        shutil.copy(ROOT / "config/config.yaml", folder / "config")
+        shutil.copy(ROOT / "config.yaml", folder)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_pretraining_has_a_process_for_each_gpu_of_its_job(folder: Path, optio
 
 def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> None:
     """As the executor starts it, while the default study is another and broken."""
-    (folder / "config/config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
+    (folder / "config.yaml").write_text("study: broken\nhub_lock: hub.lock.yaml\n")
     job = "fetch_data:study=mine,task=ner,language=qa1,split=test"
     command = (
         f"snakemake --snakefile workflow/Snakefile --target-jobs {job} --allowed-rules fetch_data --cores 1 --force "
@@ -123,7 +123,7 @@ def test_a_process_for_one_job_loads_the_study_of_its_job_only(folder: Path) -> 
     try:
         process = shell(folder, command)
     finally:
-        shutil.copy(ROOT / "config/config.yaml", folder / "config")
+        shutil.copy(ROOT / "config.yaml", folder)
     assert process.returncode == 0, process.stderr[-3000:]
     assert (folder / "results/mine/data/ner/qa1/test.parquet").stat().st_size
 

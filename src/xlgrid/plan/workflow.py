@@ -23,7 +23,7 @@ from xlgrid.study.load import read_lineage
 
 
 class Settings(Strict):
-    """The settings of the workflow: config/config.yaml, `--config`, or the `config` of a module."""
+    """The settings of the workflow: config.yaml, `--configfile`, `--config`, or the `config` of a module."""
 
     study: str = Field(
         default="demo",
@@ -80,7 +80,7 @@ def read_settings(config: Mapping[str, Any], is_module: bool = False) -> Setting
     """The settings, with defaults for those that are missing.
 
     Args:
-        config: the settings in config/config.yaml and from the command line.
+        config: the settings in config.yaml and from the command line.
         is_module: whether the rules belong to a workflow of someone else, whose settings may stand beside these.
 
     Raises:
@@ -88,12 +88,12 @@ def read_settings(config: Mapping[str, Any], is_module: bool = False) -> Setting
     """
     if unknown_keys := [] if is_module else [key for key in config if key not in Settings.model_fields]:
         raise ValueError(
-            f"config/config.yaml or --config: {unknown('setting', unknown_keys[0], Settings.model_fields)}"
+            f"config.yaml or --config: {unknown('setting', unknown_keys[0], Settings.model_fields)}"
         )
     try:
         return Settings(**{key: value for key, value in config.items() if key in Settings.model_fields})
     except ValidationError as error:
-        raise ValueError(f"config/config.yaml or --config: {plainly(error)}") from None
+        raise ValueError(f"config.yaml or --config: {plainly(error)}") from None
 
 
 def load_plans(config: Settings, arguments: Sequence[str], is_module: bool = False) -> dict[str, Plan]:

@@ -10,25 +10,27 @@ from xlgrid.plan.plan import Plan
 from xlgrid.plan.workflow import read_settings
 from xlgrid.preflight.materials import DOWNLOADED, materials, needed_products
 
-CONFIG = Path("config/config.yaml")
+# The settings of a project: in a clone at the top, in a folder that snakedeploy has made below config/.
+CONFIGS = (Path("config.yaml"), Path("config/config.yaml"))
 # Where Snakemake notes with which settings each file was made.
 RECORDS = ".snakemake/metadata"
 
 
 def lock_file() -> str:
-    """The lock file that config/config.yaml names.
+    """The lock file that the settings of the project in this folder name.
 
     Raises:
         ValueError: there is no such file, so that this folder is no project of xlgrid, or a setting in it is wrong.
     """
-    if not CONFIG.is_file():
+    config = next((path for path in CONFIGS if path.is_file()), None)
+    if config is None:
         raise ValueError(
-            f"no {CONFIG} in {Path.cwd()}, which names the lock file: run this in the folder of a project, or name the file with --lock"
+            f"no {CONFIGS[0]} in {Path.cwd()}, which names the lock file: run this in the folder of a project, or name the file with --lock"
         )
-    _, values = read_yaml(CONFIG)
+    _, values = read_yaml(config)
     if values is not None and not isinstance(values, dict):
         raise ValueError(
-            f"{CONFIG} has settings, each with a value (study: demo), got {str(values)[:40]!r}: correct the file"
+            f"{config} has settings, each with a value (study: demo), got {str(values)[:40]!r}: correct the file"
         )
     # A workflow that takes xlgrid in as a module may have settings of its own there.
     return read_settings(values or {}, is_module=True).hub_lock
@@ -62,7 +64,7 @@ def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:
     )
     study = plan.study.name
     # A workflow of someone else, which takes the rules in, need not have xlgrid's settings.
-    lock = lock_file() if CONFIG.is_file() else read_settings({}).hub_lock
+    lock = lock_file() if any(path.is_file() for path in CONFIGS) else read_settings({}).hub_lock
     is_locked = Path(lock).exists()
     committed = f"; commit {lock} to git beside {plan.path or study}" if is_locked else ""
     yield f"{len(wanted)} files are there{committed}"

@@ -54,8 +54,7 @@ def sized_tasks() -> dict[str, Any]:
 def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plan]:
     """A function that writes the study with changed keys, and files with changed rows (None: no file), and plans the study."""
     monkeypatch.chdir(tmp_path)
-    Path("config").mkdir()
-    Path("config/config.yaml").write_text("study: topics\nhub_lock: hub.lock.yaml\n")
+    Path("config.yaml").write_text("study: topics\nhub_lock: hub.lock.yaml\n")
     Path("studies").mkdir()
 
     def planned(rows: dict[str, list[dict[str, Any]] | None] | None = None, **changed: Any) -> Plan:

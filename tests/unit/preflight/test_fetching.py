@@ -59,9 +59,9 @@ def test_the_advice_names_the_lock_and_each_folder_once(plan_of: Callable[..., P
     [
         (
             "- study\n",
-            r"config/config\.yaml has settings, each with a value \(study: demo\), got \"\['study'\]\": correct",
+            r"config\.yaml has settings, each with a value \(study: demo\), got \"\['study'\]\": correct",
         ),
-        ("study: [\n", r"config/config\.yaml:\d: not valid YAML"),
+        ("study: [\n", r"config\.yaml:\d: not valid YAML"),
         ("hub_lock: 3\n", "hub_lock: must be a text, got 3: write it in quotes"),
     ],
 )
@@ -69,10 +69,18 @@ def test_settings_that_are_none_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("config").mkdir()
-    Path("config/config.yaml").write_text(settings)
+    Path("config.yaml").write_text(settings)
     with pytest.raises(ValueError, match=message):
         lock_file()
+
+
+def test_a_folder_that_snakedeploy_has_made_has_its_settings_below_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("config").mkdir()
+    Path("config/config.yaml").write_text("hub_lock: deployed.yaml\nsamples: of another workflow\n")
+    assert lock_file() == "deployed.yaml"
 
 
 def test_a_folder_that_is_no_project_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
