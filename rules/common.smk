@@ -86,6 +86,15 @@ def setting(name, kind, **fixed):
     return lambda wildcards: plans.setting_of(PLANS, plans.product(kind, wildcards, **fixed), name)
 
 
+def missing(kind):
+    """The results that are missing among the inputs of a product of a kind, as a param of its rule.
+
+    Snakemake makes a file again if a param has changed, but not if one of its inputs was deleted. Before the job starts its
+    inputs are there, so the param that Snakemake keeps is empty.
+    """
+    return lambda wildcards: plans.missing_results(PLANS, plans.product(kind, wildcards))
+
+
 def studies_where(folder, section, applies, suffix=""):
     """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies.
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from project import CELLS, cells, planned, project, shell, small, write
 
+CELL = "cells/ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"
+
 
 def test_everything_promised_is_there(finished: Path) -> None:
     results = finished / "results" / "demo"
@@ -32,9 +34,25 @@ def without(path: Path) -> Iterator[None]:
 
 
 def test_a_deleted_cell_is_the_only_one_evaluated_again(finished: Path) -> None:
-    with without(finished / CELLS / "ner/mini-xlmr/full-ft/qa1/qb1/seed1.json"):
+    with without(finished / "results/demo" / CELL):
         jobs = planned(finished)
     assert (jobs.get("evaluate"), jobs.get("train")) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "target", "expected"),
+    [
+        (CELL, "report.html", {"evaluate", "figure", "table", "report_notebook", "report_html"}),
+        ("exhibits/ner-full-ft.csv", "report.html", {"figure", "report_notebook", "report_html"}),
+        ("encoders/mini-xlmr/model.safetensors", "report.html", set()),
+    ],
+)
+def test_a_deleted_result_is_made_again_for_what_was_made_from_it(
+    finished: Path, deleted: str, target: str, expected: set[str]
+) -> None:
+    """Without a param of their rules, Snakemake would leave alone what is there. Encoders, which are large, may be deleted."""
+    with without(finished / "results/demo" / deleted):
+        assert {*planned(finished, f"results/demo/{target}")} == expected
 
 
 def test_a_deleted_run_is_trained_again_and_its_cells_evaluated(finished: Path) -> None:

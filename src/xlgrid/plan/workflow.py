@@ -15,7 +15,7 @@ from xlgrid.base.settings import Strict, plainly
 from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path
-from xlgrid.plan.needs import Inputs, inputs
+from xlgrid.plan.needs import Inputs, flat, inputs
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Product
 from xlgrid.plan.settings import settings
@@ -87,9 +87,7 @@ def read_settings(config: Mapping[str, Any], is_module: bool = False) -> Setting
         ValueError: there is no such setting, or a setting has a value that it cannot have.
     """
     if unknown_keys := [] if is_module else [key for key in config if key not in Settings.model_fields]:
-        raise ValueError(
-            f"config.yaml or --config: {unknown('setting', unknown_keys[0], Settings.model_fields)}"
-        )
+        raise ValueError(f"config.yaml or --config: {unknown('setting', unknown_keys[0], Settings.model_fields)}")
     try:
         return Settings(**{key: value for key, value in config.items() if key in Settings.model_fields})
     except ValidationError as error:
@@ -210,6 +208,16 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     if problem := refusal(plan, wanted):
         raise ValueError(f"{wanted.path}: {problem}")
     return inputs(plan, wanted)
+
+
+def missing_results(plans: Mapping[str, Plan], wanted: Product) -> list[str]:
+    """The results from which a product was made, or will be, that do not exist.
+
+    Encoders are left out, although a few exhibits read them: whoever deletes encoders because they are large does not want to
+    train everything again.
+    """
+    needed = {name: files for name, files in inputs_of(plans, wanted).items() if name != "encoders"}
+    return [path for path in flat(needed) if not os.path.exists(path)]
 
 
 def setting_of(plans: Mapping[str, Plan], wanted: Product, name: str) -> str | int | list[str]:

@@ -10,7 +10,7 @@ from plan_fixture import begun, small
 
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Text, Tokens
+from xlgrid.plan.products import Data, Exhibit, Report, Summary, Text, Tokens
 from xlgrid.results.identity import Cell, Contrast, Run
 
 CONFIG = {"study": "one", "hub_lock": "hub.lock.yaml"}
@@ -170,6 +170,18 @@ def test_inputs_of_what_does_not_exist_are_refused_with_what_is_near() -> None:
         workflow.inputs_of(plans, Text("small", "it"))
     with pytest.raises(ValueError, match=r"seed1.json: unknown method 'bitfut', did you mean 'bitfit'"):
         workflow.inputs_of(plans, Cell("small", "ner", "mini", "bitfut", "en", "fr", 1))
+
+
+def test_missing_results_of_an_exhibit_are_its_cells_that_do_not_exist() -> None:
+    Path("studies/shown.yaml").write_text(
+        STUDY + "exhibits: {scores: {kind: table, rows: [source], columns: target}}\n"
+    )
+    plans = workflow.load_plans(SETTINGS, ["results/shown/report.html"])
+    there, gone = (cell.path for cell in plans["shown"].cells)
+    Path(there).parent.mkdir(parents=True)
+    Path(there).touch()
+    assert workflow.missing_results(plans, Exhibit("shown", "scores")) == [gone]
+    assert workflow.missing_results(plans, Report("shown")) == [Summary("shown").path]
 
 
 def test_the_rules_know_the_studies_that_a_study_extends() -> None:
