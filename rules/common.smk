@@ -49,6 +49,12 @@ except (ValueError, FileNotFoundError) as error:
 # The studies that they extend make a part of their files.
 PLANS = plans.with_ancestors(NAMED)
 
+# Snakemake leaves a deleted file alone while the files that were made from it are there, unless the file is a target.
+workflow.dag_settings.targets = {
+    *workflow.dag_settings.targets,
+    *plans.missing_results(PLANS, workflow.dag_settings.targets),
+}
+
 
 wildcard_constraints:
     study=plans.either(PLANS),
@@ -86,15 +92,6 @@ def setting(name, kind, **fixed):
     return lambda wildcards: plans.setting_of(PLANS, plans.product(kind, wildcards, **fixed), name)
 
 
-def missing(kind):
-    """The results that are missing among the inputs of a product of a kind, as a param of its rule.
-
-    Snakemake makes a file again if a param has changed, but not if one of its inputs was deleted. Before the job starts its
-    inputs are there, so the param that Snakemake keeps is empty.
-    """
-    return lambda wildcards: plans.missing_results(PLANS, plans.product(kind, wildcards))
-
-
 def studies_where(folder, section, applies, suffix=""):
     """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies.
 
@@ -119,5 +116,6 @@ def recipe(wildcards):
 def everything(wildcards):
     plan = PLANS[plans.study_path(SETTINGS.study).stem]
     page = Report(plan.study.name).path
-    # Snakemake leaves a deleted file alone while the files that were made from it still stand, unless it is named here.
-    return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs))]
+    # A deleted file is made again only if it is named here.
+    missing = plans.missing_results(PLANS, [page])
+    return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs)), *missing]

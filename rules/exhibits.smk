@@ -32,7 +32,6 @@ rule table:
         # The command reads the study. With a change of these settings, Snakemake runs it again.
         settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
         folder=subpath(output[0], parent=True),
-        missing=missing(Exhibit),
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} --output {params.folder:q} 2> {log:q}"
 
@@ -76,7 +75,6 @@ rule compared:
         # The command reads the study. With a change of these settings, Snakemake runs it again.
         settings=lambda w: study(w).exhibit(w.exhibit).settings(study(w)),
         folder=subpath(output[0], parent=True),
-        missing=missing(Comparison),
     shell:
         "xlgrid exhibit {params.study:q} {wildcards.exhibit:q} --published --output {params.folder:q} 2> {log:q}"
 

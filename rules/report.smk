@@ -28,7 +28,6 @@ rule claims:
         # The command reads the study. With a change of these settings, Snakemake runs it again.
         settings=lambda w: study(w).claims_settings,
         folder=subpath(output[0], parent=True),
-        missing=missing(Claims),
     shell:
         "xlgrid claims {params.study:q} --output {params.folder:q} 2> {log:q}"
 
@@ -54,7 +53,6 @@ rule report_notebook:
         # Snakemake may read the notebook through a temporary file of another name each time. It does not compare a param
         # that also depends on inputs with that of the last time.
         notebook=lambda w, input: NOTEBOOK,
-        missing=missing(Summary),
     shell:
         r"""
         xlgrid report {params.study:q} {params.notebook:q} \
@@ -78,7 +76,6 @@ rule report_html:
         runtime=60,
     params:
         notebook=rules.report_notebook.log.notebook,
-        missing=missing(Report),
     shell:
         "xlgrid report-html {params.notebook:q} --output {output:q} 2> {log:q}"
 

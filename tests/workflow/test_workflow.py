@@ -50,7 +50,7 @@ def test_a_deleted_cell_is_the_only_one_evaluated_again(finished: Path) -> None:
 def test_a_deleted_result_is_made_again_for_what_was_made_from_it(
     finished: Path, deleted: str, target: str, expected: set[str]
 ) -> None:
-    """Without a param of their rules, Snakemake would leave alone what is there. Encoders, which are large, may be deleted."""
+    """Snakemake by itself would have nothing to do. Encoders, which are large, may be deleted."""
     with without(finished / "results/demo" / deleted):
         assert {*planned(finished, f"results/demo/{target}")} == expected
 

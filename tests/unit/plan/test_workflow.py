@@ -172,7 +172,7 @@ def test_inputs_of_what_does_not_exist_are_refused_with_what_is_near() -> None:
         workflow.inputs_of(plans, Cell("small", "ner", "mini", "bitfut", "en", "fr", 1))
 
 
-def test_missing_results_of_an_exhibit_are_its_cells_that_do_not_exist() -> None:
+def test_the_missing_results_of_a_target_are_those_from_which_it_is_made() -> None:
     Path("studies/shown.yaml").write_text(
         STUDY + "exhibits: {scores: {kind: table, rows: [source], columns: target}}\n"
     )
@@ -180,8 +180,10 @@ def test_missing_results_of_an_exhibit_are_its_cells_that_do_not_exist() -> None
     there, gone = (cell.path for cell in plans["shown"].cells)
     Path(there).parent.mkdir(parents=True)
     Path(there).touch()
-    assert workflow.missing_results(plans, Exhibit("shown", "scores")) == [gone]
-    assert workflow.missing_results(plans, Report("shown")) == [Summary("shown").path]
+    table, summary = Exhibit("shown", "scores").path, Summary("shown").path
+    assert workflow.missing_results(plans, [table]) == [gone]
+    assert {*workflow.missing_results(plans, [Report("shown").path])} == {summary, table, gone}
+    assert workflow.missing_results(plans, ["all", there]) == []
 
 
 def test_the_rules_know_the_studies_that_a_study_extends() -> None:

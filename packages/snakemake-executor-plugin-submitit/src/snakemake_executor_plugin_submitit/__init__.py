@@ -30,6 +30,7 @@ from snakemake_interface_executor_plugins.utils import format_cli_arg
 if TYPE_CHECKING:
     from snakemake_executor_plugin_submitit.bundles import Job
     from snakemake_executor_plugin_submitit.dispatch import Dispatcher
+    from snakemake_executor_plugin_submitit.ending import Requests
     from snakemake_executor_plugin_submitit.verdicts import Verdict
 
 common_settings = CommonSettings(
@@ -98,14 +99,22 @@ class Executor(RemoteExecutor):
         self.updated: dict[str, list[Path]] = {}
         # Keys of jobs whose command has succeeded, and whose outputs Snakemake checks.
         self.succeeded: set[str] = set()
+        # Keys of jobs with a verdict that Snakemake has not taken note of.
+        self.judged: set[str] = set()
         self.progress = time.monotonic()
+        self.requests: Requests | None = None
+        # Since SIGTERM: whether Snakemake knows, whether no job ran at the last look, and whether the run is over.
+        self.is_winding_down = self.is_quiet = self.has_ended = False
         super().__init__(*args, **kwargs)
 
     def __post_init__(self) -> None:
+        from snakemake.scheduling.job_scheduler import JobScheduler
+
         from snakemake_executor_plugin_submitit.bundles import Bundle
         from snakemake_executor_plugin_submitit.clusters.local import Local
         from snakemake_executor_plugin_submitit.clusters.slurm import Slurm, clean_environment
         from snakemake_executor_plugin_submitit.dispatch import Dispatcher
+        from snakemake_executor_plugin_submitit.ending import Requests
         from snakemake_executor_plugin_submitit.forked import script
         from snakemake_executor_plugin_submitit.resources import Request, check_names
         from snakemake_executor_plugin_submitit.submission import Settings
@@ -176,6 +185,10 @@ class Executor(RemoteExecutor):
             raise WorkflowError(f"submitit executor: {error}") from error
         # Loggers, and commands that the workflow calls when it ends, read the ledger.
         os.environ["SUBMITIT_LEDGER"] = os.path.abspath(settings.folder)
+        self.requests = Requests(JobScheduler)
+        if settings.cluster == "local":
+            # The tasks of a cluster go on without the head, and the next one finds them.
+            self.requests.hear_hangup()
 
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         from snakemake.exceptions import ProtectedOutputException
@@ -247,6 +260,8 @@ class Executor(RemoteExecutor):
             self.report(verdict)
         if verdicts:
             self.progress = time.monotonic()
+        if self.requests and self.requests.first and self.workflow.scheduler and not self.has_ended:
+            self.wind_down()
         for info in active_jobs:
             if id(info) not in over:
                 yield info
@@ -254,6 +269,7 @@ class Executor(RemoteExecutor):
     def report(self, verdict: "Verdict") -> None:
         """Pass a verdict on to Snakemake."""
         info = self.infos[verdict.job.key]
+        self.judged.add(verdict.job.key)
         info.external_jobid = verdict.task
         for path in self.updated.pop(verdict.job.key, []):
             # The nested Snakemake has restored the old file. This Snakemake deletes the file unless it has a backup.
@@ -270,6 +286,35 @@ class Executor(RemoteExecutor):
                 # Snakemake prints only the names of a group's jobs, without this message.
                 self.logger.error(f"{verdict.job.rule}: {message}")
             self.report_job_error(info, msg=message + " " * 4)
+
+    def wind_down(self) -> None:
+        """Have no further job started after SIGTERM, say which jobs still run, and end the run when they have ended."""
+        from snakemake_executor_plugin_submitit.ending import RunningJob, waiting_for
+
+        assert self.requests and self.dispatcher
+        scheduler = self.workflow.scheduler
+        if not self.is_winding_down:
+            self.is_winding_down = True
+            # It takes Snakemake's lock, so this thread may wait for the main thread, but the main thread never for itself.
+            self.requests.snakemake(scheduler)
+        running = self.dispatcher.wind_down()
+        # Jobs that Snakemake runs itself. It has begun those that wait for a free core of this machine, too.
+        for job in list(scheduler.running):
+            if id(job) not in self.descriptions:
+                running.append(RunningJob(str(next(iter(job.output), job.name)), None))
+        if running:
+            self.dispatcher.remind_of("ending", waiting_for(self.requests.first, running))
+        elif self.is_quiet and self.infos and not self.judged:
+            # Snakemake waits for these jobs, which never will start; it ends by itself if there are none.
+            self.has_ended = True
+            count = f"{len(self.infos)} {'job was' if len(self.infos) == 1 else 'jobs were'}"
+            scheduler.executor_error_callback(
+                WorkflowError(
+                    f"submitit executor: {self.requests.first}: {count} not started or not finished. The same command continues"
+                )
+            )
+        # A job may have ended since the statuses were read, so one look is not enough.
+        self.is_quiet = not running
 
     def again(self, job: "Job") -> str:
         """The command that runs a job again: the present one, with an output of the job as its only target."""
@@ -294,10 +339,13 @@ class Executor(RemoteExecutor):
         description = self.descriptions.pop(id(job), None)
         if description and self.dispatcher:
             self.succeeded.discard(description.key)
+            self.judged.discard(description.key)
             self.dispatcher.close(description)
             del self.infos[description.key]
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
+        if self.requests:
+            self.requests.is_final = True
         if self.dispatcher:
             self.dispatcher.cancel()
 

@@ -11,8 +11,9 @@ from concurrent.futures import Future, wait
 from threading import Lock, Thread
 from typing import Any
 
-from snakemake_executor_plugin_submitit.bundles import Job, note_failure, refresh, revoke
+from snakemake_executor_plugin_submitit.bundles import Job, note_failure, read_statuses, refresh, revoke
 from snakemake_executor_plugin_submitit.clusters.cluster import Cluster
+from snakemake_executor_plugin_submitit.ending import RunningJob
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.restart import find_tasks, hold, remove_empty
 from snakemake_executor_plugin_submitit.submission import Calls, Settings, Submitter
@@ -81,6 +82,10 @@ class Dispatcher:
         # Troubles that last: by kind, the message and when it was reported.
         self.troubles: dict[str, tuple[str, float]] = {}
         self.silent_since: float | None = None
+        # Whether no question is asked any more.
+        self.is_ending = False
+        # Names of tasks that are cancelled since the head was asked to end.
+        self.stopped: set[str] = set()
         # Whether the cluster did not answer in time when the head was ending.
         self.is_deaf = False
         # Reasons to wait in the queue that have been reported.
@@ -191,7 +196,7 @@ class Dispatcher:
         answer, self.answer = self.answer, None
         try:
             if self.round is None:
-                if self.submitter.closing:
+                if self.is_ending:
                     return False
                 self.round = self.questions()
             if answer is None:
@@ -300,6 +305,14 @@ class Dispatcher:
             self.say(f"submitit: {trouble}")
             self.troubles[kind] = (trouble, time.monotonic())
 
+    def remind_of(self, kind: str, news: str) -> None:
+        """Print a message now and once a minute. Later messages of the kind take its place without being printed at once."""
+        with self.lock:
+            if kind in self.troubles:
+                self.troubles[kind] = (news, self.troubles[kind][1])
+            else:
+                self.report(kind, news)
+
     def remind(self) -> None:
         """Print the message of each trouble that lasts again, once a minute."""
         with self.lock:
@@ -316,14 +329,34 @@ class Dispatcher:
         revoke(task.folder)
         self.unwanted.append(task.name)
 
+    def wind_down(self) -> list[RunningJob]:
+        """Have no further job started, and cancel tasks in which none runs. Returns the jobs that run; call it again until none does."""
+        running = []
+        with self.lock:
+            self.submit_no_more()
+            for task in self.tasks.alive():
+                task.state = TaskState.STOPPING
+                revoke(task.folder)
+                in_task = running_jobs(task)
+                running += in_task
+                if not in_task and task.name not in self.stopped:
+                    self.stopped.add(task.name)
+                    self.unwanted.append(task.name)
+        return running
+
+    def submit_no_more(self) -> None:
+        """Submit nothing any more. A submission that is under way may still be answered, but its tasks start no job."""
+        self.submitter.closing = True
+        self.submitter.buffer.clear()
+        if self.submitter.pending:
+            for folder in self.submitter.pending.folders:
+                revoke(folder)
+
     def cancel(self) -> None:
         """Cancel all tasks, within a few seconds even if the cluster does not answer. Ended jobs stay in the ledger."""
         with self.lock:
-            self.submitter.closing = True
-            self.submitter.buffer.clear()
-            if self.submitter.pending:
-                for folder in self.submitter.pending.folders:
-                    revoke(folder)
+            self.is_ending = True
+            self.submit_no_more()
         # The answer to a submission may be on its way. If it does not come, the command is stopped.
         self.drive(PATIENCE)
         self.cluster.hurry()
@@ -374,6 +407,22 @@ class Dispatcher:
         left = [task.name for task in self.tasks.alive() if task.state is TaskState.STOPPING]
         if left:
             self.say(f"submitit: still in the queue of {self.cluster.name}, please cancel: {' '.join(left)}")
+
+
+def running_jobs(task: Task) -> list[RunningJob]:
+    """The jobs of a task that run. If that cannot be read, they are those that have not ended, as far as is known."""
+    left = {job.number: job.job for job in task.jobs if not job.has_ended}
+    try:
+        statuses = {n: status for n, status, _ in read_statuses(task.folder, lambda n: n not in left)}
+    except OSError:
+        return [RunningJob(next(iter(job.outputs), job.rule), None) for job in left.values()]
+    return [
+        RunningJob(
+            next(iter(left[n].outputs), left[n].rule), status.started + limit if (limit := left[n].limit) else None
+        )
+        for n, status in statuses.items()
+        if status.state == "running"
+    ]
 
 
 def in_thread(call: Callable[[], Any]) -> Future[Any]:

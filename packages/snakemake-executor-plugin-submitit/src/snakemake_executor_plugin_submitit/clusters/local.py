@@ -78,8 +78,8 @@ class Local:
                 )
             executor = LocalExecutor(folder, max_num_timeout=TIMEOUTS, python=launch)
             executor.update_parameters(timeout_min=minutes, signal_delay_s=self.grace, stderr_to_stdout=True)
-            # Ctrl-C is for the head, which then ends its tasks; the task's processes inherit the mask.
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            # Ctrl-C, and the end of the terminal, are for the head, which then ends its tasks; the task's processes inherit the mask.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
             try:
                 submitted = executor.submit(Worker(str(bundle)))
             finally:
