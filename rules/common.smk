@@ -49,12 +49,6 @@ except (ValueError, FileNotFoundError) as error:
 # The studies that they extend make a part of their files.
 PLANS = plans.with_ancestors(NAMED)
 
-# Snakemake leaves a deleted file alone while the files that were made from it are there, unless the file is a target.
-workflow.dag_settings.targets = {
-    *workflow.dag_settings.targets,
-    *plans.missing_results(PLANS, workflow.dag_settings.targets),
-}
-
 
 wildcard_constraints:
     study=plans.either(PLANS),
@@ -80,9 +74,15 @@ def inputs(kind, **fixed):
 
     def of_rule(wildcards):
         try:
-            return plans.inputs_of(PLANS, plans.product(kind, wildcards, **fixed))
+            product = plans.product(kind, wildcards, **fixed)
+            files = plans.inputs_of(PLANS, product)
         except ValueError as error:
             raise WorkflowError(str(error)) from None
+        if plans.lacks_results(product, files):
+            # Snakemake leaves a deleted file alone while the files that were made from it are there, unless they have to be
+            # made again, as after `--forcerun`.
+            workflow.dag.forcefiles.add(product.path)
+        return files
 
     return unpack(of_rule)
 
@@ -116,6 +116,5 @@ def recipe(wildcards):
 def everything(wildcards):
     plan = PLANS[plans.study_path(SETTINGS.study).stem]
     page = Report(plan.study.name).path
-    # A deleted file is made again only if it is named here.
-    missing = plans.missing_results(PLANS, [page])
-    return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs)), *missing]
+    # The cells that no exhibit has, and the weights of runs, are made again after they were deleted because they are named here.
+    return [page, *(cell.path for cell in plan.cells), *(run.delta for run in sorted(plan.runs))]

@@ -132,6 +132,12 @@ def test_warnings_and_the_executor_are_heard_once_while_jobs_run(summary: Summar
     assert display.shown == ["begin", "disk is full", "submitit: job 7 waits"]
 
 
+def test_it_is_said_once_that_snakemake_waits_for_running_jobs(summary: Summary, display: Display) -> None:
+    waits = record(message=f"{handler.WAITS} (scheduler).")
+    take(summary, planned(data=2), started(1, "data"), waits, waits)
+    assert display.shown == ["begin", f"{handler.WAITS} (scheduler)."]
+
+
 def test_an_interrupt_is_shown_after_the_end(summary: Summary, display: Display) -> None:
     error = "RuleException:\nCommand 'sleep 60' died with <Signals.SIGINT: 2>."
     interrupt = record(message=handler.INTERRUPT)

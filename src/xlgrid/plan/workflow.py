@@ -17,7 +17,7 @@ from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path
 from xlgrid.plan.needs import Inputs, flat, inputs
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Claims, Comparison, Exhibit, Product, Report, Summary, product_of
+from xlgrid.plan.products import Claims, Comparison, Exhibit, Product, Report, Summary
 from xlgrid.plan.settings import settings
 from xlgrid.study.load import read_lineage
 
@@ -210,23 +210,15 @@ def inputs_of(plans: Mapping[str, Plan], wanted: Product) -> Inputs:
     return inputs(plan, wanted)
 
 
-def missing_results(plans: Mapping[str, Plan], targets: Iterable[str]) -> list[str]:
-    """The results that do not exist, among those from which the exhibits, claims and reports in `targets` are made.
+def lacks_results(wanted: Product, files: Inputs) -> bool:
+    """Whether an exhibit, claims or a report is there, but not all results from which it was made.
 
     Encoders are left out, although a few exhibits read them: whoever deletes encoders because they are large does not want to
     train everything again.
     """
-    missing: dict[str, None] = {}
-    for target in targets:
-        product = product_of(os.path.relpath(target))
-        if isinstance(product, Exhibit | Comparison | Claims | Summary | Report) and product.study in plans:
-            needed = inputs_of(plans, product)
-            results = flat({name: files for name, files in needed.items() if name != "encoders"})
-            missing |= dict.fromkeys(path for path in results if not os.path.exists(path))
-            # The other inputs are made from no further results.
-            of_results = {name: files for name, files in needed.items() if name not in ("cells", "results")}
-            missing |= dict.fromkeys(missing_results(plans, flat(of_results)))
-    return [*missing]
+    if not isinstance(wanted, Exhibit | Comparison | Claims | Summary | Report) or not os.path.exists(wanted.path):
+        return False
+    return not all(map(os.path.exists, flat({name: paths for name, paths in files.items() if name != "encoders"})))
 
 
 def setting_of(plans: Mapping[str, Plan], wanted: Product, name: str) -> str | int | list[str]:

@@ -251,8 +251,8 @@ def console() -> "Console":
 
 
 def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
-    """After a failure, print the failed jobs and list all of them in `failed.txt`; render every exhibit and judge the claims from
-    the cells that exist.
+    """After a run that did not make everything, print the failed jobs and list all of them in `failed.txt`, if there are any; render
+    every exhibit and judge the claims from the cells that exist.
 
     Args:
         output: the folder to write to.
@@ -262,11 +262,16 @@ def partial(plan: Plan, output: Path, ledger: Path, log: Path | None) -> None:
     from xlgrid.exhibits import claims
 
     overview = look(plan, ledger, failed_files(log) if log else ())
-    report = output / "failed.txt"
-    show_failures(overview, report)
+    report, texts = output / "failed.txt", failures(overview, together=False)
     # The disk may be full, which is why the jobs failed.
     try:
-        write_text(report, "\n\n".join(failures(overview, together=False)) + "\n")
+        if texts:
+            show_failures(overview, report)
+            write_text(report, "\n\n".join(texts) + "\n")
+        else:
+            # The run was ended, and the failures of an earlier one are mended.
+            report.unlink(missing_ok=True)
+            console().print(f"no job has failed; {output} has what the existing cells allow.", soft_wrap=True)
     except OSError as error:
         print(f"{report}: {error}", file=sys.stderr)
     jobs: dict[str, Callable[[], None]] = {}

@@ -10,7 +10,7 @@ from plan_fixture import begun, small
 
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
-from xlgrid.plan.products import Data, Exhibit, Report, Summary, Text, Tokens
+from xlgrid.plan.products import Data, Exhibit, Text, Tokens
 from xlgrid.results.identity import Cell, Contrast, Run
 
 CONFIG = {"study": "one", "hub_lock": "hub.lock.yaml"}
@@ -172,18 +172,22 @@ def test_inputs_of_what_does_not_exist_are_refused_with_what_is_near() -> None:
         workflow.inputs_of(plans, Cell("small", "ner", "mini", "bitfut", "en", "fr", 1))
 
 
-def test_the_missing_results_of_a_target_are_those_from_which_it_is_made() -> None:
+def test_an_exhibit_lacks_a_cell_that_was_deleted() -> None:
     Path("studies/shown.yaml").write_text(
-        STUDY + "exhibits: {scores: {kind: table, rows: [source], columns: target}}\n"
+        STUDY + "exhibits: {scores: {kind: table, title: T, rows: [source], columns: target}}\n"
     )
     plans = workflow.load_plans(SETTINGS, ["results/shown/report.html"])
-    there, gone = (cell.path for cell in plans["shown"].cells)
-    Path(there).parent.mkdir(parents=True)
-    Path(there).touch()
-    table, summary = Exhibit("shown", "scores").path, Summary("shown").path
-    assert workflow.missing_results(plans, [table]) == [gone]
-    assert {*workflow.missing_results(plans, [Report("shown").path])} == {summary, table, gone}
-    assert workflow.missing_results(plans, ["all", there]) == []
+    table = Exhibit("shown", "scores")
+    files = workflow.inputs_of(plans, table)
+    cells = [Path(cell.path) for cell in plans["shown"].cells]
+    assert not workflow.lacks_results(table, files), "the exhibit was never made"
+    for path in (*cells, Path(table.path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert not workflow.lacks_results(table, files | {"encoders": ["results/shown/encoders/tiny/model.safetensors"]})
+    cells[0].unlink()
+    assert workflow.lacks_results(table, files)
+    assert not workflow.lacks_results(plans["shown"].cells[0], {"tokens": "deleted"}), "a cell needs no tokens any more"
 
 
 def test_the_rules_know_the_studies_that_a_study_extends() -> None:

@@ -225,6 +225,14 @@ def test_partial_writes_the_ledgers_failures() -> None:
     assert content.startswith(f"{RESULT} (3 cells wait for it)\n  reason: out of memory\n  log: a.log\n"), content
 
 
+def test_partial_names_no_failures_where_no_job_has_failed() -> None:
+    """A signal has ended the run; an earlier run has failed."""
+    report = Path("results/tiny/partial/failed.txt")
+    write(report, "results/tiny/cells/x.json\n")
+    output = ask("partial", "tiny", "--output", "results/tiny/partial").output
+    assert "failed.txt" not in output and not report.exists()
+
+
 def test_partial_prints_a_few_reasons_and_where_all_failures_are() -> None:
     for number in range(status.REASONS + 1):
         result = RESULT.replace("qa1", f"qa{1 + number // 2}").replace("seed1", f"seed{1 + number % 2}")

@@ -30,6 +30,8 @@ CHATTER = (
 )
 # Messages after which no job is started. Snakemake runs the commands of `onerror` next, which print to the terminal.
 INTERRUPT = "Terminating processes on user request"
+# After SIGTERM, Snakemake says so again and again, and waits for the jobs that run.
+WAITS = "Will exit after finishing currently running jobs"
 ENDS = ("Exiting because a job execution failed", "Shutting down, this might take some time", INTERRUPT)
 # The exception of a job whose command has failed, and that of a job whose outputs are missing, with the job's number.
 FAILED = re.compile(r"returned non-zero exit status|died with <Signals")
@@ -182,7 +184,7 @@ class Summary:
         has_begun = bool(self.workflow.planned)
         # The executor says what delays it, such as why Slurm lets a job wait, and repeats what lasts.
         is_of_executor = message.startswith("submitit")
-        is_of_use = is_warning or is_of_executor or message.startswith(INTERRUPT) or not has_begun
+        is_of_use = is_warning or is_of_executor or message.startswith((INTERRUPT, WAITS)) or not has_begun
         if (
             message in ("", "None")
             or (message in self.said and not is_of_executor)
