@@ -1,5 +1,6 @@
 """Data of a task that come from the Hub or from local files: a parquet file for each split and language or pair."""
 
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,8 @@ def fetch_data(
     columns: Columns | Mapping[str, Any] | None = None,
     unlabelled: bool = False,
 ) -> None:
-    """Fetch a split of the data of a task in a language or pair: a parquet file with the task's columns.
+    """Fetch a split of the data of a task in a language or pair: a parquet file with the task's columns, whose metadata count the
+    corrections of answers, if there are any (`corrections`, as JSON).
 
     A pair is joined from its two languages row by row, unless the source has it as such, see `Origin`: the second
     input comes from the second language and all else from the first (Foroutan et al. 2023).
@@ -81,14 +83,19 @@ def fetch_data(
     if has_pairs_only or origin.has_pair(language):
         codes = (language,)
     fetched = [fetch_table(origin, described, code, split, lock) for code in codes]
-    tables = [_labelled(table, described, origin.labels) for table, _ in fetched]
-    places = [place for _, place in fetched]
+    tables = [_labelled(table, described, origin.labels) for table, _, _ in fetched]
+    places = [place for _, place, _ in fetched]
     table = tables[0] if len(tables) == 1 else _joined(described, codes, tables, places)
-    write_rows(table, described, Path(out), " and ".join(places))
+    corrections = {place: counts for _, place, counts in fetched if counts}
+    notes = {"corrections": json.dumps(corrections, ensure_ascii=False)} if corrections else None
+    write_rows(table, described, Path(out), " and ".join(places), notes)
 
 
-def fetch_table(source: Origin, described: Task, language: str, split: str, lock: str | Path) -> tuple["pa.Table", str]:
-    """A split of a source in a language, its rows selected and its columns renamed, and a name for it in messages.
+def fetch_table(
+    source: Origin, described: Task, language: str, split: str, lock: str | Path
+) -> tuple["pa.Table", str, dict[str, int]]:
+    """A split of a source in a language, its rows selected and its columns renamed; a name for it in messages; and the numbers of
+    corrections, see `xlgrid.heads.head.Head.prepared`, which the log has, too.
 
     Raises:
         FileNotFoundError: a local file does not exist.
@@ -103,9 +110,12 @@ def fetch_table(source: Origin, described: Task, language: str, split: str, lock
         where = source.path(language, split)
         table = read_table(where, source.reading(described))
     table = _renamed(_selected(table, source, language, where), source.renamed(language), where)
-    if source.unanswerable == "drop":
-        table = _answered(table, described, where)
-    return (table.slice(0, source.limit) if source.limit else table), where
+    described.head.check_columns(table, described, where)
+    read = table.num_rows
+    table, counts = described.head.prepared(table, described, source.unanswerable, source.misplaced)
+    for what, count in counts.items():
+        print(f"{where}, {read:,} rows: {count:,} {what}", file=sys.stderr)
+    return (table.slice(0, source.limit) if source.limit else table), where, counts
 
 
 def write_rows(
@@ -197,18 +207,6 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
             )
         table = kept
     return table
-
-
-def _answered(table: "pa.Table", described: Task, where: str) -> "pa.Table":
-    """The rows whose questions have an answer."""
-    described.head.check_columns(table, described, where)
-    kept = described.head.answered(table, described)
-    if kept.num_rows < table.num_rows:
-        left_out = table.num_rows - kept.num_rows
-        print(
-            f"{where}: {left_out:,} of {table.num_rows:,} questions have no answer, and are left out", file=sys.stderr
-        )
-    return kept
 
 
 def _renamed(table: "pa.Table", names: Mapping[str, str], where: str) -> "pa.Table":

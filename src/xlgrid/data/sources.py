@@ -10,6 +10,7 @@ from xlgrid.base.names import unknown
 from xlgrid.base.settings import Seed, Strict
 from xlgrid.data import formats
 from xlgrid.heads.head import written
+from xlgrid.heads.span.misplaced import Misplaced
 from xlgrid.languages.sources import Source, Target
 from xlgrid.tasks import Task
 
@@ -85,6 +86,12 @@ class Origin(Strict):
     unanswerable: Literal["drop"] | None = Field(
         None,
         description="drop: leave out questions without an answer, as SQuAD 2.0 has them; absent: they are an error",
+    )
+    misplaced: Misplaced | None = Field(
+        None,
+        description="questions of a training set whose answer is not at its answer_start. error, or absent: they are an error, as in dev and "
+        "test sets always; drop: leave them out; search: take the occurrence of the answer that is nearest, and leave out questions "
+        "whose context lacks the answer",
     )
     where: dict[str, str | int | float | bool] = Field({}, description="column: value; keep the rows with these values")
     begins: dict[str, dict[str, str]] | None = Field(
@@ -217,15 +224,16 @@ class Origin(Strict):
         return self.model_copy(update={"names": names, "begins": begins, "languages": None})
 
     def check_task(self, task: Task) -> None:
-        """Raise ValueError if `labels` or `unanswerable` does not suit a task."""
+        """Raise ValueError if `labels`, `unanswerable` or `misplaced` does not suit a task."""
         if self.labels and not task.labels:
             raise ValueError(f"`labels` translates labels, and {task.name} has none: leave it out")
         known = task.head.label_names(task)
         for label in self.labels.values():
             if label not in known:
                 raise ValueError(unknown(f"label of {task.name} in `labels`", label, known))
-        if self.unanswerable and not task.head.has_answers:
-            raise ValueError(f"`unanswerable` is about questions, and {task.name} has none: leave it out")
+        for key in ("unanswerable", "misplaced"):
+            if getattr(self, key) and not task.head.has_answers:
+                raise ValueError(f"`{key}` is about questions, and {task.name} has none: leave it out")
 
 
 class Teacher(Strict):
@@ -293,7 +301,9 @@ class DataSource(Origin):
         of_some = self.test if split == "test" else self.translated
         other = of_some if of_some and of_some.has(language) else {"train": self.train, "dev": self.dev}.get(split)
         fields = {name: getattr(self, name) for name in self.model_fields_set & Origin.model_fields.keys()}
-        return other or Origin(**fields)
+        origin = other or Origin(**fields)
+        is_repaired = split == "train" or not origin.misplaced
+        return origin if is_repaired else origin.model_copy(update={"misplaced": None})
 
     def labelled_in(self, split: str, language: str) -> Labelled | None:
         """The origin of a split in a language, if a run of the study labels it."""

@@ -142,8 +142,10 @@ class TextSettings(Strict):
             raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
-        if self.data and (self.data.labels or self.data.begins or self.data.unanswerable):
-            raise ValueError("`labels`, `begins` and `unanswerable` are for tasks, not for text: leave them out")
+        if self.data and (self.data.labels or self.data.begins or self.data.unanswerable or self.data.misplaced):
+            raise ValueError(
+                "`labels`, `begins`, `unanswerable` and `misplaced` are for tasks, not for text: leave them out"
+            )
         return self
 
     def fetches(self, language: str) -> bool:

@@ -87,7 +87,7 @@ class Head(ABC):
         can_label: a run can label data for other runs to train on (`numbered`, `label`).
         needs_mask: inputs have masked tokens, so that the vocabulary needs a token for masking.
         reads_words: the input is a list of words, for each of which the target has a label.
-        has_answers: the target is the answers to a question, of which there may be none (`answered`).
+        has_answers: the target is the answers to a question, of which there may be none (`prepared`).
         has_cells: runs are evaluated, with the head that they have trained; otherwise they store no head, and other runs
             begin with them.
         all_metrics: the metrics of all tasks with the head.
@@ -190,9 +190,16 @@ class Head(ABC):
         """The names into which `labelled` can translate those of a source."""
         return task.labels
 
-    def answered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
-        """The rows of a table whose questions have an answer."""
-        return table
+    def prepared(
+        self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: str | None
+    ) -> "tuple[pa.Table, dict[str, int]]":
+        """The rows of a table, which has the columns of `check_columns`, that a task can read; and the numbers of corrections by
+        what was corrected, for the log and the record of the data.
+
+        Args:
+            unanswerable, misplaced: see `xlgrid.data.sources.Origin`.
+        """
+        return table, {}
 
     def second(self, task: TaskColumns) -> str | None:
         """The input column that a pair takes from its second language; None if the task cannot have pairs."""

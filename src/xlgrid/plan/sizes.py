@@ -97,7 +97,7 @@ class DataSizes:
         data, head = self.study.tasks[name].data, self.study.tasks[name].task.head
         assert data
         origin = data.of(split, code)
-        if origin.local and (origin.where or origin.begins or origin.unanswerable == "drop"):
+        if origin.local and (origin.where or origin.begins or origin.unanswerable or origin.misplaced):
             table = local_rows(self.study.tasks[name], code, split)
             return None if table is None else table.num_rows
         files = local_files(origin, code, split, head.has_pairs_only)

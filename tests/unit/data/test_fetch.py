@@ -665,7 +665,7 @@ def test_questions_without_an_answer_are_an_error_or_left_out(tmp_path, capsys):
         fetched("xquad", source, tmp_path)
     rows = fetched("xquad", source | {"unanswerable": "drop"}, tmp_path)
     assert [(row["id"], row["answers"]["text"]) for row in rows] == [("q0", ["Rome"]), ("q2", ["In"])]
-    assert "test.json: 1 of 3 questions have no answer, and are left out" in capsys.readouterr().err
+    assert "test.json, 3 rows: 1 questions without an answer left out" in capsys.readouterr().err
     # The limit counts the rows that are kept.
     rows = fetched("xquad", source | {"unanswerable": "drop", "limit": 2}, tmp_path)
     assert [row["id"] for row in rows] == ["q0", "q2"]

@@ -20,6 +20,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import Encoding, context_length
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Outcome
+from xlgrid.heads.span.misplaced import Misplaced, is_at, placed
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -73,11 +74,29 @@ class SpanHead(Head):
     # The tokens outside of a context have no probability, whatever the loss.
     allows_smoothing = False
 
-    def answered(self, table: "pa.Table", task: TaskColumns) -> "pa.Table":
+    def prepared(
+        self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: Misplaced | None
+    ) -> "tuple[pa.Table, dict[str, int]]":
         import pyarrow as pa
 
-        answers = table[task.target].to_pylist()
-        return table.filter(pa.array([bool(answer and answer["text"]) for answer in answers], pa.bool_()))
+        counts: dict[str, int] = {}
+        if unanswerable == "drop":
+            has_answer = [bool(answer and answer["text"]) for answer in table[task.target].to_pylist()]
+            counts["questions without an answer left out"] = has_answer.count(False)
+            table = table.filter(pa.array(has_answer, pa.bool_()))
+        contexts, answers = (table[column].to_pylist() for column in (task.inputs[1], task.target))
+        after = placed(contexts, answers, misplaced or "error")
+        is_kept = [new is not None or old is None for new, old in zip(after.answers, answers, strict=True)]
+        counts |= {
+            "contexts that lack their leading blanks": after.contexts,
+            "answers moved to the left by these blanks": after.shifted,
+            "answers moved to their nearest occurrence": after.searched,
+            "questions left out because an answer is not at its answer_start": is_kept.count(False),
+        }
+        if after.shifted or after.searched:
+            at, kind = table.column_names.index(task.target), table.schema.field(task.target).type
+            table = table.set_column(at, task.target, pa.array(after.answers, kind))
+        return table.filter(pa.array(is_kept, pa.bool_())), {what: count for what, count in counts.items() if count}
 
     def second(self, task: TaskColumns) -> str:
         return task.inputs[0]
@@ -217,12 +236,16 @@ def wrong_answers(context: str, answers: Any) -> str | None:
         return "the question has no answer in its context; `unanswerable: drop` in `data` leaves out such questions"
     if len(texts) != len(starts):
         return f"{len(texts)} texts and {len(starts)} starts of answers: expected as many of both"
+    if not all(isinstance(start, int) for start in starts):
+        return f"the starts of answers are {starts!r}, expected whole numbers"
     for text, start in zip(texts, starts, strict=True):
-        if not text or (there := context[start : start + len(text)]) != text:
+        if not text or not is_at(context, text, start):
+            there = context[max(start, 0) :][: len(text)]
             return (
                 f"the answer {text!r} is not in the context at character {start}"
                 + (f", where {there!r} stands" if text else "")
-                + ": `answer_start` counts characters (not bytes) from 0"
+                + ": `answer_start` counts characters (not bytes) from 0; in a training set, `misplaced` in `data` leaves out such "
+                "questions (`drop`), or takes the nearest occurrence of the answer (`search`)"
             )
     return None
 

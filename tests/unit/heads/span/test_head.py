@@ -187,3 +187,9 @@ def test_normalising_again_changes_no_word(text: str) -> None:
 
 def test_the_main_metric_is_f1_of_words() -> None:
     assert [metric.name for metric in HEADS["span"].metrics(())] == ["squad-f1", "squad-em"]
+
+
+@pytest.mark.parametrize("starts", [["0"], [0.0], [None], [0, "1"]], ids=str)
+def test_starts_that_are_no_whole_numbers_are_named(starts: list[object]) -> None:
+    problem = span.wrong_answers("a b", {"text": ["a", "b"][: len(starts)], "answer_start": starts})
+    assert problem and str(starts) in problem and "whole numbers" in problem

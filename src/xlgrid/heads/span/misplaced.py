@@ -1,0 +1,119 @@
+"""Answers that are not at their `answer_start`: contexts that lost their leading blanks, and what a training set may do about the rest.
+
+The scripts from which XQuAD, the secondary task of TyDiQA and XTREME's copy of MLQA on the Hub were made strip contexts and keep the
+offsets of the unstripped ones (huggingface/datasets#2585 is the report of the same mistake in SQuAD). Every offset in such a context
+is too large by the number of blanks.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+# What a training set does with a question whose answer is not at its offset.
+Misplaced = Literal["error", "drop", "search"]
+# The most blanks that a context may have lost. Contexts of XQuAD have lost one or two.
+MOST_BLANKS = 8
+
+
+class Placed(NamedTuple):
+    """Answers to questions, as far as possible at their offsets.
+
+    Attributes:
+        answers: those of each question; None for a question to leave out.
+        shifted: the number of answers whose offsets were corrected by the blanks that their contexts have lost.
+        contexts: the number of these contexts.
+        searched: the number of answers that were found elsewhere in their contexts.
+    """
+
+    answers: list[Any]
+    shifted: int
+    contexts: int
+    searched: int
+
+
+def placed(contexts: Sequence[Any], answers: Sequence[Any], misplaced: Misplaced = "error") -> Placed:
+    """Answers with corrected offsets.
+
+    Answers that no rule corrects, and values that are no answers, stay as they are.
+
+    Args:
+        contexts: the context of each question.
+        answers: the lists `text` and `answer_start` of each question.
+        misplaced: what becomes of a question with an answer that no shift explains. `search` takes the occurrence of the answer
+            that is nearest to its offset, the earlier of two, and leaves out a question with an answer that its context lacks.
+    """
+    result = list(answers)
+    of_context: dict[str, list[int]] = defaultdict(list)
+    for row, (context, given) in enumerate(zip(contexts, answers, strict=True)):
+        if _is_readable(context, given):
+            of_context[context].append(row)
+    shifted = shifted_contexts = searched = 0
+    for context, rows in of_context.items():
+        wrong = [row for row in rows if not _are_placed(context, answers[row])]
+        if not wrong:
+            continue
+        if shift := lost_blanks(context, [answers[row] for row in rows]):
+            shifted_contexts += 1
+            for row in rows:
+                starts = [start - shift for start in answers[row]["answer_start"]]
+                result[row] = {**answers[row], "answer_start": starts}
+                shifted += len(starts)
+            continue
+        for row in wrong:
+            if misplaced == "drop":
+                result[row] = None
+            elif misplaced == "search":
+                result[row], found = _searched(context, answers[row])
+                searched += found
+    return Placed(result, shifted, shifted_contexts, searched)
+
+
+def lost_blanks(context: str, answers: Sequence[Mapping[str, Any]]) -> int:
+    """The number of leading blanks that a context has lost: the smallest number of at most `MOST_BLANKS` by which the offsets of
+    all its answers are too large; 0 if there is none, or if the context still begins with a blank.
+
+    Answers to one question may allow several numbers, as a digit among equal digits does. The text at the corrected offset is
+    the answer in any case.
+    """
+    if context[:1].isspace():
+        return 0
+    return next(
+        (shift for shift in range(1, MOST_BLANKS + 1) if all(_are_placed(context, each, shift) for each in answers)), 0
+    )
+
+
+def is_at(context: str, text: str, start: int) -> bool:
+    """Whether a text is in a context at a character."""
+    return start >= 0 and context.startswith(text, start)
+
+
+def _is_readable(context: Any, answers: Any) -> bool:
+    """Whether these are a context and the answers to a question, of which there is at least one."""
+    if not isinstance(context, str) or not isinstance(answers, Mapping):
+        return False
+    texts, starts = answers.get("text"), answers.get("answer_start")
+    are_lists = isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts) > 0
+    return are_lists and all(texts) and all(isinstance(start, int) for start in starts)
+
+
+def _are_placed(context: str, answers: Mapping[str, Any], shift: int = 0) -> bool:
+    """Whether all answers to a question are so many characters before their offsets."""
+    pairs = zip(answers["text"], answers["answer_start"], strict=True)
+    return all(is_at(context, text, start - shift) for text, start in pairs)
+
+
+def _searched(context: str, answers: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
+    """The answers to a question at their nearest occurrences, and the number of those that moved; None if the context lacks one."""
+    starts = answers["answer_start"]
+    found = [_nearest(context, text, start) for text, start in zip(answers["text"], starts, strict=True)]
+    if None in found:
+        return None, 0
+    moved = sum(new != old for new, old in zip(found, starts, strict=True))
+    return {**answers, "answer_start": found}, moved
+
+
+def _nearest(context: str, text: str, start: int) -> int | None:
+    """The first character of the occurrence of a text that is nearest to a character, the earlier of two."""
+    start = max(start, 0)
+    places = [place for place in (context.rfind(text, 0, start + len(text)), context.find(text, start)) if place >= 0]
+    return min(places, key=lambda place: abs(place - start), default=None)
