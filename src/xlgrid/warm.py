@@ -5,6 +5,8 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
+from xlgrid.base import provenance
+
 # `transformers` imports a thousand modules with the first model, and as many with the first tokeniser.
 _MODELS = (
     "xlgrid.training.recipe",
@@ -46,6 +48,9 @@ def warm_up(arguments: Sequence[str]) -> None:
     command = arguments[0] if arguments else ""
     for library in LIBRARIES.get(command, ()):
         import_module(library)
+    if _MODELS[0] in LIBRARIES.get(command, ()):
+        # The forks ask git no more.
+        provenance.commit()
     if command == "evaluate":
         import torch
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xlgrid.base.arrays import Ints
+from xlgrid.base.provenance import provenance
 from xlgrid.data import batches
 from xlgrid.heads import ALL_HEADS, Head
 from xlgrid.heads.metrics import Outcome
@@ -137,15 +138,19 @@ def halved(limit: int, lengths: Ints, parts: Sequence[Ints], problem: str) -> in
 
 
 def circumstances(device: "torch.device") -> dict[str, Any]:
-    """The versions, the device and the number of threads, on which a result depends besides its recipe."""
+    """The versions, the device and the number of threads, on which a result depends besides its recipe, and the commit and the
+    command that made it."""
     import torch
 
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
     packages = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
+    made = provenance()
+    versions = {"xlgrid": made.pop("xlgrid"), "python": platform.python_version()}
     return {
-        "versions": {"python": platform.python_version(), **{package: version(package) for package in packages}},
+        "versions": versions | {package: version(package) for package in packages},
         "device": f"{device.type} ({name})",
         "threads": torch.get_num_threads(),
+        **made,
     }
 
 

@@ -41,6 +41,7 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     "cpu_seconds": (pa.float64(), "the CPU time of the evaluation"),
     "device": (pa.string(), "the device of the evaluation"),
     "threads": (pa.int64(), "the number of CPU threads of the evaluation"),
+    "commit": (pa.string(), "the commit of xlgrid in the evaluation"),
     "digest": (pa.string(), "the digest of the run's recipe"),
     "run": (pa.string(), "the folder of the run; null without training"),
     "path": (pa.string(), "the file of the cell, which also holds the outcome of each example"),
@@ -94,7 +95,7 @@ def _row(plan: Plan, cell: Cell) -> dict[str, Any]:
     record = records.read_expected(cell.path, cell._asdict())
     scores = {f"{SCORE}{metric}": records.score(cell.path, record, metric) for metric in metrics}
     versions = {f"{VERSION}{name}": version for name, version in record.get("versions", {}).items()}
-    same = {name: record.get(name) for name in ("n", *ENTRIES, "device", "threads", "digest")}
+    same = {name: record.get(name) for name in ("n", *ENTRIES, "device", "threads", "commit", "digest")}
     return {**row, **scores, "score": scores[f"{SCORE}{metrics[0]}"], **same, **versions}
 
 

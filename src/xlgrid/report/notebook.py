@@ -6,13 +6,15 @@ from typing import Any
 import nbformat
 
 from xlgrid.base.files import write_text
+from xlgrid.base.provenance import provenance
 
 # The cell of the notebook that names the study.
 FIRST = "load"
 
 
 def execute(study: str, notebook: Path, output: Path) -> None:
-    """Run the report's notebook for a study in the working directory, and save it with its outputs.
+    """Run the report's notebook for a study in the working directory, and save it with its outputs. Its metadata say which code made
+    it, and by which command.
 
     The saved notebook names the study, but no folder: it reads the results around it, and a copy of it in another project reads
     that project.
@@ -28,6 +30,8 @@ def execute(study: str, notebook: Path, output: Path) -> None:
     from nbclient.exceptions import CellExecutionError
 
     report = for_study(nbformat.read(notebook, as_version=4), study)
+    # The kernel is another process, which does not know the command.
+    report.metadata["made_by"] = provenance()
     try:
         NotebookClient(report, timeout=None, resources={"metadata": {"path": "."}}).execute()
     except CellExecutionError:

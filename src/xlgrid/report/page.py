@@ -4,7 +4,7 @@ Data frames are those of the exhibits. Cells have one row per *planned* cell: `s
 `source`, `target`, `seed`, `metric`, `score` (NaN without a result), `n` (examples), `seconds` and `cpu_seconds` (of evaluation), and in some studies
 `snapshot` (the step of the run on text as of which the target is spoken, NaN for the end) and `run` (the run's folder). Curves have
 `task`, `encoder`, `method`, `source`, `seed`, `step`, `score`, and `target` where runs are for one target each. Run records are the
-contents of `run.json` with the entries of its recipe.
+contents of `run.json`. Its `recipe` has the names of the study, and its other entries have paths under some of the same keys, such as `encoder`.
 """
 
 import base64
@@ -115,7 +115,7 @@ def load(study_name: str | Path, root: str | Path | None = None) -> Report:
 
 
 def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
-    """The contents of each `run.json` that exists, with the entries of its recipe.
+    """The contents of each `run.json` that exists.
 
     Raises:
         ValueError: a file is not JSON; the message names it.
@@ -123,8 +123,7 @@ def read_runs(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     records = []
     for path in filter(Path.exists, map(Path, paths)):
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            records.append({**record.get("recipe", {}), **record})
+            records.append(json.loads(path.read_text(encoding="utf-8")))
         except json.JSONDecodeError as error:
             raise Damaged(f"{path} is not JSON ({error}): delete it and run the same command again", path) from error
     return records
@@ -285,7 +284,7 @@ def cost(report: Report) -> Html:
     """
     keys = ["task", "encoder", "method"]
     cells = report.cells[report.cells["study"] == report.name]
-    runs = [record for record in report.runs if record.get("study") == report.name]
+    runs = [record for record in report.runs if record["recipe"]["study"] == report.name]
     # Several metrics of one cell share one evaluation.
     scored = cells.dropna(subset="score")
     scored = scored.drop_duplicates(having(scored, [*RUN, "target"], "snapshot"))
@@ -293,7 +292,7 @@ def cost(report: Report) -> Html:
         "seconds": [float(record.get("seconds") or 0) for record in runs],
         "cpu_seconds": [float(record.get("cpu_seconds", "nan")) for record in runs],
     }
-    trained = pd.DataFrame([{key: str(record.get(key, "?")) for key in keys} for record in runs], columns=keys)
+    trained = pd.DataFrame([{key: record["recipe"][key] for key in keys} for record in runs], columns=keys)
     parts = [
         part.groupby(keys, sort=False).agg(
             size=("seconds", "size"),
@@ -309,9 +308,9 @@ def cost(report: Report) -> Html:
     if both.empty:
         return Html(_PARTS.missing("Nothing has run yet."))
     rows = [[*(Entry(part, is_key=True) for part in key), *_costs(*row)] for key, *row in both.itertuples()]
-    rows.append([Entry("All", is_key=True, span=3), *_costs(*both.sum(skipna=False))])
+    total = [Entry("All", is_key=True, span=3), *_costs(*both.sum(skipna=False))]
     head = ["Task", "Encoder", "Method", "Runs", "Training", "Per run", "Cells", "Evaluation", "Total", "CPU"]
-    return Html(_PARTS.table(head, rows, "cost"))
+    return Html(_PARTS.table(head, rows, "cost", total=total))
 
 
 def _costs(
@@ -324,10 +323,11 @@ def _costs(
 
 
 def environment(runs: Sequence[Mapping[str, Any]]) -> Html:
-    """Devices and versions that the run records name (`device`, `versions`); more than one of a kind is marked."""
+    """Devices, versions and commits of xlgrid that the run records name; more than one of a kind is marked."""
     recorded: dict[str, Counter[str]] = {}
     for record in runs:
-        for what, value in {"device": record.get("device"), **(record.get("versions") or {})}.items():
+        named = {"device": record.get("device"), **record.get("versions", {}), "commit of xlgrid": record.get("commit")}
+        for what, value in named.items():
             if value is not None:
                 recorded.setdefault(what, Counter())[str(value)] += 1
     if not recorded:

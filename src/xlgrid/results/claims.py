@@ -72,7 +72,7 @@ class Claim(Strict):
     pair is thus two cells that differ in nothing else.
     """
 
-    says: str = Field(min_length=1, description="the paper's claim, with its section or table")
+    says: str = Field(min_length=1, description="the statement; if it is a paper's, with its section or table")
     select: Selection = Field(Selection(), description="cells that every side of the comparison selects")
     compare: tuple[Selection, Selection] | None = Field(None, description="two selections: the first minus the second")
     within: tuple[Selection, Selection] | None = Field(

@@ -182,7 +182,7 @@ class Study(Strict):
         description="name: a product of tasks, encoders, methods, sources, targets and seeds, which gives runs and cells",
     )
     exhibits: dict[Name, AnyExhibit] = Field({}, description="name: a table or figure")
-    claims: dict[Name, Claim] = Field({}, description="name: a statement of the paper, which gets a verdict")
+    claims: dict[Name, Claim] = Field({}, description="name: a statement, such as one of a paper, which gets a verdict")
     published: Naming = Field(
         Naming(), description="the paper's names for what the study names, for all exhibits with published numbers"
     )

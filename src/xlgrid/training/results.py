@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -59,9 +58,9 @@ def write_record(folder: Path, recipe: Recipe, details: dict[str, Any], curve: l
     """Write `curve.jsonl` and `run.json` of a run.
 
     Args:
-        details: the entries of run.json besides the recipe, its digest and the commit of this code.
+        details: the entries of run.json besides the recipe and its digest.
     """
-    record = {"recipe": recipe.model_dump(mode="json"), "digest": recipe.digest(), **details, "commit": _commit()}
+    record = {"recipe": recipe.model_dump(mode="json"), "digest": recipe.digest(), **details}
     write_text(folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in curve))
     write_text(folder / "run.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
 
@@ -113,16 +112,3 @@ def _digest(path: Path, blocks: list[int]) -> bytes:
             contents.update(block)
             blocks.append(len(block))
     return contents.digest()
-
-
-def _commit() -> str | None:
-    """The commit of this code, with `-dirty` where it was changed since; None outside a checkout."""
-    here = Path(__file__)
-    tracked = ["git", "ls-files", "--error-unmatch", here.name]
-    name = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        subprocess.run(tracked, cwd=here.parent, check=True, capture_output=True, timeout=10)
-        described = subprocess.run(name, cwd=here.parent, check=True, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return described.stdout.strip()

@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ def test_a_cell_on_the_dev_set_repeats_the_best_dev_score(cell_inputs: dict[str,
     assert cell["scores"] == {"accuracy": record["dev_score"]}
     assert (cell["target"], cell["n"], cell["digest"]) == ("fr", 40, record["digest"])
     assert cell["cpu_seconds"] > 0 and cell["seconds"] > 0
+    for made in (record, cell):
+        assert made["versions"]["xlgrid"] == version("xlgrid") and made["command"] and "commit" in made
 
 
 def test_an_encoder_that_was_loaded_ahead_serves_one_evaluation_and_changes_none(

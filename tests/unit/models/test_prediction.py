@@ -1,5 +1,6 @@
 """Predictions in the order of the examples, whatever the batches, and less at once where memory runs out."""
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from tokens_fixture import rows, write
 from transformers import BertConfig, BertForSequenceClassification
 
+from xlgrid.base.provenance import command, commit
 from xlgrid.data import batches
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import make
@@ -76,4 +78,6 @@ def test_the_circumstances_name_versions_and_device() -> None:
         circumstances["versions"]["torch"] == torch.__version__.partition("+")[0]
         or circumstances["versions"]["torch"] == torch.__version__
     )
+    assert (circumstances["versions"]["xlgrid"], circumstances["commit"]) == (version("xlgrid"), commit())
+    assert circumstances["command"] == command()
     assert circumstances["device"].startswith("cpu (") and circumstances["threads"] == torch.get_num_threads()

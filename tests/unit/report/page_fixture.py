@@ -20,22 +20,20 @@ LANGUAGES = {
     "en": SimpleNamespace(name="English", family="Germanic", script="Latn", direction="ltr"),
     "ar": SimpleNamespace(name="العربية", family="Semitic", script="Arab", direction="rtl"),
 }
+RECIPE = {"study": "demo", "task": "logic", "encoder": "mini", "method": "full"}
+# As in `run.json`, some keys are those of the recipe, with paths.
 RUNS = [
     {
-        "study": "demo",
-        "task": "logic",
-        "encoder": "mini",
-        "method": "full",
+        "recipe": RECIPE,
+        "encoder": "results/demo/encoders/mini",
         "seconds": 50,
         "cpu_seconds": 90,
         "device": "cpu",
         "versions": {"torch": "2.13"},
     },
     {
-        "study": "demo",
-        "task": "logic",
-        "encoder": "mini",
-        "method": "full",
+        "recipe": RECIPE,
+        "encoder": "results/demo/encoders/mini",
         "seconds": 70,
         "cpu_seconds": 110,
         "device": "cuda",

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from page_fixture import NOTEBOOKS, PREPARATION, RUNS, run_notebook, study_of
 
+from xlgrid.base.provenance import provenance
 from xlgrid.report import notebook
 
 
@@ -26,6 +27,7 @@ def test_a_saved_notebook_names_its_study_and_no_folder(tmp_path: Path, monkeypa
         notebook.execute("other", source, Path("report.ipynb"))
         text = Path("report.ipynb").read_text(encoding="utf-8")
         assert title in text
+        assert json.loads(text)["metadata"]["made_by"] == provenance()
         assert "Out[" not in notebook.to_html(nbformat.reads(text, as_version=4)), "a prompt of the kernel"
         assert str(tmp_path) not in text and str(NOTEBOOKS.parent) not in text
         assert [path.name for path in folder.iterdir() if path.name != "studies"] == ["report.ipynb"]
@@ -56,6 +58,15 @@ def test_page_is_offline_and_without_scripts(html: str) -> None:
 def test_page_is_named_after_the_study_and_shows_no_code(html: str) -> None:
     assert "<title>demo</title>" in html
     assert "report.overview" not in html
+
+
+@pytest.mark.parametrize(
+    ("commit", "expected"), [("c0ffee-dirty", "xlgrid 1.2, commit c0ffee-dirty, with"), (None, "xlgrid 1.2, with")]
+)
+def test_a_page_says_which_code_made_it(commit: str | None, expected: str) -> None:
+    made_by = {"xlgrid": "1.2", "commit": commit, "command": "xlgrid report 'a <b'"}
+    html = notebook.to_html(nbformat.v4.new_notebook(metadata={"made_by": made_by}))
+    assert expected in html and "<code>xlgrid report &#39;a &lt;b&#39;</code>" in html
 
 
 def test_page_leaves_out_warnings_and_shows_errors() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from page_fixture import LANGUAGES, NAN, NOTEBOOKS, PREPARATION, RUNS, frame, run_notebook, study_of
+from page_fixture import LANGUAGES, NAN, NOTEBOOKS, PREPARATION, RECIPE, RUNS, frame, run_notebook, study_of
 from plan_fixture import LABELLED
 from status_fixture import write
 
@@ -103,7 +103,9 @@ def test_exhibits_keep_the_order_of_the_study_and_embed_what_exists(
 
 
 def test_cost_adds_up_training_and_evaluation(cells: pd.DataFrame) -> None:
+    """A run and its cells share a row: the record of a run has the path of its encoder, too."""
     html = report.cost(study_of(cells, runs=RUNS))
+    assert html.count('<th scope="row">full</th>') == 1
     row = "<td>2</td><td>2 min</td><td>1 min</td><td>3</td><td>6.0 s</td><td>2 min 6 s</td><td>3 min 29 s</td>"
     assert f'<th scope="row">full</th>{row}' in html
     assert f'<th scope="row" colspan="3">All</th>{row}' in html
@@ -119,7 +121,7 @@ def test_cost_has_no_cpu_time_where_a_record_lacks_it(cells: pd.DataFrame) -> No
 
 
 def test_cost_leaves_out_what_another_study_made(cells: pd.DataFrame) -> None:
-    others = [{**record, "study": "first", "seconds": 5000} for record in RUNS]
+    others = [{**record, "recipe": RECIPE | {"study": "first"}, "seconds": 5000} for record in RUNS]
     all_cells = pd.concat([cells, cells.assign(study="first", seconds=900.0)])
     both = report.cost(study_of(all_cells, runs=[*RUNS, *others]))
     assert both == report.cost(study_of(cells, runs=RUNS))
@@ -174,6 +176,20 @@ def test_rows_that_a_run_labels_are_a_stage_of_the_preparation(tmp_path: Path, m
     assert jobs[["stage", "seconds"]].to_numpy().tolist() == [["unlabelled", 4.0]]
 
 
+def test_only_a_sum_is_set_apart_from_the_rows_of_a_table(cells: pd.DataFrame) -> None:
+    """The stages before training have none."""
+    cost = report.cost(study_of(cells, runs=RUNS))
+    assert re.findall("<tfoot><tr><th[^>]*>(.*?)</th>", cost) == ["All"]
+    stages = pd.DataFrame({"study": "demo", "stage": ["data", "tokens"], "seconds": [1.0, 2.0]})
+    assert "<tfoot>" not in report.preparation(stages)
+
+
+def test_environment_names_the_commits_of_the_runs() -> None:
+    html = report.environment([{**RUNS[0], "commit": "a" * 40}, {**RUNS[1], "commit": f"{'a' * 40}-dirty"}])
+    assert f'title="the runs differ">{"a" * 40} (1 run), {"a" * 40}-dirty (1 run)</td>' in html
+    assert "commit" not in report.environment(RUNS), "a wheel has none"
+
+
 def test_environment_marks_what_differs_between_runs() -> None:
     html = report.environment(RUNS)
     assert '<td class="incomplete" title="the runs differ">cpu (1 run), cuda (1 run)</td>' in html
@@ -216,12 +232,10 @@ def test_a_broken_run_record_is_named(tmp_path: Path) -> None:
         report.read_runs([path])
 
 
-def test_run_records_carry_the_identity_of_their_recipe(tmp_path: Path) -> None:
-    path = tmp_path / "runs" / "logic" / "seed0" / "run.json"
-    path.parent.mkdir(parents=True)
-    path.write_text('{"seconds": 3, "recipe": {"method": "full"}}')
-    (record,) = report.read_runs([path, tmp_path / "not" / "yet"])
-    assert (record["method"], record["seconds"]) == ("full", 3)
+def test_the_records_of_finished_runs_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(RUNS[0]))
+    assert report.read_runs([path, tmp_path / "not" / "yet"]) == [RUNS[0]]
 
 
 def test_a_study_without_any_result_still_makes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

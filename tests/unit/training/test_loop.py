@@ -28,6 +28,7 @@ from transformers import (
     XLMRobertaForMaskedLM,
 )
 
+from xlgrid.base import provenance
 from xlgrid.data import batches
 from xlgrid.heads import HEADS
 from xlgrid.methods import Method
@@ -119,10 +120,18 @@ def test_the_best_of_a_metric_that_is_better_when_lower_is_the_lowest(
     assert (record["best_step"], record["dev_score"], record["metric"]) == (best, scores[best], "surprisal")
 
 
-def test_two_runs_are_identical(plain: Path, encoder: Path, tokens: Path, tmp_path: Path) -> None:
+def test_two_runs_are_identical(
+    plain: Path, encoder: Path, tokens: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another commit of xlgrid and another command, too, which are in the record alone."""
+    monkeypatch.setattr(provenance, "commit", lambda: "c" * 40)
+    monkeypatch.setattr(sys, "argv", ["xlgrid", "train", "elsewhere"])
     torch.rand(5)  # What ran before in the process must not matter.
     train(recipe(), encoder, [tokens], [tokens], tmp_path)
     assert result(tmp_path) == result(plain)
+    first, second = (json.loads((folder / "run.json").read_text()) for folder in (plain, tmp_path))
+    differ = {name for name in first | second if first.get(name) != second.get(name)}
+    assert differ - {"seconds", "cpu_seconds"} == {"commit", "command"}
 
 
 def test_it_learns(plain: Path) -> None:

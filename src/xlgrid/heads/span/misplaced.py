@@ -88,12 +88,13 @@ def is_at(context: str, text: str, start: int) -> bool:
 
 
 def _is_readable(context: Any, answers: Any) -> bool:
-    """Whether these are a context and the answers to a question, of which there is at least one."""
+    """Whether these are a context and the answers to a question."""
     if not isinstance(context, str) or not isinstance(answers, Mapping):
         return False
     texts, starts = answers.get("text"), answers.get("answer_start")
-    are_lists = isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts) > 0
-    return are_lists and all(texts) and all(isinstance(start, int) for start in starts)
+    are_lists = isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)
+    is_text = are_lists and all(isinstance(text, str) and text for text in texts)
+    return is_text and all(isinstance(start, int) for start in starts)
 
 
 def _are_placed(context: str, answers: Mapping[str, Any], shift: int = 0) -> bool:
