@@ -41,7 +41,10 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     "cpu_seconds": (pa.float64(), "the CPU time of the evaluation"),
     "device": (pa.string(), "the device of the evaluation"),
     "threads": (pa.int64(), "the number of CPU threads of the evaluation"),
-    "commit": (pa.string(), "the commit of xlgrid in the evaluation"),
+    "commit": (
+        pa.string(),
+        "the commit of xlgrid in the evaluation, with `-dirty` if files differed from it; null outside a git checkout",
+    ),
     "digest": (pa.string(), "the digest of the run's recipe"),
     "run": (pa.string(), "the folder of the run; null without training"),
     "path": (pa.string(), "the file of the cell, which also holds the outcome of each example"),
