@@ -2,49 +2,211 @@
 layers as the study asks for."""
 
 import json
-from collections.abc import Mapping
+import re
+import zipfile
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from xlgrid.base.errors import Damaged
+from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
-from xlgrid.heads.families import layer_of
+from xlgrid.heads.families import EMBEDDINGS, layer_of
 from xlgrid.methods.xmod.names import MODULES, XMOD
 
 WEIGHTS = "model.safetensors"
 # The weights in PyTorch's own format, which are read where there are no safetensors.
 PICKLED = "pytorch_model.bin"
+# The end of the name of a file that says in which of several files, shards, each tensor is.
+INDEX = ".index.json"
+# The files of which one has the weights of an encoder, or names the shards that have them, in the order of transformers.
+LAYOUTS = (WEIGHTS, WEIGHTS + INDEX, PICKLED, PICKLED + INDEX)
 # The entries of config.json that have the number of layers, of whatever family; DistilBERT has a name of its own.
 LAYER_COUNTS = ("num_hidden_layers", "n_layers")
+# The name of a shard among the files of a repository or folder: the stem, its number, the number of all, and the type.
+_SHARD = re.compile(r"(model|pytorch_model)-(\d{5})-of-(\d{5})(\.safetensors|\.bin)")
+
+# Weights in formats that are not read here: pattern of names -> library.
+OTHER_WEIGHTS = {
+    "flax_model*": "Flax",
+    "tf_model*": "TensorFlow",
+    "*.ckpt*": "TensorFlow 1",
+    "*.onnx": "ONNX",
+    "*.gguf": "llama.cpp",
+    "rust_model.ot": "rust-bert",
+    "adapter_model.*": "PEFT, of an adapter alone",
+    "*.pt": "fairseq or PyTorch",
+}
 
 
-def is_pickled(folder: Path) -> bool:
-    """Whether the weights in a folder are in PyTorch's own format only."""
-    return not list(folder.glob("model*.safetensors")) and (folder / PICKLED).is_file()
-
-
-def convert(source: Path, target: Path) -> None:
-    """Write the weights in a file in PyTorch's own format as safetensors, those that share memory once. No code in it is run.
+def weight_files(folder: Path) -> list[Path]:
+    """The files that have the weights of an encoder, of which some may be missing; none if the folder has no weights.
 
     Raises:
-        ValueError: the file is damaged, or has other things than tensors.
+        ValueError: the index of weights in several files is damaged.
     """
-    import torch
+    found = next((name for name in LAYOUTS if (folder / name).is_file()), None)
+    if found is None:
+        return []
+    return [folder / name for name in _shards(folder / found)] if found.endswith(INDEX) else [folder / found]
+
+
+def _shards(index: Path) -> list[str]:
+    """The names of the files that an index names."""
+    return sorted({*_weight_map(index).values()})
+
+
+def _weight_map(index: Path) -> dict[str, str]:
+    """Name of each tensor -> name of its file.
+
+    Raises:
+        ValueError: the file is damaged or is no index.
+    """
+    try:
+        files: dict[str, str] = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        if not files or not all(Path(name).name == name for name in files.values()):
+            raise ValueError("`weight_map` names no files of this folder")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Damaged(
+            f"{index} is damaged, or is no index of weights in several files ({type(error).__name__}: {error}): copy or download it again"
+        ) from error
+    return files
+
+
+def weights_problem(place: str, names: Collection[str]) -> str | None:
+    """What is wrong with the weights of an encoder, by the names of its files, and what to do; None if all are there.
+
+    Args:
+        place: where the folder is, or which repository it is.
+        names: those of its files.
+    """
+    shards = [match for match in map(_SHARD.fullmatch, sorted(names)) if match]
+    found = next((name for name in LAYOUTS if name in names), None)
+    if found and found.endswith(INDEX):
+        stem, kind = Path(found.removesuffix(INDEX)).stem, Path(found.removesuffix(INDEX)).suffix
+        total = next((int(shard[3]) for shard in shards if (shard[1], shard[4]) == (stem, kind)), 0)
+        missing = [f"{stem}-{number:05}-of-{total:05}{kind}" for number in range(1, total + 1)]
+        missing = [name for name in missing if name not in names]
+        if missing or not total:
+            lacks = ", ".join(missing) or f"none of the files that {found} names"
+            return f"{place} has its weights in several files, and lacks {lacks}: name another revision, or add them to a folder of your own"
+        return None
+    if found:
+        return None
+    wanted = f"{place} has neither {WEIGHTS} nor {PICKLED}"
+    if shards:
+        return f"{wanted}, but weights in several files, such as {shards[0][0]}, without {shards[0][1]}{shards[0][4]}{INDEX}: add this file"
+    for pattern, library in OTHER_WEIGHTS.items():
+        if other := next((name for name in sorted(names) if fnmatch(Path(name).name, pattern)), None):
+            return (
+                f"{wanted}, but {other}, weights for {library}: name another repository, or convert them with `save_pretrained` of "
+                "transformers, where `from_flax` and `from_tf` need a version before 5, and name the folder as the `path` of the encoder"
+            )
+    return f"{wanted}: name a repository or a folder in the layout of transformers"
+
+
+def are_pickled(files: Collection[Path]) -> bool:
+    """Whether weights are in PyTorch's own format."""
+    return any(file.suffix != ".safetensors" for file in files)
+
+
+def join_weights(folder: Path, target: Path) -> None:
+    """Write the weights in a folder to one file of safetensors: from shards, or from files in PyTorch's own format, in which no code
+    is run and tensors that share memory are stored once.
+
+    Raises:
+        ValueError: a file is missing or damaged, lacks a tensor that the index names, or has other things than tensors.
+    """
     from safetensors.torch import save_file
 
-    try:
-        weights = torch.load(source, map_location="cpu", weights_only=True, mmap=True)
-        tensors = {name: tensor for name, tensor in weights.items() if tensor.is_floating_point()}
-    except Exception as error:  # Unpickling raises errors of many types.
+    files = weight_files(folder)
+    tensors: dict[str, Any] = {}
+    for file in files:
+        tensors |= _pickled(file) if are_pickled([file]) else _safe(file)
+    index = folder / f"{PICKLED if are_pickled(files) else WEIGHTS}{INDEX}"
+    if files[0].name not in LAYOUTS and (lacking := [name for name in _weight_map(index) if name not in tensors]):
         raise Damaged(
-            f"{source} is damaged, or has other things than tensors ({type(error).__name__}): take a checkpoint with safetensors"
-        ) from error
+            f"{folder / _weight_map(index)[lacking[0]]} has no {lacking[0]}, which {index.name} says is there: copy or download the files again"
+        )
+    if are_pickled(files):
+        # Integers are positions and the like, which transformers computes.
+        tensors = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
     # A weight that the encoder shares with a head keeps its name in the encoder.
     distinct: dict[tuple[int, Any], str] = {}
     for name in sorted(tensors, key=lambda name: name.startswith(("lm_head.", "cls."))):
         distinct.setdefault((tensors[name].data_ptr(), tensors[name].shape), name)
     save_file({name: tensors[name].contiguous() for name in distinct.values()}, target, {"format": "pt"})
+
+
+def _safe(file: Path) -> dict[str, Any]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(file)
+    except (SafetensorError, OSError) as error:
+        raise Damaged(f"{file} is damaged ({error}): copy or download it again") from error
+
+
+def _pickled(file: Path) -> dict[str, Any]:
+    import torch
+
+    try:
+        # Before version 1.6, torch wrote files of another kind, which cannot be mapped.
+        weights = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
+        if not all(isinstance(tensor, torch.Tensor) for tensor in weights.values()):
+            raise TypeError("an entry is no tensor")
+    except Exception as error:  # Unpickling raises errors of many types.
+        raise Damaged(
+            f"{file} is damaged, or has other things than tensors ({first_sentence(error)}): copy or download it again, or take a "
+            "checkpoint with safetensors"
+        ) from error
+    return dict(weights)
+
+
+def embedding_count(folder: Path) -> int | None:
+    """The number of rows of the embeddings of tokens in safetensors; None if no weight has a name of these."""
+    from safetensors import safe_open
+
+    for file in weight_files(folder):
+        with safe_open(file, framework="numpy") as weights:
+            for name in weights.keys():  # noqa: SIM118
+                if name.endswith(EMBEDDINGS):
+                    rows: int = weights.get_slice(name).get_shape()[0]
+                    return rows
+    return None
+
+
+def padding_of_positions(config: Mapping[str, Any], padding: int) -> int | None:
+    """The id that a model leaves out when it counts the positions of tokens, as RoBERTa does; None if positions do not depend on padding.
+
+    The modules of the model say so: of transformers' encoders, the embeddings of positions have a `padding_idx` in these alone.
+
+    Args:
+        config: the contents of config.json.
+        padding: the id of padding that the model should have.
+    """
+    import torch
+    from transformers import CONFIG_MAPPING, AutoModel
+
+    described = CONFIG_MAPPING[config["model_type"]].from_dict({**config, "pad_token_id": padding})
+    try:
+        with torch.device("meta"):
+            model = AutoModel.from_config(described)
+    except Exception:  # Some models cannot be built without values. Their positions may be counted so.
+        return padding
+    counted = (
+        getattr(module, "padding_idx", None)
+        for name, module in model.named_modules()
+        if "position" in f"{name.rpartition('.')[2]} {type(module).__name__}".lower()
+    )
+    return next((number for number in counted if number is not None), None)
+
+
+def change_padding(folder: Path, padding: int) -> None:
+    """Write another id of padding into an encoder's config.json."""
+    _write_config(folder, config_of(folder) | {"pad_token_id": padding})
 
 
 def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
@@ -58,7 +220,7 @@ def rename_modules(folder: Path, names: Mapping[str, str]) -> None:
     """
     from safetensors.torch import load_file, save_file
 
-    config = _config(folder)
+    config = config_of(folder)
     if config.get("model_type") != XMOD:
         raise ValueError(
             f"`modules` names modules of an X-MOD, but the encoder is of type {config.get('model_type')}: leave it out"
@@ -124,7 +286,7 @@ def keep_layers(folder: Path, layers: int) -> None:
     """
     from safetensors.torch import load_file, save_file
 
-    config = _config(folder)
+    config = config_of(folder)
     shorter = first_layers(config, layers)
     stored = load_file(folder / WEIGHTS)
     tensors = {name: tensor for name, tensor in stored.items() if (layer_of(name) or 0) < layers}
@@ -147,7 +309,7 @@ def check_modules(folder: Path) -> None:
     """
     from safetensors import safe_open
 
-    config = _config(folder)
+    config = config_of(folder)
     if config.get("model_type") != XMOD:
         return
     hidden = config["hidden_size"]
@@ -173,7 +335,8 @@ def check_modules(folder: Path) -> None:
                         )
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def config_of(folder: Path) -> dict[str, Any]:
+    """The contents of an encoder's config.json."""
     config: dict[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     return config
 

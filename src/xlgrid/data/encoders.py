@@ -8,20 +8,25 @@ folder with config.json, model.safetensors, the files of its vocabulary, and enc
 import json
 import os
 import shutil
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from xlgrid.base.errors import Damaged
+from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.names import unknown
 from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
-from xlgrid.heads.families import EMBEDDINGS, FAMILIES
+from xlgrid.heads.families import FAMILIES
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
-_MODEL = ["config.json", "model*.safetensors"]
+_MODEL = [
+    "config.json",
+    checkpoints.WEIGHTS,
+    *(name for name in checkpoints.LAYOUTS if name.endswith(checkpoints.INDEX)),
+]
 _TOKENIZER = ["tokenizer*", "vocab*", "merges.txt"]
 _TOKENIZER += ["sentencepiece*", "special_tokens_map.json", "added_tokens.json", "*.model"]
 # Transformers takes the class of many tokenizers from the type of their model.
@@ -37,8 +42,11 @@ PADDING = ("<pad>", "[PAD]")
 
 def encoder_files(folder: str | Path) -> list[str]:
     """The files of an encoder in a folder, without its vocabulary: those that it has, and those that every encoder must have."""
-    pickled = checkpoints.is_pickled(Path(folder))
-    return _files(folder, _MODEL, ("config.json", checkpoints.PICKLED if pickled else "model.safetensors"))
+    try:
+        weights = [file.name for file in checkpoints.weight_files(Path(folder))]
+    except Damaged:  # Copying names the damage.
+        weights = []
+    return _files(folder, _MODEL, ("config.json", *(weights or [checkpoints.WEIGHTS])))
 
 
 def vocabulary_files(folder: str | Path) -> list[str]:
@@ -70,7 +78,7 @@ def fetch_encoder(
 ) -> None:
     """Fetch an encoder's config and weights from the Hub at the locked commit; add its vocabulary and encoder.json.
 
-    Weights that are there in PyTorch's own format only are converted.
+    Weights in several files are joined, and those that are there in PyTorch's own format only are converted.
 
     Args:
         modules, layers: as for `copy_encoder`.
@@ -79,8 +87,16 @@ def fetch_encoder(
         ValueError: the Hub cannot be reached, does not know it, or has no weights; or `copy_encoder`.
     """
     downloaded, provenance = _fetched("encoder", hub, revision, _MODEL, lock)
-    if not list(downloaded.glob("model*.safetensors")):
+    files = checkpoints.weight_files(downloaded)
+    if not files or checkpoints.are_pickled(files):
         downloaded, _ = _fetched("encoder", hub, revision, [*_MODEL, checkpoints.PICKLED], lock)
+        files = checkpoints.weight_files(downloaded)
+    if shards := [file.name for file in files if not file.is_file()]:
+        downloaded, _ = _fetched("encoder", hub, revision, [*_MODEL, *shards], lock)
+    if not files:
+        known = locks.ask("model", hub, provenance["commit"]).siblings or ()
+        names = [file.rfilename for file in known]
+        raise ValueError(checkpoints.weights_problem(f"{hub} at {revision}", names) or f"{hub} has no weights")
     _copy_encoder(downloaded, Path(vocabulary), folder, provenance, modules or {}, layers)
 
 
@@ -100,8 +116,8 @@ def copy_encoder(
 
     Raises:
         FileNotFoundError: there is no such folder.
-        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary, no such module, or
-            fewer layers.
+        ValueError: it is no encoder, or a damaged one, or has no embedding for some token of its vocabulary, another padding on which
+            its positions depend, no such module, or fewer layers.
     """
     _check_folder(Path(path), "encoder")
     _copy_encoder(Path(path), Path(vocabulary), folder, {"source": "local", "path": str(path)}, modules or {}, layers)
@@ -147,55 +163,100 @@ def _fetched(what: str, hub: str, revision: str, patterns: list[str], lock: str 
     try:
         downloaded = Path(snapshot_download(hub, revision=commit, allow_patterns=patterns, ignore_patterns=["*/*"]))
     except Exception as error:  # whatever the Hub or the network raise: name what was being fetched
-        raise ValueError(f"cannot fetch the {what} {hub} at {commit[:7]}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"cannot fetch the {what} {hub} at {commit[:7]}: {locks.said(error, 'model', hub)}") from error
     return downloaded, {"source": "hub", "hub": hub, "revision": revision, "commit": commit}
 
 
 def check_encoder(folder: str | Path) -> None:
-    """Check that the config and weights of an encoder are there and whole.
+    """Check that the config and weights of an encoder are there and whole. Files in PyTorch's own format are not opened.
 
     Raises:
         FileNotFoundError: the folder is missing.
-        ValueError: one of the files is missing or damaged.
+        ValueError: one of the files is missing or damaged, or config.json describes no encoder that transformers knows.
     """
     from safetensors import SafetensorError, safe_open
-    from transformers import CONFIG_MAPPING
 
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no encoder {folder}: make or fetch it first")
-    for name in ("config.json", "model.safetensors"):
-        if not (folder / name).is_file():
-            several = ", its weights are in several files" if list(folder.glob("model-*.safetensors")) else ""
+    again, made = _remedy(folder)
+    if not (folder / "config.json").is_file():
+        raise Damaged(
+            f"{folder} has no config.json: an encoder is a folder of config.json, model.safetensors and tokenizer.json; {again}",
+            *made,
+        )
+    _check_config(folder)
+    files = checkpoints.weight_files(folder)
+    if not files:
+        names = [file.name for file in folder.iterdir()]
+        raise Damaged(checkpoints.weights_problem(str(folder), names) or again, *made)
+    if missing := [file.name for file in files if not file.is_file()]:
+        raise Damaged(
+            f"{folder} has no {missing[0]}, one of the {len(files)} files with its weights"
+            f"{f' ({len(missing)} are missing)' if missing[1:] else ''}: copy or download {'them' if missing[1:] else 'it'} again",
+            *made,
+        )
+    for weights in files:
+        if checkpoints.are_pickled([weights]):
+            continue
+        try:
+            with safe_open(weights, framework="numpy") as opened:
+                opened.keys()
+        except (SafetensorError, OSError) as error:
             raise Damaged(
-                f"{folder} has no {name}{several}: an encoder is a folder of config.json, model.safetensors and "
-                "tokenizer.json; save it so, or make or fetch it again",
-                folder,
-            )
+                f"{weights} is damaged, perhaps cut short at {weights.stat().st_size:,} bytes ({error}): {again}", *made
+            ) from error
+
+
+def _remedy(folder: Path) -> tuple[str, list[Path]]:
+    """What to do about a damaged encoder, and what has to be deleted for it. Folders of one's own are never deleted."""
+    if (folder / "encoder.json").is_file():
+        return f"delete {folder} and make or fetch it again", [folder]
+    if any(part.startswith("models--") for part in folder.parts):
+        return "delete the file, which the cache of the Hub has, and fetch it again", []
+    return "copy or download it again", []
+
+
+def _check_config(folder: Path) -> None:
+    """Raise ValueError if an encoder's config.json is damaged or of a type that transformers does not know."""
+    from transformers import CONFIG_MAPPING
+
+    again, made = _remedy(folder)
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = checkpoints.config_of(folder)
         kind = config.get("model_type")
     except (ValueError, AttributeError) as error:
-        raise Damaged(
-            f"{folder}/config.json is damaged ({error}): delete the folder and make it again", folder
-        ) from error
+        raise Damaged(f"{folder}/config.json is damaged ({error}): {again}", *made) from error
     if kind not in CONFIG_MAPPING:
         problem = f"has the {unknown('model_type', kind, FAMILIES)}" if kind else "has no `model_type`"
-        raise Damaged(
-            f"{folder}/config.json {problem}: take the config.json that was saved with the weights, or a version of transformers that knows "
-            "the type",
-            folder,
+        raise Damaged(f"{folder}/config.json {problem}: {_type_advice(config)}", *made)
+
+
+def _type_advice(config: Mapping[str, Any]) -> str:
+    """What to do about a config.json without a known type."""
+    from transformers.models.auto import modeling_auto as auto
+
+    if config.get("model_type"):
+        return "take the config.json that was saved with the weights, or a version of transformers that knows the type"
+    of_architecture = {
+        name: kind
+        for mapping in (
+            auto.MODEL_MAPPING_NAMES,
+            auto.MODEL_FOR_PRETRAINING_MAPPING_NAMES,
+            auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
         )
-    weights = folder / "model.safetensors"
-    try:
-        with safe_open(weights, framework="numpy") as opened:
-            opened.keys()
-    except (SafetensorError, OSError) as error:
-        raise Damaged(
-            f"{weights} is damaged, perhaps cut short at {weights.stat().st_size:,} bytes ({error}): "
-            f"delete {folder} and make or fetch it again",
-            folder,
-        ) from error
+        for kind, name in mapping.items()
+        if isinstance(name, str)
+    }
+    named = [of_architecture[name] for name in config.get("architectures") or () if name in of_architecture]
+    if named:
+        return f'write `"model_type": "{named[0]}"` into it, of which its `architectures` are'
+    names = {"num_hidden_layers": "layers", "hidden_size": "hidden units", "vocab_size": "tokens"}
+    sizes = ", ".join(f"{config[name]:,} {what}" for name, what in names.items() if isinstance(config.get(name), int))
+    return (
+        "take the config.json that was saved with the weights, or else that of the encoder from which their training began"
+        f"{f', which has {sizes}' if sizes else ''}"
+    )
 
 
 def token_ids(folder: str | Path) -> dict[str, int]:
@@ -240,33 +301,63 @@ def without_tokenizer(place: str, names: Collection[str]) -> str:
     )
 
 
-def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None) -> None:
-    """Check that an encoder has an embedding for every token of a vocabulary, and the same id of padding.
+def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None) -> int | None:
+    """Check that an encoder has an embedding for every token of a vocabulary, and can take the vocabulary's padding.
+
+    An encoder whose config.json has another id of padding can take it, unless it counts positions by this id.
 
     Args:
+        encoder: a folder with weights as safetensors.
         origin: the folder from which the encoder is copied, for errors.
 
+    Returns:
+        The id of padding of the vocabulary, if config.json has another one.
+
     Raises:
-        ValueError: the vocabulary is damaged, or has token ids without an embedding, or another padding.
+        ValueError: config.json or the vocabulary is damaged; the vocabulary has token ids without an embedding, or another padding than
+            the encoder's positions.
     """
-    from safetensors import safe_open
+    from transformers import CONFIG_MAPPING
 
     ids = token_ids(vocabulary)
     token, number = max(ids.items(), key=lambda entry: entry[1], default=("", -1))
-    padding = json.loads((encoder / "config.json").read_text(encoding="utf-8")).get("pad_token_id")
-    own = next((ids[name] for name in PADDING if name in ids), None)
-    if None not in (padding, own) and padding != own:
+    problem = f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}"
+    embeddings = checkpoints.embedding_count(encoder)
+    if embeddings is not None and number >= embeddings:
         raise ValueError(
-            f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}: its padding has the id {own}, and that of the "
-            f"encoder {padding}; take tokenizer.json from where model.safetensors is from, or name that vocabulary"
+            f"{problem}: the token {token!r} has the id {number:,}, but there are {embeddings:,} embeddings; take tokenizer.json from where "
+            "model.safetensors is from"
         )
-    with safe_open(encoder / "model.safetensors", framework="numpy") as weights:
-        sizes = [weights.get_slice(name).get_shape()[0] for name in weights.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
-    if sizes and number >= sizes[0]:
+    config = checkpoints.config_of(encoder)
+    try:
+        # Config.json may leave the id out, and the type has a default.
+        padding = CONFIG_MAPPING[config["model_type"]].from_dict(config).pad_token_id
+    except Exception as error:  # Transformers raises errors of many types.
+        raise Damaged(
+            f"{origin or encoder}/config.json describes no encoder ({first_sentence(error)}): correct it"
+        ) from error
+    own = _padding(vocabulary, ids)
+    if own is None or padding == own:
+        return None
+    if checkpoints.padding_of_positions(config, own) is not None:
         raise ValueError(
-            f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}: the token {token!r} has the id {number:,}, but "
-            f"there are {sizes[0]:,} embeddings; take tokenizer.json from where model.safetensors is from"
+            f"{problem}: its padding has the id {own}, and that of the encoder {padding}, by which an encoder of type {config['model_type']} "
+            "counts positions; take tokenizer.json from where model.safetensors is from, or correct `pad_token_id` in config.json"
         )
+    return own
+
+
+def _padding(vocabulary: Path, ids: Mapping[str, int]) -> int | None:
+    """The id of the token that fills the ends of a batch: the one that the tokenizer's files name, or that has one of the usual names."""
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        try:
+            token = json.loads((vocabulary / name).read_text(encoding="utf-8"))["pad_token"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        token = token.get("content") if isinstance(token, dict) else token
+        if token in ids:
+            return ids[token]
+    return next((ids[name] for name in PADDING if name in ids), None)
 
 
 def _copy_encoder(
@@ -277,16 +368,18 @@ def _copy_encoder(
     modules: Mapping[str, str],
     layers: int | None,
 ) -> None:
-    pickled = checkpoints.is_pickled(source)
-    if not pickled:
-        check_encoder(source)
+    check_encoder(source)
     with whole_folder(folder) as aside:
-        for file in _matching(source, _MODEL):
-            shutil.copy(file, aside / file.name)
-        if pickled:
-            checkpoints.convert(source / checkpoints.PICKLED, aside / checkpoints.WEIGHTS)
-            check_encoder(aside)
-        check_vocabulary(vocabulary, aside, source)
+        for name in ("config.json", checkpoints.WEIGHTS):
+            if (source / name).is_file():
+                shutil.copy(source / name, aside / name)
+        if not (aside / checkpoints.WEIGHTS).is_file():
+            checkpoints.join_weights(source, aside / checkpoints.WEIGHTS)
+        if (padding := check_vocabulary(vocabulary, aside, source)) is not None:
+            before = checkpoints.config_of(aside).get("pad_token_id")
+            checkpoints.change_padding(aside, padding)
+            provenance = provenance | {"pad_token_id": {"origin": before, "vocabulary": padding}}
+            print(f"{source}: {repadded(before, padding)}", file=sys.stderr)
         if modules:
             checkpoints.rename_modules(aside, modules)
             provenance = provenance | {"modules": dict(modules)}
@@ -296,6 +389,14 @@ def _copy_encoder(
         checkpoints.check_modules(aside)
         copy_tokenizer(vocabulary, aside)
         write_json(aside / "encoder.json", provenance)
+
+
+def repadded(before: int | None, padding: int) -> str:
+    """The remark that the copy of an encoder has the padding of its vocabulary."""
+    return (
+        f"config.json has the `pad_token_id` {before}, and the vocabulary pads with {padding}: the copy has {padding}, which changes no "
+        "output, because positions do not depend on padding"
+    )
 
 
 def _copy_vocabulary(source: Path, folder: str | Path, provenance: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
-from xlgrid.data.formats import Reading, has_words, read_table
+from xlgrid.data.formats import Reading, read_table
 from xlgrid.data.pools import read_pools
 from xlgrid.data.sources import SPLITS, DataSource, Origin, local_files, no_data
 from xlgrid.languages.sources import Target
@@ -150,13 +150,13 @@ def _from_hub(source: Origin, described: Task, language: str, split: str, lock: 
     arguments, reading = source.hub_arguments(language, split), source.reading(described)
     try:
         # `datasets` reads no files of words, and takes no settings of files here.
-        if source.files and (has_words(source.files, reading) or reading.columns or reading.quotes is not None):
+        if source.is_file(described):
             return _file_from_hub(source, arguments["data_files"][name], commit, reading)
         dataset = load_dataset(**arguments, split=name, revision=commit)
     except Damaged:
         raise
     except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
-        raise ValueError(f"cannot fetch {where}: {type(error).__name__}: {error}") from error
+        raise ValueError(f"cannot fetch {where}: {locks.said(error, 'dataset', str(source.hub))}") from error
     return dataset.with_format("arrow")[:], where
 
 

@@ -7,7 +7,17 @@ from typing import Any, Literal
 import yaml
 
 from xlgrid.base.files import write_text
+from xlgrid.base.names import unknown
 from xlgrid.base.yaml_files import read_yaml
+
+# The branch in which the Hub keeps each data set as parquet files, in a folder for each configuration.
+PARQUET = "refs/convert/parquet"
+# What to write where a data set is a script, and how the Hub knows who asks.
+WITHOUT_SCRIPT = (
+    f'write `revision: {PARQUET}` with `files: "{{name}}/{{split}}/*.parquet"`, or the path of a file in the repository as `files` with '
+    "`quotes` or `columns`"
+)
+LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. To fetch a revision anew, delete its line and the files that were made from it.\n"
@@ -76,9 +86,56 @@ def ask(kind: str, repo: str, revision: str, seconds: float | None = None) -> An
     try:
         return HfApi().repo_info(repo, revision=revision, repo_type=kind, timeout=seconds)
     except (HFValidationError, RepositoryNotFoundError, RevisionNotFoundError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from error
+        raise ValueError(said(error, kind, repo, revision)) from error
     except Exception as error:  # The library passes on errors of the network of many types.
         raise Unreachable(f"{type(error).__name__}: {error}") from error
+
+
+def said(error: Exception, kind: str, repo: str, revision: str = "") -> str:
+    """An error of the Hub or of a library that reads from it, as a phrase with what to do where that is known."""
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, GatedRepoError) or "gated" in text:
+        return f"{repo} is {closed(kind, repo)}"
+    if "scripts are no longer supported" in text:
+        return f"{repo} is a script, which is not run: {WITHOUT_SCRIPT}"
+    if isinstance(error, RevisionNotFoundError):
+        return unknown("revision", revision, _revisions(kind, repo))
+    if isinstance(error, RepositoryNotFoundError):
+        return f"{type(error).__name__}: there is no {repo}, or it is private: {LOG_IN}"
+    return text
+
+
+def admits(kind: str, repo: str) -> bool:
+    """Whether the token of this machine, if there is one, gives access to a gated repository; also where the Hub does not answer."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import GatedRepoError
+
+    try:
+        HfApi().auth_check(repo, repo_type=kind)
+    except GatedRepoError:
+        return False
+    except Exception:  # The library passes on errors of the network of many types.
+        return True
+    return True
+
+
+def closed(kind: str, repo: str) -> str:
+    """That a repository is gated, and what to do."""
+    where = f"https://huggingface.co/{'datasets/' if kind == 'dataset' else ''}{repo}"
+    return f"gated: ask for access at {where}, then {LOG_IN}"
+
+
+def _revisions(kind: str, repo: str) -> list[str]:
+    """The branches and tags of a repository, as far as the Hub lists them."""
+    from huggingface_hub import HfApi
+
+    try:
+        listed = HfApi().list_repo_refs(repo, repo_type=kind)
+    except Exception:  # The error that they explain is raised anyway.
+        return []
+    return [ref.name for ref in (*listed.branches, *listed.tags)] + [ref.ref for ref in listed.converts]
 
 
 def _ask(kind: str, repo: str, revision: str, lock: Path) -> str:

@@ -213,6 +213,13 @@ class Origin(Strict):
         words = (task.inputs[0], *filter(None, [task.target])) if task and task.head.reads_words else ()
         return formats.Reading(tuple(self.columns or ()), self.quotes, words)
 
+    def is_file(self, task: Task | None = None) -> bool:
+        """Whether a split is one file of a repository on the Hub, which is read as local files are, and not by `datasets`."""
+        reading = self.reading(task)
+        return self.files is not None and (
+            formats.has_words(self.files, reading) or bool(reading.columns) or reading.quotes is not None
+        )
+
     def concerning(self, *languages: str) -> Self:
         """The origin without what the settings say of other languages or pairs than these, which the origin has."""
         codes = {code for language in languages for code in (language, *Target(language).languages)}

@@ -116,7 +116,7 @@ def _hub_rows(arguments: dict[str, Any], split: str, columns: Sequence[str], whe
         raise
     except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
         raise ValueError(
-            f"cannot fetch {where}, after {count:,} rows: {type(error).__name__}: {error}; "
+            f"cannot fetch {where}, after {count:,} rows: {locks.said(error, 'dataset', arguments['path'])}; "
             "if it was the network, run the same command again, which begins anew"
         ) from error
 

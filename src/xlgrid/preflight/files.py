@@ -194,25 +194,30 @@ def _vocabulary(plan: Plan, product: Vocabulary, folder: Path, tasks: Sequence[s
 
 def _encoder(plan: Plan, product: Encoder, folder: Path, vocabulary: str, vocabulary_folder: Path | None) -> Line:
     thing, entry = _thing(product), plan.study.encoders[product.encoder]
-    if checkpoints.is_pickled(folder):
-        return Line(
-            State.OPEN,
-            thing,
-            f"{folder} has weights in PyTorch's own format, which are checked when they are converted",
-        )
+    padding = None
     try:
         check_encoder(folder)
-        if vocabulary_folder:
-            check_vocabulary(vocabulary_folder, folder)
+        is_pickled = checkpoints.are_pickled(checkpoints.weight_files(folder))
+        if vocabulary_folder and not is_pickled:
+            padding = check_vocabulary(vocabulary_folder, folder)
         # The copy in the results has been cut already.
         if entry.layers and entry.path and folder == Path(entry.path):
             checkpoints.first_layers(json.loads((folder / "config.json").read_text(encoding="utf-8")), entry.layers)
     except (ValueError, OSError) as error:
         return Line(State.PROBLEM, thing, str(error))
+    if is_pickled:
+        return Line(
+            State.OPEN,
+            thing,
+            f"{folder} has weights in PyTorch's own format, which are checked when they are converted",
+        )
     if vocabulary_folder is None:
         return Line(
             State.OPEN,
             thing,
             f"whole in {folder}; its vocabulary {vocabulary} is not on this machine to compare it with",
         )
-    return Line(State.GOOD, thing, f"whole in {folder}, with an embedding for each token of vocabulary {vocabulary}")
+    changed = "" if padding is None else f"; the copy takes the `pad_token_id` {padding} of the vocabulary"
+    return Line(
+        State.GOOD, thing, f"whole in {folder}, with an embedding for each token of vocabulary {vocabulary}{changed}"
+    )

@@ -1,13 +1,15 @@
 """Asks the Hub about the repositories of a study; where the Hub does not answer, the lock file and files on this machine do."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.names import unknown
+from xlgrid.data.checkpoints import weights_problem
 from xlgrid.data.encoders import without_tokenizer
-from xlgrid.data.lock import Unreachable, ask, read_lock
+from xlgrid.data.lock import PARQUET, Unreachable, admits, ask, closed, read_lock
+from xlgrid.data.sources import Origin
 from xlgrid.plan.products import Vocabulary
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.materials import Material, Repository, origin_of
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 # Seconds that the Hub has for an answer.
 PATIENCE = 10.0
-# The branch in which the Hub keeps each data set as parquet files, in a folder for each configuration.
-PARQUET = "refs/convert/parquet"
+# Files of a repository that a line names at most.
+SHOWN = 20
 
 
 def hub_lines(study: "Study", materials: Iterable[Material], lock: str | Path) -> Iterator[Line]:
@@ -60,7 +62,7 @@ def hub_lines(study: "Study", materials: Iterable[Material], lock: str | Path) -
                 )
                 continue
             else:
-                problem = next(_missing(study, used_by, answer), None)
+                problem = _gated(repository, used_by, answer) or next(_missing(study, used_by, answer), None)
                 yield Line(State.PROBLEM if problem else State.GOOD, thing, problem or f"is on the Hub at {at}")
                 continue
         if commit:
@@ -75,6 +77,13 @@ def hub_lines(study: "Study", materials: Iterable[Material], lock: str | Path) -
             )
 
 
+def _gated(repository: Repository, used_by: Sequence[Material], answer: Any) -> str | None:
+    """That nobody may download from a repository without access, which whoever runs this lacks, and what to do."""
+    if not getattr(answer, "gated", False) or all(material.is_there for material in used_by):
+        return None
+    return None if admits(repository.kind, repository.name) else f"is {closed(repository.kind, repository.name)}"
+
+
 def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterator[str]:
     """What the study takes from a repository that the repository does not have, and what to do."""
     files = [sibling.rfilename for sibling in answer.siblings or ()]
@@ -83,30 +92,73 @@ def _missing(study: "Study", used_by: Sequence[Material], answer: Any) -> Iterat
     for material in used_by:
         product = material.named
         if isinstance(product, Encoder):
+            place = f"encoder {product.encoder}: the repository"
             if "config.json" not in files:
-                yield f"encoder {product.encoder}: the repository has no config.json: name one in the layout of transformers"
-            elif not any(fnmatch(file, "model*.safetensors") or file == "pytorch_model.bin" for file in files):
-                yield f"encoder {product.encoder}: the repository has neither model.safetensors nor pytorch_model.bin: name another"
+                yield f"{place} has no config.json: name one in the layout of transformers"
+            elif problem := weights_problem(place, files):
+                yield problem
         elif isinstance(product, Vocabulary):
             if "tokenizer.json" not in files:
                 yield f"vocabulary {product.vocabulary}: {without_tokenizer('the repository', files)}"
         elif origin := origin_of(study, product):
-            yield from _missing_data(material, origin, files, answer)
+            yield from _missing_data(study, material, origin, files, answer)
 
 
-def _missing_data(material: Material, origin: Any, files: Sequence[str], answer: Any) -> Iterator[str]:
+def _missing_data(
+    study: "Study", material: Material, origin: Origin, files: Sequence[str], answer: Any
+) -> Iterator[str]:
     product: Any = material.named
-    split = getattr(product, "split", "train")
+    split, repository = getattr(product, "split", "train"), str(origin.hub)
+    task = study.tasks[product.task].task if hasattr(product, "task") else None
     place = f"{getattr(product, 'task', 'text')}, {product.language}"
+    script = f"{repository.rpartition('/')[2]}.py"
+    if script in files and not (task and origin.is_file(task)):
+        yield f"{place}: the repository is a script, {script}, which is not run: {_instead(repository, files)}"
+        return
     if origin.files:
         [pattern] = origin.hub_arguments(product.language, split)["data_files"].values()
-        if not any(fnmatch(file, pattern) for file in files):
-            yield f"{place}, {split}: {unknown('file', pattern, files[:20])}: correct `files`"
+        if not any(_matches(pattern, file) for file in files):
+            yield f"{place}, {split}: {unknown('file', pattern, _nearest(pattern, files))}: correct `files`"
         return
     known = _configurations(origin.revision, files, answer)
     name = origin.configuration(product.language)
     if name and known and name not in known:
         yield f"{place}: {unknown('configuration', name, known)}: correct `name` or `names`"
+
+
+def _instead(repository: str, files: Sequence[str]) -> str:
+    """What to write in place of a revision that is a script: the layout of the Hub's copy as parquet, or a file of this revision."""
+    try:
+        copied = [sibling.rfilename for sibling in ask("dataset", repository, PARQUET, PATIENCE).siblings or ()]
+    except ValueError:  # There is no copy, or no answer.
+        copied = []
+    for example in sorted(copied):
+        # Either en/train/0000.parquet, or en/name-train.parquet in copies of before August 2023.
+        if new := re.fullmatch(r"[^/]+/[^/]+/[^/]+\.parquet", example):
+            return f'write `revision: {PARQUET}` and `files: "{{name}}/{{split}}/*.parquet"`, where files are such as {new[0]}'
+        if old := re.fullmatch(r"[^/]+/(.+)-(train|validation|test)(-.*)?\.parquet", example):
+            return f'write `revision: {PARQUET}` and `files: "{{name}}/{old[1]}-{{split}}*.parquet"`, where files are such as {old[0]}'
+    tables = [file for file in files if re.search(r"\.(tsv|csv|conll|txt|iob2|conllu)$", file)]
+    if tables:
+        return f"write the path of its files as `files`, with `quotes` or `columns`; it has {', '.join(tables[:3])}"
+    return f"the Hub has no copy of it on {PARQUET}: name another repository, or put its files here as `local`"
+
+
+def _matches(pattern: str, file: str) -> bool:
+    """Whether a pattern of `datasets` names a file: * is within a folder, ** are folders, and brackets list characters."""
+    parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
+    expressions = {"**/": "(.*/)?", "*": "[^/]*", "?": "[^/]"}
+    return bool(
+        re.fullmatch(
+            "".join(expressions.get(part) or (part if part[:1] == "[" else re.escape(part)) for part in parts), file
+        )
+    )
+
+
+def _nearest(pattern: str, files: Sequence[str]) -> list[str]:
+    """Some files of a repository, those first that are in the folder that a pattern names."""
+    folder = pattern.split("*")[0].rpartition("/")[0]
+    return sorted(files, key=lambda file: not file.startswith(f"{folder}/"))[:SHOWN]
 
 
 def _configurations(revision: str, files: Sequence[str], answer: Any) -> list[str]:
