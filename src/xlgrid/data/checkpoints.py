@@ -178,8 +178,8 @@ def embedding_count(folder: Path) -> int | None:
     return None
 
 
-def padding_of_positions(config: Mapping[str, Any], padding: int) -> int | None:
-    """The id that a model leaves out when it counts the positions of tokens, as RoBERTa does; None if positions do not depend on padding.
+def counts_padding(config: Mapping[str, Any], padding: int) -> bool:
+    """Whether a model counts the positions of tokens without those with the id of padding, as RoBERTa does.
 
     The modules of the model say so: of transformers' encoders, the embeddings of positions have a `padding_idx` in these alone.
 
@@ -195,13 +195,12 @@ def padding_of_positions(config: Mapping[str, Any], padding: int) -> int | None:
         with torch.device("meta"):
             model = AutoModel.from_config(described)
     except Exception:  # Some models cannot be built without values. Their positions may be counted so.
-        return padding
-    counted = (
-        getattr(module, "padding_idx", None)
+        return True
+    return any(
+        getattr(module, "padding_idx", None) is not None
         for name, module in model.named_modules()
         if "position" in f"{name.rpartition('.')[2]} {type(module).__name__}".lower()
     )
-    return next((number for number in counted if number is not None), None)
 
 
 def change_padding(folder: Path, padding: int) -> None:

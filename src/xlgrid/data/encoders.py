@@ -339,7 +339,7 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
     own = _padding(vocabulary, ids)
     if own is None or padding == own:
         return None
-    if checkpoints.padding_of_positions(config, own) is not None:
+    if checkpoints.counts_padding(config, own):
         raise ValueError(
             f"{problem}: its padding has the id {own}, and that of the encoder {padding}, by which an encoder of type {config['model_type']} "
             "counts positions; take tokenizer.json from where model.safetensors is from, or correct `pad_token_id` in config.json"

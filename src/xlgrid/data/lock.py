@@ -96,7 +96,7 @@ def said(error: Exception, kind: str, repo: str, revision: str = "") -> str:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
 
     text = f"{type(error).__name__}: {error}"
-    if isinstance(error, GatedRepoError) or "gated" in text:
+    if isinstance(error, GatedRepoError) or "is a gated dataset" in text:
         return f"{repo} is {closed(kind, repo)}"
     if "scripts are no longer supported" in text:
         return f"{repo} is a script, which is not run: {WITHOUT_SCRIPT}"
