@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import re
+import shutil
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from scratch_fixture import TINY, encoder_of
 from tokenizers import Tokenizer
 from transformers import (
+    CONFIG_MAPPING,
     AutoModel,
     AutoModelForMaskedLM,
     BertConfig,
@@ -63,18 +66,45 @@ def logits(folder: Path, language: str) -> torch.Tensor:
     return answered
 
 
-@pytest.mark.parametrize("pickled", [False, True])
+def halves(source: Path, kind: str) -> Path:
+    """Write the weights in a folder to two files and an index, of this type, in place of the file that it has."""
+    weights = load_file(source / "model.safetensors")
+    (source / "model.safetensors").unlink()
+    stem, names = kind.partition(".")[0], sorted(weights)
+    parts = {f"{stem}-0000{i}-of-00002.{kind.partition('.')[2]}": names[i - 1 :: 2] for i in (1, 2)}
+    for file, of_file in parts.items():
+        tensors = {name: weights[name] for name in of_file}
+        (save_file if kind.endswith("safetensors") else torch.save)(tensors, source / file)
+    index = {"metadata": {}, "weight_map": {name: file for file, of_file in parts.items() for name in of_file}}
+    (source / f"{kind}.index.json").write_text(json.dumps(index))
+    return source
+
+
+def published_as(layout: str, published: Any, folder: Path) -> Path:
+    """A checkpoint whose weights are in one of the layouts of the Hub."""
+    source = save(published, folder, pickled="pickle" in layout)
+    if layout == "pickle before torch 1.6":
+        weights = torch.load(source / checkpoints.PICKLED)
+        torch.save(weights, source / checkpoints.PICKLED, _use_new_zipfile_serialization=False)
+    return halves(source, layout) if layout in SHARDED else source
+
+
+SHARDED = ("model.safetensors", "pytorch_model.bin")
+WHOLE = ("one file", "pickle", "pickle before torch 1.6")
+
+
+@pytest.mark.parametrize("layout", [*WHOLE, *SHARDED])
 def test_a_published_checkpoint_gives_the_logits_of_transformers(
-    published: Any, vocabulary: Path, tmp_path: Path, pickled: bool
+    published: Any, vocabulary: Path, tmp_path: Path, layout: str
 ) -> None:
-    source = save(published, tmp_path / "published", pickled)
-    assert {Path(file).name for file in encoder_files(source)} == {
-        "config.json", "pytorch_model.bin" if pickled else "model.safetensors"
-    }  # fmt: skip
+    source = published_as(layout, published, tmp_path / "published")
+    needed = {Path(file).name for file in encoder_files(source)}
+    assert needed == {file.name for file in source.iterdir()}
     copy_encoder(source, vocabulary, tmp_path / "taken", MAPPING)
     config = json.loads((tmp_path / "taken" / "config.json").read_text())
     assert config["languages"] == ["en", "fr_XX", "sw"], "languages that are not in the mapping keep their names"
-    assert not list((tmp_path / "taken").glob("*.bin"))
+    written = {file.name for file in (tmp_path / "taken").iterdir()}
+    assert not written & needed - {"config.json", "model.safetensors"} and "model.safetensors" in written
     names = load_file(tmp_path / "taken" / "model.safetensors").keys()
     assert len([name for name in names if "embeddings.word" in name or "decoder.weight" in name]) == 1, (
         "tied, so stored once"
@@ -186,6 +216,109 @@ def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_ar
     assert f"model/facebook/xmod@refs/pr/1: {'a' * 40}" in lock.read_text()
     with pytest.raises(ValueError, match=r"cannot get the commit of model facebook/xmod at refs/pr/9"):
         fetch_encoder("facebook/xmod", "refs/pr/9", vocabulary, tmp_path / "other", lock, MAPPING)
+
+
+@pytest.mark.parametrize("kind", SHARDED)
+def test_a_shard_that_is_missing_or_damaged_is_named(
+    published: Any, vocabulary: Path, tmp_path: Path, kind: str
+) -> None:
+    source = published_as(kind, published, tmp_path / "published")
+    [first, last] = sorted(file for file in source.iterdir() if "-of-" in file.name)
+    whole = last.read_bytes()
+
+    def refused(match: str) -> None:
+        with pytest.raises(Damaged, match=match):
+            copy_encoder(source, vocabulary, tmp_path / "taken")
+        assert not (tmp_path / "taken").exists()
+
+    last.write_bytes(whole[:-200])
+    refused(rf"{last.name} is damaged")
+    last.unlink()
+    refused(rf"has no {last.name}, one of the 2 files with its weights: copy or download it again")
+    last.write_bytes(first.read_bytes())
+    refused(rf"{last.name} has no .*, which {kind}.index.json says is there")
+    (source / f"{kind}.index.json").write_text('{"weight_map": {}}')
+    refused(rf"{kind}.index.json is damaged, or is no index")
+    (source / f"{kind}.index.json").unlink()
+    refused(rf"weights in several files, such as {first.name}, without {kind}.index.json: add this file")
+
+
+@pytest.mark.parametrize("layout", [*WHOLE, *SHARDED])
+def test_no_more_is_fetched_than_the_weights_once(
+    published: Any, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str
+) -> None:
+    import huggingface_hub
+
+    source, cache = published_as(layout, published, tmp_path / "published"), tmp_path / "models--some--xmod"
+    expected = {file.name for file in source.iterdir()}
+    (source / "flax_model.msgpack").write_bytes(b"the same again")
+    if layout in ("one file", "model.safetensors"):
+        (source / checkpoints.PICKLED).write_bytes(b"the same again")
+
+    def download(hub: str, revision: str, allow_patterns: list[str], ignore_patterns: list[str]) -> str:
+        cache.mkdir(exist_ok=True)
+        for file in source.iterdir():
+            if any(file.match(pattern) for pattern in allow_patterns):
+                shutil.copy(file, cache)
+        return str(cache)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    fetch_encoder("some/xmod", "a" * 40, vocabulary, tmp_path / "taken", tmp_path / "lock.yaml", MAPPING)
+    assert {file.name for file in cache.iterdir()} == expected
+    assert torch.equal(logits(tmp_path / "taken", "en"), published(**batch(3), lang_ids=torch.zeros(3).long()).logits)
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["model.safetensors", "model-00001-of-00002.safetensors"], None),
+        (["pytorch_model.bin.index.json", "pytorch_model.bin"], None),
+        (["model.safetensors.index.json", "model-00001-of-00001.safetensors"], None),
+        (["model.safetensors.index.json", "model-00001-of-00002.safetensors"], "lacks model-00002-of-00002.safetensors:"),
+        (["model.safetensors.index.json", "pytorch_model-00001-of-00001.bin"], "lacks none of the files that model.safetensors.index.json names"),
+        (["model-00001-of-00002.safetensors"], "without model.safetensors.index.json"),
+        (["flax_model.msgpack"], "but flax_model.msgpack, weights for Flax: .* as the `path` of the encoder"),
+        (["tf_model.h5"], "but tf_model.h5, weights for TensorFlow"),
+        (["onnx/model.onnx"], "but onnx/model.onnx, weights for ONNX"),
+        (["adapter_model.safetensors"], "of an adapter alone"),
+        (["README.md"], "neither model.safetensors nor pytorch_model.bin: name"),
+    ],
+)  # fmt: skip
+def test_names_of_files_say_whether_weights_are_there(names: list[str], problem: str | None) -> None:
+    told = checkpoints.weights_problem("it", names)
+    assert told is None if problem is None else told and re.search(problem, told), told
+
+
+# Sizes for types whose defaults are those of large models.
+SMALL = {
+    "hidden_size": 16, "dim": 16, "num_hidden_layers": 1, "n_layers": 1, "num_attention_heads": 2, "n_heads": 2,
+    "intermediate_size": 16, "hidden_dim": 16, "vocab_size": 30, "embedding_size": 16,
+    "entity_vocab_size": 10,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "albert", "bert", "big_bird", "camembert", "data2vec-text", "deberta-v2", "distilbert", "electra", "esm", "ibert",
+        "longformer", "luke", "markuplm", "modernbert", "nomic_bert", "rembert", "roberta", "roberta-prelayernorm",
+        "xlm", "xlm-roberta", "xlm-roberta-xl",
+    ],
+)  # fmt: skip
+def test_the_types_that_count_positions_by_padding_are_those_whose_outputs_depend_on_its_id(kind: str) -> None:
+    """Two models with the same weights, and with other ids of padding, encode tokens that have both of these ids."""
+    defaults = CONFIG_MAPPING[kind]()
+    sizes = {name: size for name, size in SMALL.items() if hasattr(defaults, name)}
+    first, second = (AutoModel.from_config(CONFIG_MAPPING[kind](**sizes, pad_token_id=i)).eval() for i in (0, 1))
+    second.load_state_dict(first.state_dict())
+    ids, mask = torch.tensor([[5, 6, 0, 1, 8, 9, 1, 1]]), torch.tensor([[1] * 6 + [0, 0]])
+    with torch.no_grad():
+        states = [model(ids, attention_mask=mask).last_hidden_state[:, :6] for model in (first, second)]
+    assert checkpoints.counts_padding(first.config.to_dict(), 1) is not torch.allclose(*states, atol=1e-6)
+
+
+def test_mpnet_counts_positions_by_padding_of_one_id_alone() -> None:
+    assert checkpoints.counts_padding({"model_type": "mpnet", **SMALL}, 0)
 
 
 SIZES = {"vocab_size": 30, "hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 8}

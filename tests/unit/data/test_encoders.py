@@ -4,8 +4,10 @@ import json
 import shutil
 
 import pytest
+import torch
 from scratch_fixture import encoder_of
 from tokenizers import Tokenizer
+from transformers import AutoModel
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data.encoders import (
@@ -102,19 +104,17 @@ def test_another_encoder_leaves_nothing_of_the_one_before(encoder, tmp_path):
     assert not (tmp_path / "copy" / "added_tokens.json").exists()
 
 
-def test_weights_in_several_files_are_refused(encoder, tmp_path):
-    copy_encoder(encoder, encoder, tmp_path / "several")
-    (tmp_path / "several" / "model.safetensors").rename(tmp_path / "several" / "model-00001-of-00002.safetensors")
-    with pytest.raises(Damaged, match="its weights are in several files"):
-        check_encoder(tmp_path / "several")
-
-
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
         ("{", "is damaged"),
         ("[]", "is damaged"),
-        ("{}", "has no `model_type`: take"),
+        ("{}", "has no `model_type`: take the config.json that was saved with the weights"),
+        (
+            '{"hidden_size": 1024, "vocab_size": 250002}',
+            "has no `model_type`: .*, which has 1,024 hidden units, 250,002 tokens",
+        ),
+        ('{"architectures": ["XLMRobertaForMaskedLM"]}', 'has no `model_type`: write `"model_type": "xlm-roberta"`'),
         ('{"model_type": "bertt"}', r"has the unknown model_type 'bertt', did you mean 'bert'\?"),
     ],
 )
@@ -134,11 +134,25 @@ def test_cut_weights_are_an_error(encoder, tmp_path):
     assert refused.value.paths == (tmp_path / "cut",)
 
 
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_folder_of_one_s_own_is_copied_again_and_not_removed(encoder, tmp_path, name):
+    own = tmp_path / "own"
+    copy_encoder(encoder, encoder, own)
+    (own / "encoder.json").unlink()
+    for damage in (lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()):
+        damage(own / name)
+        with pytest.raises(Damaged) as refused:
+            check_encoder(own)
+        assert "delete" not in str(refused.value) and not refused.value.paths
+
+
 def test_a_folder_without_weights_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no encoder"):
         check_encoder(tmp_path / "nowhere")
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(Damaged, match=r"has no model\.safetensors"):
+    with pytest.raises(Damaged, match=r"has no config\.json"):
+        check_encoder(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(Damaged, match=r"has neither model\.safetensors nor pytorch_model\.bin: name"):
         check_encoder(tmp_path)
 
 
@@ -178,3 +192,69 @@ def test_a_damaged_tokenizer_is_named(encoder, tmp_path):
     (tmp_path / "cut" / "tokenizer.json").write_text(text[: len(text) // 2])
     with pytest.raises(ValueError, match=r"cut/tokenizer\.json is damaged .* copy or fetch the vocabulary again"):
         copy_vocabulary(tmp_path / "cut", tmp_path / "copy")
+
+
+def with_config(source, folder, remove=(), **entries):
+    """A copy of an encoder's folder, without its origin, whose config.json has other entries."""
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+    config = json.loads((source / "config.json").read_text()) | entries
+    (folder / "config.json").write_text(json.dumps({key: config[key] for key in config if key not in remove}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def as_e5(tmp_path_factory):
+    """A BERT with the tokenizer of XLM-R, whose `<pad>` has the id 1, as multilingual-e5-small and Multilingual-MiniLM have it."""
+    folder = tmp_path_factory.mktemp("e5")
+    bert, xlmr = (encoder_of(folder, kind) for kind in ("bert", "xlmr"))
+    (bert / "encoder.json").unlink()
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(xlmr / name, bert / name)
+    return with_config(bert, folder / "as-e5", tokenizer_class="XLMRobertaTokenizer", pad_token_id=0)
+
+
+@pytest.mark.parametrize("padding", [0, None, -1, 250_000], ids=str)
+def test_an_encoder_takes_the_padding_of_its_vocabulary_where_positions_do_not_depend_on_it(
+    as_e5, tmp_path, capsys, padding
+):
+    source = with_config(as_e5, tmp_path / "source", pad_token_id=padding)
+    copy_encoder(source, source, tmp_path / "copy")
+    assert json.loads((tmp_path / "copy" / "config.json").read_text())["pad_token_id"] == 1
+    about = json.loads((tmp_path / "copy" / "encoder.json").read_text())
+    assert about["pad_token_id"] == {"origin": padding, "vocabulary": 1}
+    assert f"`pad_token_id` {padding}, and the vocabulary pads with 1" in capsys.readouterr().err
+
+
+def test_another_id_of_padding_changes_no_output(as_e5, tmp_path):
+    copy_encoder(as_e5, as_e5, tmp_path / "copy")
+    ids, mask = torch.tensor([[0, 9, 8, 2], [0, 7, 2, 1]]), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
+    before, after = (
+        AutoModel.from_pretrained(folder).eval()(ids, attention_mask=mask).last_hidden_state[mask.bool()]
+        for folder in (as_e5, tmp_path / "copy")
+    )
+    assert torch.equal(before, after)
+
+
+@pytest.mark.parametrize(("entries", "got"), [({"pad_token_id": 0}, 0), ({"pad_token_id": None}, None)])
+def test_another_padding_is_refused_where_positions_depend_on_it(tmp_path, entries, got):
+    source = with_config(encoder_of(tmp_path, "xlmr"), tmp_path / "source", **entries)
+    with pytest.raises(ValueError, match=rf"its padding has the id 1, and that of the encoder {got}, by which"):
+        copy_encoder(source, source, tmp_path / "copy")
+
+
+def test_a_config_without_padding_has_that_of_its_type(tmp_path, encoder):
+    """Both vocabularies have the ids of their kind, 0 of BERT and 1 of XLM-R, which transformers takes for these types."""
+    source = with_config(encoder, tmp_path / "source", remove=("pad_token_id",))
+    copy_encoder(source, source, tmp_path / "copy")
+    assert "pad_token_id" not in json.loads((tmp_path / "copy" / "encoder.json").read_text())
+
+
+def test_a_tokenizer_without_padding_changes_nothing(as_e5, tmp_path):
+    source = with_config(as_e5, tmp_path / "source")
+    (source / "tokenizer.json").write_text((source / "tokenizer.json").read_text().replace("<pad>", "<filler>"))
+    (source / "tokenizer_config.json").write_text("{}")
+    copy_encoder(source, source, tmp_path / "copy")
+    assert (tmp_path / "copy" / "config.json").read_bytes() == (source / "config.json").read_bytes()
+    (source / "tokenizer_config.json").write_text('{"pad_token": "<filler>"}')
+    copy_encoder(source, source, tmp_path / "copy")
+    assert json.loads((tmp_path / "copy" / "config.json").read_text())["pad_token_id"] == 1, "the name is no matter"
