@@ -12,7 +12,14 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertForPreTraining, PretrainedConfig, XLMRobertaConfig, XLMRobertaForMaskedLM
+from transformers import (
+    BertConfig,
+    BertForPreTraining,
+    BertModel,
+    PretrainedConfig,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+)
 
 from xlgrid.data.vocabulary import learn_pieces
 from xlgrid.tasks import lot, ruletaker, xnli
@@ -53,6 +60,27 @@ def write_mbert(folder: Path, texts: Iterable[str]) -> None:
 
 def write_xlmr(folder: Path, texts: Iterable[str]) -> None:
     """Like FacebookAI/xlm-roberta-base; its map of characters to normalise is there, but empty."""
+    tokenizer, entries = _unigram(texts)
+    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    sizes = {"vocab_size": entries, "max_position_embeddings": 514, "type_vocab_size": 1}
+    config = XLMRobertaConfig(**SIZES, **sizes, **ids, layer_norm_eps=1e-5)
+    weights = _weights(XLMRobertaForMaskedLM(config))
+    for shared in ("lm_head.decoder.weight", "lm_head.decoder.bias"):
+        weights.pop(shared, None)
+    _write(folder, config, "XLMRobertaForMaskedLM", weights, tokenizer, {"model_max_length": 512})
+
+
+def write_e5(folder: Path, texts: Iterable[str]) -> None:
+    """Like intfloat/multilingual-e5-small: a BERT with the tokenizer of XLM-R, whose padding is 1, and 0 for padding in config.json."""
+    tokenizer, entries = _unigram(texts)
+    kind = {"tokenizer_class": "XLMRobertaTokenizer"}
+    config = BertConfig(**SIZES, **kind, vocab_size=entries, pad_token_id=0, type_vocab_size=2)
+    weights = _weights(BertModel(config)) | {"embeddings.position_ids": torch.arange(512)[None]}
+    _write(folder, config, "BertModel", weights, tokenizer, {"model_max_length": 512, "pad_token": "<pad>", **kind})
+
+
+def _unigram(texts: Iterable[str]) -> tuple[Tokenizer, int]:
+    """A tokenizer like that of XLM-R, and the number of its tokens."""
     normalizer = normalizers.Precompiled((1024).to_bytes(4, "little") + bytes(1024))
     splitter = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
     learnt = learn_pieces(_words(normalizer, splitter, texts), PIECES, "")
@@ -61,15 +89,9 @@ def write_xlmr(folder: Path, texts: Iterable[str]) -> None:
     specials = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     pieces = [*((token, 0.0) for token in specials[:-1]), *scored, ("<mask>", 0.0)]
     tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3, byte_fallback=False))
-    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, splitter, decoders.Metaspace()
-    ids = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
-    sizes = {"vocab_size": len(pieces), "max_position_embeddings": 514, "type_vocab_size": 1}
-    config = XLMRobertaConfig(**SIZES, **sizes, **ids, layer_norm_eps=1e-5)
-    weights = _weights(XLMRobertaForMaskedLM(config))
-    for shared in ("lm_head.decoder.weight", "lm_head.decoder.bias"):
-        weights.pop(shared, None)
     _finish(tokenizer, specials, "<s> $A </s>", "<s> $A </s> </s> $B </s>")
-    _write(folder, config, "XLMRobertaForMaskedLM", weights, tokenizer, {"model_max_length": 512})
+    tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.decoder = normalizer, splitter, decoders.Metaspace()
+    return tokenizer, len(pieces)
 
 
 def _words(normalizer: Any, splitter: Any, texts: Iterable[str]) -> Counter[str]:

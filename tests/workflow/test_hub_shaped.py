@@ -25,13 +25,16 @@ from xlgrid.results import records
 
 BASE = yaml.safe_load((ROOT / "studies" / "foroutan2023.yaml").read_text())
 CHECKPOINTS = {"mbert": "bert-base-multilingual-cased", "xlmr-base": "xlm-roberta-base"}
+E5_FOLDER = "multilingual-e5-small"
 STEMS = {"mbert": "bert", "xlmr-base": "roberta"}
 RESULTS = "results/demo"
 # task/encoder/method/source/target; the first are those of the exhibit.
 SHOWN = [
     f"ruletaker-d0/{encoder}/pair-qcross/en+en-fr/{target}" for encoder in CHECKPOINTS for target in ("en", "en-fr")
 ]
-ALONE = ["ruletaker-d0/mbert/full-ft/en/en", "xnli/mbert/bitfit/en/en-fr", "lot/xlmr-base/full-ft/en/fr"]
+# Another encoder, whose config.json and tokenizer have different ids for padding.
+E5 = "xnli/e5/full-ft/en/en"
+ALONE = ["ruletaker-d0/mbert/full-ft/en/en", "xnli/mbert/bitfit/en/en-fr", "lot/xlmr-base/full-ft/en/fr", E5]
 # As the Hub's pages and LeapOfThought's README say; RuleTaker has words.
 NAMES = {"xnli": ["entailment", "neutral", "contradiction"], "lot": ["false", "true"]}
 FILES = {
@@ -46,6 +49,10 @@ def study() -> dict[str, Any]:
     content = yaml.safe_load(blocks("docs/how-to/data.md", "yaml")[0])
     content["training"] = [*BASE["training"], {"set": {"steps": 4, "evaluations": 2}}]
     content["grids"] = {name: {"seed": [1]} for name in BASE["grids"]}
+    content["encoders"]["e5"] = {"path": f"checkpoints/{E5_FOLDER}"}
+    task, encoder, method, source, target = ([name] for name in E5.split("/"))
+    of_e5 = {"task": task, "encoder": encoder, "method": method, "source": source, "target": target}
+    content["grids"]["e5"] = of_e5 | {"seed": [1]}
     select = {"task": "ruletaker-d0", "method": "pair-qcross", "source": "en+en-fr", "target": ["en", "en-fr"]}
     content["exhibits"] = {"table03": {"select": select, "groups": ["mono", "en-X"]}}
     return content
@@ -65,6 +72,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = [text for table in tables for column in table.columns[:2] for text in column.to_pylist()]
     hub.write_mbert(folder / "checkpoints" / CHECKPOINTS["mbert"], texts)
     hub.write_xlmr(folder / "checkpoints" / CHECKPOINTS["xlmr-base"], texts)
+    hub.write_e5(folder / "checkpoints" / E5_FOLDER, texts)
     targets = [
         *(f"{RESULTS}/exhibits/table03{end}.csv" for end in ("", "-published")),
         *(f"{RESULTS}/cells/{cell}/seed1.json" for cell in ALONE),
@@ -101,7 +109,7 @@ def test_a_cell_is_what_transformers_makes_of_the_checkpoint_and_the_files(
     names = json.loads(Path(run, "run.json").read_text())["labels"]
     data = batches.read(f"{RESULTS}/tokens/{task}/{encoder}/{target}/test.arrow", target)
     ours = model_of(read(run), f"{RESULTS}/encoders/{encoder}", data).eval()
-    checkpoint = Path("checkpoints", CHECKPOINTS[encoder])
+    checkpoint = Path("checkpoints", (CHECKPOINTS | {"e5": E5_FOLDER})[encoder])
     tokenizer = AutoTokenizer.from_pretrained(checkpoint)
     plain = AutoModelForSequenceClassification.from_pretrained(checkpoint, num_labels=len(names), dtype=torch.float32)
     trained = {name: tensor for name, tensor in load_file(f"{run}/delta.safetensors").items() if ".cross." not in name}

@@ -44,3 +44,19 @@ def test_a_damaged_lock_is_an_error(tmp_path, content):
     (tmp_path / "lock.yaml").write_text(content)
     with pytest.raises(ValueError, match=r"lock\.yaml"):
         lock.read_lock(tmp_path / "lock.yaml")
+
+
+def test_a_script_is_said_with_what_to_write_instead():
+    error = RuntimeError("Dataset scripts are no longer supported, but found data.py")
+    assert "write `revision: refs/convert/parquet` with `files:" in lock.said(error, "dataset", "some/data")
+
+
+@pytest.mark.parametrize(("kind", "address"), [("dataset", "co/datasets/some/thing,"), ("model", "co/some/thing,")])
+def test_a_gated_repository_is_said_with_its_page(kind, address):
+    error = ConnectionError("Dataset 'some/thing' is a gated dataset on the Hub.")
+    said = lock.said(error, kind, "some/thing")
+    assert address in said and "hf auth login" in said and "HF_TOKEN" in said
+
+
+def test_other_errors_are_said_as_they_are():
+    assert lock.said(OSError("the disk is full"), "model", "some/thing") == "OSError: the disk is full"

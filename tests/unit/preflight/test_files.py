@@ -112,6 +112,26 @@ def test_an_encoder_with_an_embedding_for_each_token_is_in_order(plan_of: Callab
     }
 
 
+def test_a_padding_that_the_copy_changes_is_said(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(encoders={"e": {"path": "mine"}})
+    write_encoder(Path("mine"), ["[MASK]", "[PAD]", "one", "two"], 4, pad_token_id=0)
+    line = of_tokenizers(plan)["encoder e"]
+    assert line.state is State.GOOD and "the copy takes the `pad_token_id` 1 of the vocabulary" in line.text
+
+
+def test_weights_in_several_files_are_read(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(encoders={"e": {"path": "mine"}})
+    write_encoder(Path("mine"), ["[PAD]", "[MASK]", "one", "two"], 3)
+    shard = Path("mine/model.safetensors").rename("mine/model-00001-of-00001.safetensors")
+    index = {"weight_map": {"bert.embeddings.word_embeddings.weight": shard.name}}
+    Path("mine/model.safetensors.index.json").write_text(json.dumps(index))
+    line = of_tokenizers(plan)["encoder e"]
+    assert line.state is State.PROBLEM and "'two' has the id 3, but there are 3 embeddings" in line.text
+    shard.unlink()
+    line = of_tokenizers(plan)["encoder e"]
+    assert line.state is State.PROBLEM and f"has no {shard.name}" in line.text
+
+
 def test_a_token_without_an_embedding_is_a_problem(plan_of: Callable[..., Plan]) -> None:
     plan = plan_of(encoders={"e": {"path": "mine"}})
     write_encoder(Path("mine"), ["[PAD]", "[MASK]", "one", "two"], 3)

@@ -82,6 +82,11 @@ def test_a_repository_that_does_not_exist_is_a_problem(
         (["config.json", "tokenizer.json"], "neither model.safetensors"),
         (["config.json", "pytorch_model.bin"], "no tokenizer.json"),
         (["config.json", "pytorch_model.bin", "spm.model"], "packages sentencepiece and protobuf"),
+        (["config.json", "flax_model.msgpack", "tokenizer.json"], "weights for Flax"),
+        (
+            ["config.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors"],
+            "lacks model-00002-of-00002",
+        ),
     ],
 )
 def test_a_repository_without_a_file_that_is_needed_is_a_problem(
@@ -112,12 +117,73 @@ def test_the_parquet_branch_shows_its_configurations_as_folders(
     assert line.state is State.PROBLEM and "unknown configuration 'de'" in line.text
 
 
-def test_a_pattern_of_files_that_fits_none_is_a_problem(
-    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+def data_line(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, files: list[str], **data: Any) -> Line:
+    answers(monkeypatch, {"some/encoder": [], "some/data": files})
+    tasks = {"topic": {"kind": "wikiann", "data": {"hub": "some/data"} | data}}
+    return lines_of(plan_of(tasks=tasks))["data set some/data"]
+
+
+SPLITS = ("en/train", "en/validation", "en/test", "de/test")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "files"),
+    [
+        ("{name}/{split}.parquet", [f"{each}.parquet" for each in SPLITS]),
+        ("{name}/{split}/*.parquet", [f"{each}/0000.parquet" for each in SPLITS]),
+        ("{name}/{split}-0000[0-9]-of-00002.parquet", [f"{each}-00001-of-00002.parquet" for each in SPLITS]),
+        ("**/{name}/{split}.parquet", [f"data/{each}.parquet" for each in SPLITS]),
+    ],
+)
+def test_a_pattern_of_files_names_files_as_those_of_datasets_do(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, pattern: str, files: list[str]
 ) -> None:
-    tasks = {"topic": {"kind": "wikiann", "data": {"hub": "some/data", "files": "{name}/{split}.parquet"}}}
-    answers(
-        monkeypatch, {"some/encoder": [], "some/data": ["en/train.parquet", "en/validation.parquet", "en/test.parquet"]}
-    )
-    line = lines_of(plan_of(tasks=tasks))["data set some/data"]
-    assert line.state is State.PROBLEM and "de/test.parquet" in line.text
+    assert data_line(plan_of, monkeypatch, files, files=pattern).state is State.GOOD
+    line = data_line(plan_of, monkeypatch, files[:-1], files=pattern)
+    assert line.state is State.PROBLEM and "unknown file '" in line.text and "topic, de, test" in line.text
+
+
+def test_a_star_in_a_pattern_is_no_folder(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [f"{each}/0000.parquet" for each in SPLITS]
+    assert data_line(plan_of, monkeypatch, files, files="{name}/*.parquet").state is State.PROBLEM
+
+
+@pytest.mark.parametrize(
+    ("data", "is_read"),
+    [
+        ({}, False),
+        ({"name": "{language}"}, False),
+        ({"files": "{name}/{split}.parquet"}, False),
+        ({"files": "{name}/{split}.csv", "quotes": True}, True),
+        ({"files": "{name}/{split}.tsv"}, True),  # a file with a word on each line
+    ],
+)
+def test_a_data_set_that_is_a_script_is_a_problem_unless_its_files_are_read_one_by_one(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, data: dict[str, Any], is_read: bool
+) -> None:
+    files = [f"{each}.{kind}" for each in SPLITS for kind in ("parquet", "csv", "tsv")]
+    line = data_line(plan_of, monkeypatch, [*files, "data.py"], **data)
+    assert line.state is (State.GOOD if is_read else State.PROBLEM)
+    assert is_read or "the repository is a script, data.py, which is not run: write " in line.text
+    assert data_line(plan_of, monkeypatch, [*files, "other.py"], **data).state is State.GOOD
+
+
+def test_a_text_that_is_a_script_is_a_problem(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = {"kind": "xlmr", "languages": ["en", "de"], "hidden": 16, "layers": 1, "intermediate": 16}
+    answers(monkeypatch, {"some/data": ["data.py"]})
+    text = {"data": {"hub": "some/data", "name": "{language}"}, "column": "text"}
+    line = lines_of(plan_of(encoders={"e": {"scratch": scratch}}, text=text))["data set some/data"]
+    assert line.state is State.PROBLEM and "text, en: the repository is a script" in line.text
+
+
+@pytest.mark.parametrize("admitted", [True, False])
+def test_a_gated_repository_is_a_problem_without_access(
+    plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, admitted: bool
+) -> None:
+    files = ["config.json", "model.safetensors", "tokenizer.json"]
+    gated = SimpleNamespace(gated="auto", siblings=[SimpleNamespace(rfilename=name) for name in files])
+    monkeypatch.setattr("xlgrid.preflight.hub.ask", lambda *_: gated)
+    monkeypatch.setattr("xlgrid.preflight.hub.admits", lambda *_: admitted)
+    line = lines_of(plan_of())["model some/encoder"]
+    assert line.state is (State.GOOD if admitted else State.PROBLEM)
+    assert admitted or "https://huggingface.co/some/encoder, then log in" in line.text
