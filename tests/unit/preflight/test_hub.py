@@ -84,7 +84,7 @@ def test_a_repository_that_does_not_exist_is_a_problem(
         (["config.json", "pytorch_model.bin", "spm.model"], "packages sentencepiece and protobuf"),
         (["config.json", "flax_model.msgpack", "tokenizer.json"], "weights for Flax"),
         (
-            ["config.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors"],
+            ["config.json", "tokenizer.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors"],
             "lacks model-00002-of-00002",
         ),
     ],
@@ -117,8 +117,8 @@ def test_the_parquet_branch_shows_its_configurations_as_folders(
     assert line.state is State.PROBLEM and "unknown configuration 'de'" in line.text
 
 
-def data_line(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, files: list[str], **data: Any) -> Line:
-    answers(monkeypatch, {"some/encoder": [], "some/data": files})
+def data_line(plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch, there: list[str], **data: Any) -> Line:
+    answers(monkeypatch, {"some/encoder": [], "some/data": there})
     tasks = {"topic": {"kind": "wikiann", "data": {"hub": "some/data"} | data}}
     return lines_of(plan_of(tasks=tasks))["data set some/data"]
 
