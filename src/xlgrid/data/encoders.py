@@ -320,6 +320,9 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
     from transformers import CONFIG_MAPPING
 
     ids = token_ids(vocabulary)
+    name_of_padding = _padding(vocabulary, ids)
+    # Transformers adds a token for padding that tokenizer_config.json names and tokenizer.json lacks.
+    own = ids.setdefault(name_of_padding, max(ids.values(), default=-1) + 1) if name_of_padding else None
     token, number = max(ids.items(), key=lambda entry: entry[1], default=("", -1))
     problem = f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}"
     embeddings = checkpoints.embedding_count(encoder)
@@ -336,7 +339,6 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
         raise Damaged(
             f"{origin or encoder}/config.json describes no encoder ({first_sentence(error)}): correct it"
         ) from error
-    own = _padding(vocabulary, ids)
     if own is None or padding == own:
         return None
     if checkpoints.counts_padding(config, own):
@@ -347,17 +349,17 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
     return own
 
 
-def _padding(vocabulary: Path, ids: Mapping[str, int]) -> int | None:
-    """The id of the token that fills the ends of a batch: the one that the tokenizer's files name, or that has one of the usual names."""
+def _padding(vocabulary: Path, ids: Collection[str]) -> str | None:
+    """The token that fills the ends of a batch: the one that the tokenizer's files name, or a token with one of the usual names."""
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         try:
             token = json.loads((vocabulary / name).read_text(encoding="utf-8"))["pad_token"]
         except (OSError, ValueError, KeyError, TypeError):
             continue
         token = token.get("content") if isinstance(token, dict) else token
-        if token in ids:
-            return ids[token]
-    return next((ids[name] for name in PADDING if name in ids), None)
+        if isinstance(token, str):
+            return token
+    return next((name for name in PADDING if name in ids), None)
 
 
 def _copy_encoder(

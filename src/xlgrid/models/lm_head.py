@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from xlgrid.data import checkpoints
 from xlgrid.heads.families import FAMILIES
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ def lacking(folder: str | Path) -> str | None:
     try:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
         family = FAMILIES.get(config.get("model_type"))
-        with safe_open(Path(folder) / "model.safetensors", framework="numpy") as stored:
-            names = [*stored.keys()]
+        files, names = checkpoints.weight_files(Path(folder)), []
+        for file in files:
+            with safe_open(file, framework="numpy") as stored:
+                names += stored.keys()
     except (OSError, ValueError, AttributeError, SafetensorError):
+        return None
+    if not files:
         return None
     # Output embeddings that are those of the input, without a bias, are not stored.
     if family is None or family.lm_head == (family.decoder,) or config.get("decoder_bias") is False:

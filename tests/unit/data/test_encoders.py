@@ -258,3 +258,13 @@ def test_a_tokenizer_without_padding_changes_nothing(as_e5, tmp_path):
     (source / "tokenizer_config.json").write_text('{"pad_token": "<filler>"}')
     copy_encoder(source, source, tmp_path / "copy")
     assert json.loads((tmp_path / "copy" / "config.json").read_text())["pad_token_id"] == 1, "the name is no matter"
+
+
+def test_a_padding_that_the_tokenizer_lacks_has_no_embedding(as_e5, tmp_path):
+    """Transformers would add a token for it after all others."""
+    source = with_config(as_e5, tmp_path / "source")
+    (source / "tokenizer_config.json").write_text('{"pad_token": {"content": "<filler>"}}')
+    rows = json.loads((source / "config.json").read_text())["vocab_size"]
+    assert len(Tokenizer.from_file(str(source / "tokenizer.json")).get_vocab()) == rows
+    with pytest.raises(ValueError, match=rf"the token '<filler>' has the id {rows}, but there are {rows} embeddings"):
+        copy_encoder(source, source, tmp_path / "copy")
