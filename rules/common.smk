@@ -92,6 +92,14 @@ def setting(name, kind, **fixed):
     return lambda wildcards: plans.setting_of(PLANS, plans.product(kind, wildcards, **fixed), name)
 
 
+def archives(file):
+    """The archives from which a file of `downloads` is made."""
+    try:
+        return plans.archives_of(PLANS, file)
+    except ValueError as error:
+        raise WorkflowError(str(error)) from None
+
+
 def studies_where(folder, section, applies, suffix=""):
     """The constraint of the wildcard `study` of a rule that makes the entries of a section to which the rule applies.
 

@@ -3,7 +3,7 @@
 REQUIRED INPUTS: none (generated), or the Hub, or the study's own files; a run that labels data
 OUTPUTS: results/{study}/data/{task}/{language}/{split}.parquet, results/{study}/text/{language}.parquet,
     results/{study}/unlabelled/{task}/{language}.parquet (data before a run labels them),
-    cc100/{code}.txt.xz (text of CC-100, for studies that name it), bucc2018/{pair}/ (BUCC 2018, likewise)
+    the files that a study names in `downloads`
 """
 
 
@@ -221,56 +221,137 @@ rule fetch_text:
         """
 
 
-rule download_cc100:
-    """CC-100 (Conneau et al. 2020) in a language, for studies that name the file as their text."""
+def downloaded(name):
+    """A setting of a rule that makes a file of `downloads`."""
+    return lambda wildcards: getattr(plans.download_of(PLANS, wildcards.file).entry, name) or ""
+
+
+rule download:
+    """A file that a study names in `downloads`."""
     output:
-        "cc100/{code}.txt.xz",
+        "{file}",
     log:
-        "cc100/{code}.log",
+        "downloads/{file}.log",
     wildcard_constraints:
-        code="[A-Za-z_-]+",
+        file=plans.download_regex(PLANS, "download"),
     conda:
         "../envs/xlgrid.yaml"
     threads: 1
     resources:
         mem_mb=lambda w, attempt: 8000 * attempt,
         runtime=60,
+    params:
+        url=lambda wildcards: plans.download_of(PLANS, wildcards.file).urls[0],
+        sha256=downloaded("sha256"),
+        by_hand=downloaded("by_hand"),
+        lock=SETTINGS.hub_lock,
     shell:
         r"""
-        curl --fail --location --continue-at - --output {output:q}.part \
-            https://data.statmt.org/cc-100/{wildcards.code}.txt.xz 2>{log:q}
-        mv {output:q}.part {output:q}
+        xlgrid download {params.url:q} --sha256 {params.sha256:q} --by-hand {params.by_hand:q} \
+            --lock {params.lock:q} \
+            --output {output:q} 2>{log:q}
         """
 
 
-rule download_bucc:
-    """The pools and gold pairs of BUCC 2018 (Zweigenbaum et al. 2018), for studies that name them as data of mining."""
+rule download_archive:
+    """An archive with files that a study names in `downloads`; it is deleted when they have been taken out."""
     output:
-        "bucc2018/{code}-en/{code}-en.{split}.{code}",
-        "bucc2018/{code}-en/{code}-en.{split}.en",
-        "bucc2018/{code}-en/{code}-en.{split}.gold",
+        temp("downloads/{address}"),
     log:
-        "bucc2018/{code}-en.{split}.log",
+        "downloads/{address}.log",
     wildcard_constraints:
-        code="[a-z]{2}",
-        split="sample|training",
+        address=plans.download_regex(PLANS, "download_archive"),
     conda:
         "../envs/xlgrid.yaml"
     threads: 1
     resources:
         mem_mb=lambda w, attempt: 8000 * attempt,
         runtime=60,
+    params:
+        url=lambda wildcards: plans.archive_at(PLANS, wildcards.address).url,
+        sha256=lambda wildcards: plans.archive_at(PLANS, wildcards.address).entry.sha256 or "",
+        by_hand=lambda wildcards: plans.archive_at(PLANS, wildcards.address).entry.by_hand or "",
+        lock=SETTINGS.hub_lock,
     shell:
         r"""
-        curl --fail --location --retry 3 https://comparable.limsi.fr/bucc2018/bucc2018-{wildcards.code}-en.{wildcards.split}-gold.tar.bz2 2>{log:q} \
-            | tar --extract --bzip2 2>>{log:q}
+        xlgrid download {params.url:q} --sha256 {params.sha256:q} --by-hand {params.by_hand:q} \
+            --lock {params.lock:q} \
+            --output {output:q} 2>{log:q}
         """
+
+
+rule unpack:
+    """A file of an archive."""
+    input:
+        archive=lambda wildcards: archives(wildcards.file),
+    output:
+        "{file}",
+    log:
+        "downloads/{file}.log",
+    wildcard_constraints:
+        file=plans.download_regex(PLANS, "unpack"),
+    conda:
+        "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
+    params:
+        member=lambda wildcards: plans.download_of(PLANS, wildcards.file).member,
+    shell:
+        "xlgrid unpack {input.archive:q} {params.member:q} --output {output:q} 2> {log:q}"
+
+
+rule join_bitext:
+    """The sentences of a pair of languages in all corpora of OPUS that a study names for it."""
+    input:
+        archives=lambda wildcards: archives(f"{wildcards.folder}/train.jsonl"),
+    output:
+        expand("{{folder}}/{split}.jsonl", split=["train", "dev", "test"]),
+    log:
+        "downloads/{folder}.log",
+    wildcard_constraints:
+        folder=plans.download_regex(PLANS, "join_bitext"),
+    conda:
+        "../envs/xlgrid.yaml"
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=600,
+    params:
+        pair=lambda wildcards: plans.download_of(PLANS, f"{wildcards.folder}/train.jsonl").pair,
+        folder=subpath(output[0], parent=True),
+    shell:
+        "xlgrid join-bitext {params.pair:q} {input.archives:q} --output {params.folder:q} 2> {log:q}"
+
+
+rule by_hand:
+    """A file that a person has to get. `xlgrid check` says so before anything computes; this job does if it is asked for all the same."""
+    output:
+        "{file}",
+    log:
+        "downloads/{file}.log",
+    wildcard_constraints:
+        file=plans.download_regex(PLANS, "by_hand"),
+    conda:
+        "../envs/xlgrid.yaml"
+    # Before jobs that take long.
+    priority: 100
+    threads: 1
+    resources:
+        mem_mb=lambda w, attempt: 8000 * attempt,
+        runtime=60,
+    params:
+        how=downloaded("by_hand"),
+    shell:
+        "echo There is no {output:q}, and no rule makes it: {params.how:q} 2>&1 | tee {log:q} >&2; exit 1"
 
 
 # Downloads need the network, which compute nodes may lack. Local files may be large, so they are read in jobs.
 localrules:
-    download_bucc,
-    download_cc100,
+    by_hand,
+    download,
+    download_archive,
     fetch_data,
     fetch_text,
     fetch_unlabelled,

@@ -14,6 +14,7 @@ from xlgrid.cli.options import (
     LockFile,
     OneSeparator,
     Output,
+    OutputFolder,
     RunFolder,
     TaskOptions,
     VocabularyFolder,
@@ -57,6 +58,43 @@ def fetch_data(
     from xlgrid.data.fetch import fetch_data
 
     fetch_data(kind, json.loads(source), language, split, output, lock, json.loads(columns), unlabelled)
+
+
+def download(
+    url: Annotated[str, typer.Argument(help="the address")],
+    lock: LockFile,
+    output: Output,
+    sha256: Annotated[str, typer.Option(help="the known checksum", show_default="that of the first download")] = "",
+    by_hand: Annotated[str, typer.Option(help="where else the file is, for the error")] = "",
+) -> None:
+    """Download a file, continuing what an interruption has left, and check it."""
+    from xlgrid.data.downloads import download
+
+    download(url, output, lock, sha256 or None, by_hand or None)
+
+
+def unpack(
+    archive: Annotated[Path, typer.Argument(help="the archive: zip, or tar however it is compressed")],
+    member: Annotated[str, typer.Argument(help="the path of the file in the archive, or the end of the path")],
+    output: Output,
+) -> None:
+    """Write a file of an archive."""
+    from xlgrid.data.downloads import unpack
+
+    unpack(archive, member, output)
+
+
+def join_bitext(
+    pair: Annotated[str, typer.Argument(help="the pair of languages, such as en-de")],
+    archives: Annotated[
+        list[Path], typer.Argument(help="archives of OPUS, each named as the pair is there: de-en.txt.zip")
+    ],
+    output: OutputFolder,
+) -> None:
+    """Write the parallel sentences of archives of OPUS as a training, a dev and a test set."""
+    from xlgrid.data.downloads import join_bitext
+
+    join_bitext(archives, pair, output)
 
 
 def label_data(

@@ -46,11 +46,13 @@ def fetch(
     The commits of what comes from the Hub are kept in the lock file.
     """
     from xlgrid.plan.load import load_plan
-    from xlgrid.preflight.fetching import advice, command, targets
+    from xlgrid.preflight.fetching import advice, by_hand, command, targets
     from xlgrid.preflight.machine import elsewhere
 
     plan = load_plan(study)
     wanted = targets(plan)
+    for line in by_hand(plan):
+        typer.echo(line)
     if not wanted:
         typer.echo(f"study {plan.study.name} needs nothing from the network: everything is generated or in files here")
         return

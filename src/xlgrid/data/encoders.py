@@ -40,13 +40,20 @@ OLDER = (SENTENCEPIECE, "vocab.txt", "vocab.json")
 PADDING = ("<pad>", "[PAD]")
 
 
-def encoder_files(folder: str | Path) -> list[str]:
-    """The files of an encoder in a folder, without its vocabulary: those that it has, and those that every encoder must have."""
+def encoder_files(folder: str | Path, coming: Collection[str] = ()) -> list[str]:
+    """The files of an encoder in a folder, without its vocabulary: those that it has, and those that every encoder must have.
+
+    Args:
+        coming: files that will be there, which say in which format the weights are.
+    """
     try:
         weights = [file.name for file in checkpoints.weight_files(Path(folder))]
     except Damaged:  # Copying names the damage.
         weights = []
-    return _files(folder, _MODEL, ("config.json", *(weights or [checkpoints.WEIGHTS])))
+    if not weights:
+        announced = (name for name in checkpoints.LAYOUTS if str(Path(folder) / name) in coming)
+        weights = [next(announced, checkpoints.WEIGHTS)]
+    return _files(folder, _MODEL, ("config.json", *weights))
 
 
 def vocabulary_files(folder: str | Path) -> list[str]:

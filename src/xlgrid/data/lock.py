@@ -1,6 +1,7 @@
-"""The lock file: the commit of each Hub repository and revision at the first fetch."""
+"""The lock file: the commit of each Hub repository and revision at the first fetch, and the checksum of each download."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +21,11 @@ WITHOUT_SCRIPT = (
 LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
 _COMMIT = re.compile("[0-9a-f]{40}")
-_HEADER = "# Commits of Hub repositories, kind/repo@revision: commit. To fetch a revision anew, delete its line and the files that were made from it.\n"
+_CHECKSUM = re.compile("[0-9a-f]{64}")
+_HEADER = (
+    "# Commits of Hub repositories, kind/repo@revision: commit, and checksums of downloads, address: SHA-256. To fetch one anew, delete its line "
+    "and the files that were made from it.\n"
+)
 
 
 def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revision: str = "main") -> str:
@@ -29,24 +34,43 @@ def commit(lock: str | Path, kind: Literal["model", "dataset"], repo: str, revis
     Raises:
         ValueError: the file is no lock file, or the Hub cannot be reached or does not know the repository or revision.
     """
+    lock = Path(lock)
+    asked = lambda: revision if _COMMIT.fullmatch(revision) else _ask(kind, repo, revision, lock)  # noqa: E731
+    return _kept(lock, f"{kind}/{repo}@{revision}", asked)
+
+
+def keep_checksum(lock: str | Path, url: str, sha256: str) -> None:
+    """Add the checksum of a download to the lock file, or compare it with the one that the file has.
+
+    Raises:
+        ValueError: the file is no lock file, or has another checksum.
+    """
+    lock = Path(lock)
+    if (kept := _kept(lock, url, lambda: sha256)) != sha256:
+        raise ValueError(
+            f"what came from {url} has the SHA-256 {sha256}, and at the first download it was {kept}: the file at this address has changed. "
+            f"To take the new one, delete the line of this address in {lock} and the files that were made from it"
+        )
+
+
+def _kept(lock: Path, key: str, value: Callable[[], str]) -> str:
+    """The value of a key in the lock file, to which it is added if it is not there."""
     from filelock import FileLock
 
-    lock = Path(lock)
-    key = f"{kind}/{repo}@{revision}"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(lock.with_name(f".{lock.name}.lock")):
-        commits = read_lock(lock)
-        if key not in commits:
-            commits[key] = revision if _COMMIT.fullmatch(revision) else _ask(kind, repo, revision, lock)
-            write_text(lock, _HEADER + yaml.safe_dump(commits, sort_keys=True, width=1000))
-        return commits[key]
+        values = read_lock(lock)
+        if key not in values:
+            values[key] = value()
+            write_text(lock, _HEADER + yaml.safe_dump(values, sort_keys=True, width=1000))
+        return values[key]
 
 
 def read_lock(lock: str | Path) -> dict[str, str]:
-    """All locked commits by "kind/repo@revision"; none if there is no file.
+    """All locked commits by "kind/repo@revision", and all checksums by address; none if there is no file.
 
     Raises:
-        ValueError: the file is not YAML, or a value is not a commit.
+        ValueError: the file is not YAML, or a value is neither a commit nor a checksum.
     """
     lock = Path(lock)
     if not lock.exists():
@@ -60,8 +84,10 @@ def read_lock(lock: str | Path) -> dict[str, str]:
             f"{lock} is no lock file: expected lines like 'model/owner/name@main: <commit>'; restore it from version control, or delete it"
         )
     for key, value in commits.items():
-        if not isinstance(value, str) or not _COMMIT.fullmatch(value):
-            raise ValueError(f"{lock}, {key}: {value!r} is not a commit of 40 hexadecimal digits; delete the line")
+        is_download = "://" in str(key)
+        if not isinstance(value, str) or not (_CHECKSUM if is_download else _COMMIT).fullmatch(value):
+            what = "a SHA-256 of 64" if is_download else "a commit of 40"
+            raise ValueError(f"{lock}, {key}: {value!r} is not {what} hexadecimal digits; delete the line")
     return commits
 
 

@@ -110,7 +110,10 @@ class Origin(Strict):
         BeforeValidator(_written_labels, json_schema_input_type=dict[str | int | bool, str | int | float | bool]),
     ] = Field({}, description="label in the source (text, a number, true or false): label of the task")
     limit: int | None = Field(None, gt=0, description="keep at most this many rows of a split, the first ones")
-    languages: list[str] | None = Field(None, description="the languages that the source has; absent: all")
+    languages: list[str] | None = Field(
+        None,
+        description="the languages that the source has, and the pairs (en-de) that it has as such; absent: all",
+    )
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -172,12 +175,13 @@ class Origin(Strict):
     def has_pair(self, pair: str) -> bool:
         """Whether the source has a pair as such.
 
-        One local file of a pair is enough: if another one is missing, the error should name it. A file with the rows of all languages
-        (`begins`) has none of a pair.
+        One local file of a pair is enough: if another one is missing, the error should name it. Files that are not there yet are of a pair
+        if `languages` or `names` list it. A file with the rows of all languages (`begins`) has none of a pair.
         """
-        if self.hub:
+        if self.hub or pair in self.names:
             return pair in self.names
-        return not self.begins and any(Path(self.path(pair, split)).exists() for split in SPLITS)
+        is_listed = pair in (self.languages or ())
+        return not self.begins and (is_listed or any(Path(self.path(pair, split)).exists() for split in SPLITS))
 
     def configuration(self, language: str) -> str | None:
         """The name of a language's part of the data on the Hub; None for the only one."""

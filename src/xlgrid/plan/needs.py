@@ -121,7 +121,7 @@ def inputs(plan: Planned, product: Product) -> Inputs:
                     named[split] = [plan.owned(Tokens(*place, split)).path for place in of_part]
                 begin = [plan.owned(Encoder(study.name, entry.begin)).path] if entry.begin else []
                 return {**named, "begin": begin}
-            return {**named, "files": encoder_files(entry.path) if entry.path else []}
+            return {**named, "files": encoder_files(entry.path, study.downloads) if entry.path else []}
         case Tokens():
             data: list[Data | Text]
             if study.tasks[product.task].from_text:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from glob import escape, glob
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict, plainly
+from xlgrid.data import downloads
 from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path
@@ -184,6 +186,94 @@ def labelled_data(plan: Plan) -> list[str]:
         if entry.data and entry.data.labelled
         for language in entry.data.labelled.languages or ()
     ]
+
+
+def download_regex(plans: Mapping[str, Plan], rule: str) -> str:
+    """A regular expression that matches the files of `downloads` of all studies that a rule makes.
+
+    A file that a person gets is no output of a rule once it is there, so that Snakemake never deletes it to make it again.
+
+    Args:
+        rule: download, unpack, join_bitext, by_hand, or download_archive, whose files are the addresses of archives.
+    """
+    expressions = []
+    for path, entry in _downloads(plans).items():
+        if rule == "download_archive" and _has_archives(entry):
+            expressions.append(_place_of_archives(entry))
+        elif rule == _rule_of(entry):
+            there = sorted(glob(re.sub(r"\{\w+\}", "*", escape(path)))) if rule == "by_hand" else ()
+            but = f"(?!(?:{either(there)})$)" if there else ""
+            stem = path.removesuffix(downloads.SPLIT_FILES) if rule == "join_bitext" else path
+            expressions.append(f"{but}{downloads.regex(stem)}")
+    return "|".join(expressions) or "(?!)"
+
+
+def _rule_of(entry: downloads.Download) -> str:
+    """The rule that makes the files of an entry."""
+    if entry.url is None:
+        return "by_hand"
+    return "join_bitext" if entry.corpora else "unpack" if entry.member else "download"
+
+
+def _downloads(plans: Mapping[str, Plan]) -> dict[str, downloads.Download]:
+    """Path -> entry, of all studies. A study comes after those that it extends, and its entry wins."""
+    entries: dict[str, downloads.Download] = {}
+    for plan in plans.values():
+        entries |= plan.study.downloads
+    return entries
+
+
+def download_of(plans: Mapping[str, Plan], file: str) -> downloads.Found:
+    """The entry of a file that the rules download.
+
+    Raises:
+        ValueError: there is none for just this file, or nothing has what it needs.
+    """
+    found = downloads.find(_downloads(plans), file)
+    if problem := "no study has it in `downloads`" if found is None else found.problem:
+        raise ValueError(f"{file}: {problem}")
+    assert found
+    return found
+
+
+def archives_of(plans: Mapping[str, Plan], file: str) -> list[str]:
+    """The archives from which a file is made."""
+    return [f"{downloads.ARCHIVES}/{downloads.address(url)}" for url in download_of(plans, file).urls]
+
+
+class Archive(NamedTuple):
+    """An archive with files of `downloads`.
+
+    Attributes:
+        url: its address.
+        entry: the settings of the files.
+    """
+
+    url: str
+    entry: downloads.Download
+
+
+def archive_at(plans: Mapping[str, Plan], place: str) -> Archive:
+    """The archive at a place below the folder of archives.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for entry in _downloads(plans).values():
+        url = str(entry.url)
+        if _has_archives(entry) and re.fullmatch(_place_of_archives(entry), place):
+            scheme = url.partition("://")[0]
+            return Archive(f"{scheme}://{'/' if scheme == 'file' else ''}{place}", entry)
+    raise ValueError(f"no study has an archive at {place} in `downloads`")
+
+
+def _has_archives(entry: downloads.Download) -> bool:
+    return bool(entry.member or entry.corpora)
+
+
+def _place_of_archives(entry: downloads.Download) -> str:
+    """A regular expression that matches the places of the archives of an entry. A corpus is a name and a version."""
+    return downloads.regex(downloads.address(str(entry.url)).replace("{corpus}", "{corpus}/{version}"))
 
 
 def product(kind: Any, wildcards: Any, **fixed: str) -> Product:

@@ -8,7 +8,8 @@ from xlgrid.base.yaml_files import read_yaml
 from xlgrid.plan.load import named, options_of
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.workflow import read_settings
-from xlgrid.preflight.materials import DOWNLOADED, materials, needed_products
+from xlgrid.preflight.files import by_hand_lines
+from xlgrid.preflight.materials import downloads_of, materials, needed_products
 
 # The settings of a project: in a clone at the top, in a folder that snakedeploy has made below config/.
 CONFIGS = (Path("config.yaml"), Path("config/config.yaml"))
@@ -37,9 +38,9 @@ def lock_file() -> str:
 
 
 def targets(plan: Plan) -> list[str]:
-    """The files that rules fetch for a study: those of the Hub, and the downloads that the study names as its own files."""
+    """The files that rules fetch for a study: those of the Hub, and those that `downloads` of the study has an address for."""
     taken = materials(plan, needed_products(plan))
-    downloads = (file for material in taken for file in material.files if file.startswith(DOWNLOADED))
+    downloads = (file for file, found in downloads_of(plan, taken).items() if found.urls)
     return list(dict.fromkeys([*(material.product.path for material in taken if material.repository), *downloads]))
 
 
@@ -51,6 +52,12 @@ def command(plan: Plan, wanted: Sequence[str], cores: int) -> list[str]:
     """
     options = ["--cores", str(cores), "--keep-going", "--rerun-incomplete", *options_of(named(plan))]
     return ["snakemake", *options, "--", *wanted]
+
+
+def by_hand(plan: Plan) -> Iterator[str]:
+    """What the study needs beside what is fetched, and a person has to get, in lines."""
+    for line in by_hand_lines(plan, materials(plan, needed_products(plan))):
+        yield f"not fetched: {line.thing}: {line.text}"
 
 
 def advice(plan: Plan, wanted: Sequence[str]) -> Iterator[str]:

@@ -3,12 +3,14 @@
 import contextlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from xlgrid.data import checkpoints
+from xlgrid.data.downloads import Found
 from xlgrid.data.encoders import check_encoder, check_vocabulary
 from xlgrid.data.text import fetched_text
 from xlgrid.data.tokenize import check_tokenizer, load_tokenizer
@@ -16,7 +18,7 @@ from xlgrid.plan.lengths import ROWS, local_rows
 from xlgrid.plan.plan import Plan, under
 from xlgrid.plan.products import Data, Product, Text, Tokens, Unlabelled, Vocabulary
 from xlgrid.preflight.lines import Line, State
-from xlgrid.preflight.materials import DOWNLOADED, Material
+from xlgrid.preflight.materials import Material, downloads_of
 from xlgrid.results.identity import Encoder, Run
 
 # Larger files of data, in bytes, are read by the jobs alone, so that the checks take seconds.
@@ -26,15 +28,36 @@ SHOWN = 3
 
 
 def file_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
-    """A line for the files of each task, for text, and for each vocabulary and encoder from a folder; more where there are problems."""
+    """A line for the files of each task, for text, and for each vocabulary and encoder from a folder; more where there are problems.
+    Files that a person has to get have a line for each entry of `downloads`."""
+    yield from by_hand_lines(plan, materials)
+    downloads = downloads_of(plan, materials)
     groups: dict[str, list[Material]] = {}
     for material in materials:
         if material.files:
             groups.setdefault(_thing(material.named), []).append(material)
     for thing, members in groups.items():
-        yield from _missing(thing, members)
+        yield from _missing(thing, members, downloads)
         if present := [material for material in members if not material.missing]:
             yield from _checked(plan, thing, present)
+
+
+def by_hand_lines(plan: Plan, materials: Sequence[Material]) -> Iterator[Line]:
+    """A line for each entry of `downloads` whose files a person has to get, if one of them is missing."""
+    entries: dict[str, list[str]] = {}
+    downloads = downloads_of(plan, materials)
+    missing = {file for material in materials for file in material.missing}
+    for file, found in downloads.items():
+        if found.entry.url is None and file in missing:
+            entries.setdefault(found.path, []).append(file)
+    for path, files in entries.items():
+        them = "it is" if len(files) == 1 else f"{len(files)} are"
+        yield Line(
+            State.PROBLEM,
+            path,
+            f"{them} missing ({_listed(files)}), and only you can put {'it' if len(files) == 1 else 'them'} there: "
+            f"{downloads[files[0]].entry.by_hand}",
+        )
 
 
 def tokenizer_lines(plan: Plan, needed: Iterable[Product]) -> Iterator[Line]:
@@ -104,22 +127,30 @@ def _thing(product: Product) -> str:
     return str(product)
 
 
-def _missing(thing: str, members: Iterable[Material]) -> Iterator[Line]:
+def _missing(thing: str, members: Iterable[Material], downloads: Mapping[str, Found]) -> Iterator[Line]:
     files = dict.fromkeys(file for material in members for file in material.missing)
-    downloaded = [file for file in files if file.startswith(DOWNLOADED)]
+    hosts: dict[str, list[str]] = {}
+    for file in files:
+        if file in downloads and (urls := downloads[file].urls):
+            hosts.setdefault(urlsplit(urls[0]).netloc or "this machine", []).append(file)
     # A study may take the data of a task as the files of another, or of another study.
     of_tasks = [file for file in files if Data.parse(file)]
-    others = [file for file in files if file not in {*downloaded, *of_tasks}]
+    others = [file for file in files if file not in {*downloads, *of_tasks}]
     if of_tasks:
         yield Line(State.GOOD, thing, f"Snakemake makes {_listed(of_tasks)}")
-    if downloaded:
-        yield Line(State.GOOD, thing, f"Snakemake downloads {_listed(downloaded)}")
+    for host, downloaded in hosts.items():
+        yield Line(State.GOOD, thing, f"Snakemake downloads {_listed(downloaded)} from {host}")
+    for problem in dict.fromkeys(filter(None, (downloads[file].problem for file in files if file in downloads))):
+        yield Line(State.PROBLEM, thing, problem)
     if others:
         is_one = len(others) == 1
         missing = "there is no file" if is_one else f"{len(others)} files are missing:"
         them = "it" if is_one else "them"
         yield Line(
-            State.PROBLEM, thing, f"{missing} {_listed(others)}: put {them} there, or correct the path in the study"
+            State.PROBLEM,
+            thing,
+            f"{missing} {_listed(others)}: put {them} there, correct the path in the study, or say under `downloads` where {them} "
+            f"{'is' if is_one else 'are'} from",
         )
 
 

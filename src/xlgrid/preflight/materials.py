@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from xlgrid.data.downloads import Found, find
 from xlgrid.data.sources import Origin
 from xlgrid.plan.needs import inputs
 from xlgrid.plan.plan import Plan, under
@@ -12,9 +13,6 @@ from xlgrid.results.identity import Encoder, Run
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Study
-
-# The folders whose files the rules download_cc100 and download_bucc make, when a study names them.
-DOWNLOADED = ("cc100/", "bucc2018/")
 
 
 class Repository(NamedTuple):
@@ -79,6 +77,13 @@ def materials(plan: Plan, needed: Iterable[Product]) -> list[Material]:
         if repository or files:
             taken.append(Material(product, named, repository, files))
     return taken
+
+
+def downloads_of(plan: Plan, materials: Iterable[Material]) -> dict[str, Found]:
+    """The files among the materials of a study that have an entry in its `downloads`."""
+    files = dict.fromkeys(file for material in materials for file in material.files)
+    found = {file: find(plan.study.downloads, file) for file in files}
+    return {file: entry for file, entry in found.items() if entry}
 
 
 def origin_of(study: "Study", product: Product) -> Origin | None:

@@ -32,8 +32,11 @@ RULES = {
         "label_data",
         "text",
         "fetch_text",
-        "download_cc100",
-        "download_bucc",
+        "download",
+        "download_archive",
+        "unpack",
+        "join_bitext",
+        "by_hand",
     ),
     "encode": (
         "vocabulary",

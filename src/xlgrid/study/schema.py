@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, PositiveInt, field_validator, model
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Name, Seed, Strict
+from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.exhibits import AnyExhibit
@@ -164,6 +165,10 @@ class Study(Strict):
     text: TextSettings = Field(
         TextSettings(), description="the text on which encoders from `scratch`, and runs of tasks of kind `mlm`, train"
     )
+    downloads: dict[str, Download] = Field(
+        {},
+        description="path of a file that the study names, or of several with names in braces: where it is from, if it is not on the Hub",
+    )
     vocabularies: dict[Name, VocabularyEntry] = Field(
         {},
         description="name: a vocabulary, which several encoders may share; an encoder that names none has a vocabulary of its"
@@ -187,6 +192,14 @@ class Study(Strict):
         Naming(), description="the paper's names for what the study names, for all exhibits with published numbers"
     )
     name: Name = Field("", description="the name of the file, without .yaml, whatever stands here")
+
+    @field_validator("downloads")
+    @classmethod
+    def _paths(cls, downloads: dict[str, Download]) -> dict[str, Download]:
+        for path, entry in downloads.items():
+            for problem in entry.problems(path):
+                raise ValueError(problem)
+        return downloads
 
     @field_validator("methods", mode="before")
     @classmethod

@@ -1,0 +1,108 @@
+"""Archives that were downloaded: whether a file is what the end of its name says, and the file in an archive that a study needs."""
+
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from xlgrid.base.errors import Damaged
+from xlgrid.base.files import whole
+
+# End of a name -> the first bytes of such files. A page that says "not found" begins otherwise.
+_BEGINNINGS = {
+    ".zip": (b"PK",),
+    ".gz": (b"\x1f\x8b",),
+    ".tgz": (b"\x1f\x8b",),
+    ".bz2": (b"BZh",),
+    ".xz": (b"\xfd7zXZ\x00",),
+    ".parquet": (b"PAR1",),
+}
+# End of a name -> the last bytes of such files, where these are known.
+_ENDS = {".xz": b"YZ", ".parquet": b"PAR1"}
+# The members of an archive that an error lists at most.
+_SHOWN = 20
+
+
+def problem(path: Path, name: str) -> str | None:
+    """Why a file is not what the end of its name says; None if it is, or if the end of the name says nothing. Only the ends of the file are read.
+
+    Args:
+        path: the file.
+        name: its name, since a file that is not whole yet has another one.
+    """
+    suffix = Path(name).suffix
+    with path.open("rb") as file:
+        first = file.read(8)
+        file.seek(-min(8, path.stat().st_size), 2)
+        last = file.read()
+    if suffix in _BEGINNINGS and not first.startswith(_BEGINNINGS[suffix]):
+        return f"it begins with {first!r}, as no {suffix} does"
+    if suffix in _ENDS and not last.endswith(_ENDS[suffix]):
+        return f"it ends with {last!r}, as no whole {suffix} does"
+    if suffix == ".zip" and not zipfile.is_zipfile(path):
+        return "it has no list of members at its end, as a whole .zip has"
+    return None
+
+
+def unpack(archive: str | Path, member: str, out: str | Path) -> None:
+    """Write a file of an archive (zip, or tar however it is compressed).
+
+    Args:
+        member: the path of the file in the archive, or the end of the path.
+
+    Raises:
+        Damaged: the archive is damaged.
+        ValueError: the archive has no such file, or several.
+    """
+    archive = Path(archive)
+    with whole(out) as aside, aside.open("wb") as target, opened(archive) as members:
+        names = [name for name in members if f"/{name}".endswith(f"/{member.removeprefix('./')}")]
+        if len(names) != 1:
+            listed = ", ".join([*(names or members)][:_SHOWN])
+            raise ValueError(
+                f"{archive} has {len(names) or 'no'} files {member!r} (there {'are' if names else 'is'}: {listed or 'nothing'}): "
+                "correct `member` in `downloads`"
+            )
+        with reading(archive), members[names[0]]() as source:
+            shutil.copyfileobj(source, target, 2**20)
+
+
+@contextmanager
+def opened(archive: Path) -> Iterator[dict[str, Callable[[], IO[bytes]]]]:
+    """The files of an archive: path -> a function that opens it.
+
+    Raises:
+        Damaged: the archive is damaged.
+    """
+    with reading(archive):
+        container = zipfile.ZipFile(archive) if zipfile.is_zipfile(archive) else tarfile.open(archive)  # noqa: SIM115
+    with container:
+        with reading(archive):
+            members: dict[str, Callable[[], IO[bytes]]] = {}
+            if isinstance(container, zipfile.ZipFile):
+                for info in container.infolist():
+                    if not info.is_dir():
+                        members[info.filename] = lambda info=info: container.open(info)
+            else:
+                for entry in container.getmembers():
+                    if entry.isfile():
+                        members[entry.name] = lambda entry=entry: container.extractfile(entry)
+        yield members
+
+
+@contextmanager
+def reading(archive: Path) -> Iterator[None]:
+    """Errors of the libraries that read archives become one that names the archive."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except (
+        Exception
+    ) as error:  # zlib, bz2, lzma, zipfile and tarfile have errors of their own, and raise EOFError and OSError, too.
+        if getattr(error, "errno", None):  # of the disk
+            raise
+        raise Damaged(f"{archive} is damaged or no archive ({type(error).__name__}: {error})", archive) from error

@@ -1,0 +1,137 @@
+"""Parallel sentences from archives in the layout of OPUS (`Moses`): a file for each language, in which lines of one number are translations."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import zip_longest
+from pathlib import Path
+from random import Random
+from typing import IO
+
+from xlgrid.base.files import whole
+from xlgrid.data.downloads.archives import opened, reading
+from xlgrid.languages.sources import Target
+
+# Pairs of sentences in the dev set, and as many in the test set; and the share of all pairs that each is at most.
+HELD_OUT = 1000
+SHARE = 10
+_MARK = b"\xef\xbb\xbf"
+Pair = tuple[str, str]
+
+
+def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -> None:
+    """Write `train.jsonl`, `dev.jsonl` and `test.jsonl` with the columns `first` and `second`, the languages of the pair.
+
+    The name of an archive is its pair on OPUS, such as `en-zh_cn.txt.zip`, in either order. Pairs of sentences of which one is empty or not
+    in UTF-8 are left out and counted on stderr. The dev and the test set are drawn from all archives, and pairs that are in one of them are
+    left out of the training set. Memory does not grow with the archives.
+
+    Args:
+        archives: the zip files.
+        pair: two languages (en-zh).
+
+    Raises:
+        Damaged: an archive is damaged.
+        ValueError: the files of an archive are not parallel, or an archive has none in a language; there are fewer than ten pairs.
+    """
+    codes = Target(pair).languages
+    out, files = Path(folder), [Path(archive) for archive in archives]
+    left_out: Counter[str] = Counter()
+    drawn, number = _drawn(_all(files, codes, left_out))
+    size = min(HELD_OUT, number // SHARE)
+    if not size:
+        raise ValueError(
+            f"{', '.join(map(str, files))} have {number} pairs of sentences in {pair}: at least {SHARE} are needed"
+        )
+    held_out = {"dev": drawn[:size], "test": drawn[size : 2 * size]}
+    apart = {each for rows in held_out.values() for each in rows}
+    kept = 0
+    with ExitStack() as stack:
+        asides = {split: stack.enter_context(whole(out / f"{split}.jsonl")) for split in ("train", *held_out)}
+        for split, rows in held_out.items():
+            with asides[split].open("w", encoding="utf-8") as file:
+                file.writelines(_line(row) for row in rows)
+        with asides["train"].open("w", encoding="utf-8") as file:
+            for row in _all(files, codes, Counter()):
+                if row not in apart:
+                    file.write(_line(row))
+                    kept += 1
+    reasons = "".join(f", {count:,} left out because {reason}" for reason, count in sorted(left_out.items()))
+    repeated = number - kept - 2 * size
+    print(
+        f"{pair}: {kept:,} pairs to train on, {size:,} in each of dev and test{reasons}, {repeated:,} that repeat these",
+        file=sys.stderr,
+    )
+
+
+def _drawn(rows: Iterator[Pair]) -> tuple[list[Pair], int]:
+    """As many rows as the dev and the test set have at most, drawn in one pass in random order; and the number of all rows."""
+    rng, drawn, number = Random(0), list[Pair](), 0
+    for number, row in enumerate(rows, start=1):
+        if len(drawn) < 2 * HELD_OUT:
+            drawn.append(row)
+        elif (place := rng.randrange(number)) < 2 * HELD_OUT:
+            drawn[place] = row
+    rng.shuffle(drawn)
+    return drawn, number
+
+
+def _all(files: Sequence[Path], codes: Sequence[str], left_out: Counter[str]) -> Iterator[Pair]:
+    for file in files:
+        yield from _pairs(file, codes, left_out)
+
+
+def _pairs(archive: Path, codes: Sequence[str], left_out: Counter[str]) -> Iterator[Pair]:
+    """The pairs of sentences of an archive, in the order of `codes`."""
+    in_name = archive.name.partition(".")[0].split("-")
+    with opened(archive) as members, ExitStack() as stack:
+        sides: list[IO[bytes]] = []
+        names = []
+        for code in codes:
+            wanted = [f".{each}" for each in in_name if each.partition("_")[0] == code]
+            found = [name for name in members if name.endswith(tuple(wanted)) and wanted]
+            if len(found) != 1:
+                raise ValueError(
+                    f"{archive} has {len(found) or 'no'} files in {code} (there is: {', '.join(members)}): correct `corpora` in `downloads`"
+                )
+            names += found
+            sides.append(stack.enter_context(members[found[0]]()))
+        lines = [0, 0]
+        for both in _read(sides, archive):
+            lines = [number + (line is not None) for number, line in zip(lines, both, strict=True)]
+            texts = [
+                line if line is None else _text(line, is_first=number == 1)
+                for line, number in zip(both, lines, strict=True)
+            ]
+            if None in both:
+                continue
+            if None in texts:
+                left_out["one side is not in UTF-8"] += 1
+            elif "" in texts:
+                left_out["one side is empty"] += 1
+            else:
+                yield str(texts[0]), str(texts[1])
+        if lines[0] != lines[1]:
+            raise ValueError(
+                f"{archive} is not parallel: {names[0]} has {lines[0]:,} lines, and {names[1]} has {lines[1]:,}: "
+                "leave out this corpus in `corpora` of `downloads`"
+            )
+
+
+def _read(sides: Sequence[IO[bytes]], archive: Path) -> Iterator[tuple[bytes | None, ...]]:
+    with reading(archive):
+        # Files of bytes end their lines at line feeds alone. Texts have other ends of lines within sentences.
+        yield from zip_longest(*sides)
+
+
+def _text(line: bytes, is_first: bool) -> str | None:
+    try:
+        return (line.removeprefix(_MARK) if is_first else line).decode("utf-8").strip()
+    except UnicodeDecodeError:
+        return None
+
+
+def _line(row: Pair) -> str:
+    return json.dumps({"first": row[0], "second": row[1]}, ensure_ascii=False) + "\n"

@@ -1,0 +1,207 @@
+"""The settings that say where files of a study are from if they are not on the Hub: an address, or what a person does."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from xlgrid.base.names import unknown
+from xlgrid.base.settings import Strict
+from xlgrid.languages.sources import Target
+
+# The folder in which archives lie until all that is needed has been taken out of them.
+ARCHIVES = "downloads"
+# The end of the path of bitext, of which one job makes all splits.
+SPLIT_FILES = "/{split}.jsonl"
+_BRACES = re.compile(r"\{(\w+)\}")
+_ADDRESS = re.compile(r"(https?|ftp|file)://[^\s#]+")
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+class Download(Strict):
+    """How a file gets here, or each of the files that fit one path with names in braces. The study names these files elsewhere, as
+    `local`, `path` or `files`, and Snakemake makes those that it needs:
+
+        downloads:
+          "cc100/{code}.txt.xz": {url: "https://data.statmt.org/cc-100/{code}.txt.xz"}
+          mine/pytorch_model.bin: {url: "https://example.org/mine.tar.gz", member: pytorch_model.bin}
+          "opus/{pair}/{split}.jsonl":
+            url: "https://object.pouta.csc.fi/OPUS-{corpus}/moses/{pair}.txt.zip"
+            corpora: {Europarl/v8: [de, en, fr], Bianet/v1: [en, tr]}
+          "translations/{language}.jsonl": {by_hand: "translate the training set, for instance with ..."}
+
+    With `corpora`, the sentences of a pair come from the archives of all corpora that have it, in the columns `first` and `second`: a
+    thousand for `dev` and for `test` (of fewer than 10,000 pairs a tenth each), the others for `train`. A pair of which one side is empty or
+    is not in UTF-8 is left out.
+    """
+
+    url: str | None = Field(
+        None,
+        description="the address of the file, or of the archive that has it; names in braces stand for what they stand for in the path of the "
+        "file, and with `corpora`, `{corpus}` for a corpus and `{pair}` for the pair by the codes and in the order of OPUS",
+    )
+    member: str | None = Field(
+        None,
+        description="the file in the archive (zip, tar, tar.gz, tar.bz2, tar.xz) at `url`: its path, or the end of it; may have names in braces",
+    )
+    corpora: dict[str, list[str]] = Field(
+        {},
+        description="corpus and version on OPUS: the languages that it has, by their codes on OPUS, where it has all of their pairs; or pairs"
+        " (de-en). `zh_cn` is text in the language zh, too",
+    )
+    sha256: str | None = Field(
+        None,
+        description="the checksum of what is at `url`; without it, the lock file keeps the one of the first download, and a later one has to equal it",
+    )
+    by_hand: str | None = Field(
+        None,
+        description="how a person gets the file: where it is, and under which conditions. Without `url`, `xlgrid check` says it and the job of "
+        "the file fails with it; with `url`, it is said if the download fails",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_address(cls, url: str | None) -> str | None:
+        if url is not None and not _ADDRESS.fullmatch(url):
+            raise ValueError(
+                f"an address begins with https://, http://, ftp:// or file://, and has no # and no blanks, got {url!r}"
+            )
+        return url
+
+    @field_validator("sha256")
+    @classmethod
+    def _is_sha256(cls, sha256: str | None) -> str | None:
+        if sha256 is not None and not _SHA256.fullmatch(sha256):
+            raise ValueError(
+                f"a SHA-256 has 64 hexadecimal digits in lower case, got {sha256!r}: see the output of `sha256sum`"
+            )
+        return sha256
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.url is None:
+            for key in ("member", "corpora", "sha256"):
+                if getattr(self, key):
+                    raise ValueError(f"`{key}` is about what is at `url`, which is missing: give the address")
+            if not self.by_hand:
+                raise ValueError("give the address of the file as `url`, or say as `by_hand` how a person gets it")
+        if self.corpora and self.member:
+            raise ValueError("archives of `corpora` have a file for each language: leave out `member`")
+        if self.sha256 and _BRACES.search(self.url or ""):
+            raise ValueError("`sha256` is the checksum of one file, and `url` is the address of several: leave it out")
+        return self
+
+    def problems(self, path: str) -> Iterator[str]:
+        """What is wrong with the path of the files, or does not fit it."""
+        if path.startswith(("/", "~", "results/", f"{ARCHIVES}/")) or ".." in path.split("/"):
+            yield f"{path} has to be a path from the folder of the project, outside results/ and {ARCHIVES}/"
+        known = [*dict.fromkeys(_BRACES.findall(path))]
+        if self.corpora:
+            if not path.endswith(SPLIT_FILES) or known not in (["pair", "split"], ["language", "split"]):
+                yield f"bitext of `corpora` has a path such as 'opus/{{pair}}{SPLIT_FILES}', got {path!r}"
+            known = ["corpus", "pair"]
+        for key in ("url", "member"):
+            for name in _BRACES.findall(getattr(self, key) or ""):
+                if name not in known:
+                    yield unknown(f"name in the braces of `{key}`", name, known)
+        for corpus in self.corpora:
+            if not re.fullmatch(r"[^/\s]+/[^/\s]+", corpus):
+                yield f"a corpus has a name and a version on OPUS, such as Europarl/v8, got {corpus!r}"
+
+
+class Found(NamedTuple):
+    """The entry of a file.
+
+    Attributes:
+        path: that of the entry, with names in braces.
+        entry: the settings.
+        values: name in braces -> what it stands for in the file.
+    """
+
+    path: str
+    entry: Download
+    values: dict[str, str]
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses from which the file is made; none if a person gets it, or if no corpus has the pair."""
+        if self.entry.url is None:
+            return []
+        if not self.entry.corpora:
+            return [filled(self.entry.url, self.values)]
+        pairs = ((corpus, pair) for corpus in self.entry.corpora for pair in self._pairs(corpus))
+        return [filled(self.entry.url, {"corpus": corpus, "pair": pair}) for corpus, pair in pairs]
+
+    @property
+    def member(self) -> str | None:
+        """The file in the archive at the address."""
+        return self.entry.member and filled(self.entry.member, self.values)
+
+    @property
+    def pair(self) -> str:
+        """The pair of languages of bitext."""
+        return self.values.get("pair") or self.values["language"]
+
+    @property
+    def problem(self) -> str | None:
+        """Why the file cannot be made, with what to do."""
+        if self.entry.corpora and not self.urls:
+            return f"none of the `corpora` of {self.path} has {self.pair}: add one that has it, or leave out the pair"
+        return None
+
+    def _pairs(self, corpus: str) -> Iterator[str]:
+        """The names on OPUS of the pair in a corpus."""
+        members, codes = self.entry.corpora[corpus], Target(self.pair).languages
+        if len(codes) < 2:
+            return
+        first, second = codes
+        yield from (
+            member for member in members if "-" in member and {*map(_language, member.split("-"))} == {first, second}
+        )
+        for one in (member for member in members if _language(member) == first):
+            for other in (member for member in members if _language(member) == second):
+                yield "-".join(sorted((one, other)))
+
+
+def _language(code: str) -> str:
+    """The language of a code on OPUS: zh of zh_cn."""
+    return code.partition("_")[0]
+
+
+def find(downloads: Mapping[str, Download], file: str) -> Found | None:
+    """The entry of a file; one without names in braces wins, and then the first."""
+    if file in downloads:
+        return Found(file, downloads[file], {})
+    for path, entry in downloads.items():
+        if match := re.fullmatch(_named(path), file):
+            return Found(path, entry, match.groupdict())
+    return None
+
+
+def regex(path: str) -> str:
+    """A regular expression, without groups, that matches the files of a path with names in braces."""
+    return "".join("[^/]+" if i % 2 else re.escape(part) for i, part in enumerate(_BRACES.split(path)))
+
+
+def _named(path: str) -> str:
+    """A regular expression with a group for each name in braces; a name that stands twice stands for one text."""
+    seen: set[str] = set()
+    expression = ""
+    for i, part in enumerate(_BRACES.split(path)):
+        if not i % 2:
+            expression += re.escape(part)
+        else:
+            expression += f"(?P={part})" if part in seen else f"(?P<{part}>[^/]+)"
+            seen.add(part)
+    return expression
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """A text with values for the names in braces."""
+    return _BRACES.sub(lambda match: values[match[1]], template)
+
+
+def address(url: str) -> str:
+    """The place of an archive below `ARCHIVES`: its address without https://."""
+    return url.partition("://")[2].lstrip("/")
