@@ -333,10 +333,10 @@ rule by_hand:
         "downloads/{file}.log",
     wildcard_constraints:
         file=plans.download_regex(PLANS, "by_hand"),
-    conda:
-        "../envs/xlgrid.yaml"
     # Before jobs that take long.
     priority: 100
+    conda:
+        "../envs/xlgrid.yaml"
     threads: 1
     resources:
         mem_mb=lambda w, attempt: 8000 * attempt,

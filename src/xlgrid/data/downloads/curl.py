@@ -50,21 +50,21 @@ def download(
             f"cannot download {place}: {problem}. The same command continues. Or put the file at {out} by hand{advice}"
         )
     digest = _digest(part)
-    if problem := archives.problem(part, out.name):
-        part.unlink()
-        raise ValueError(f"what came from {place} is not {out.name}: {problem}. Put the file at {out} by hand{advice}")
     try:
+        if problem := archives.problem(part, out.name):
+            raise ValueError(
+                f"what came from {place} is not {out.name}: {problem}. Put the file at {out} by hand{advice}"
+            )
         if sha256 and digest != sha256:
             raise ValueError(f"what came from {place} has the SHA-256 {digest}, and the study expects {sha256}{advice}")
         if not sha256:
             locks.keep_checksum(lock, url, digest)
-    except ValueError:
-        part.unlink()
-        raise
-    print(f"{url}: {part.stat().st_size:,} bytes, SHA-256 {digest}", file=sys.stderr)
-    part.replace(out)
-    for trace in _traces(part):
-        trace.unlink(missing_ok=True)
+        print(f"{url}: {part.stat().st_size:,} bytes, SHA-256 {digest}", file=sys.stderr)
+        part.replace(out)
+    finally:
+        # A whole file that is the wrong one is not continued.
+        for path in (part, *_traces(part)):
+            path.unlink(missing_ok=True)
 
 
 def _get(url: str, part: Path) -> str | None:
