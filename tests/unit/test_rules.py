@@ -28,7 +28,7 @@ def resource(rule: Any, name: str, attempt: int = 1) -> Any:
 
 
 def test_the_rules_are_found(rules: dict[str, Any]) -> None:
-    assert {"train", "evaluate", "table", "report_html", "download_cc100"} <= rules.keys()
+    assert {"train", "evaluate", "table", "report_html", "download"} <= rules.keys()
 
 
 def test_a_job_has_the_same_number_of_threads_everywhere(rules: dict[str, Any]) -> None:

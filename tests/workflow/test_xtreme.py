@@ -19,5 +19,5 @@ def test_every_exhibit_is_planned(tmp_path: Path) -> None:
     runs, cells = (int(number.replace(",", "")) for number in whole)
     assert (jobs["train"], jobs["evaluate"]) == (runs, cells)
     assert jobs["table"] == len(load_study(ROOT / "studies" / "xtreme.yaml").exhibits)
-    # The sample and the training set of four languages.
-    assert jobs["download_bucc"] == 8
+    # The sample and the training set of four languages, each with two pools and the gold pairs.
+    assert (jobs["download_archive"], jobs["unpack"]) == (8, 24)

@@ -60,3 +60,21 @@ def test_a_gated_repository_is_said_with_its_page(kind, address):
 
 def test_other_errors_are_said_as_they_are():
     assert lock.said(OSError("the disk is full"), "model", "some/thing") == "OSError: the disk is full"
+
+
+def test_checksums_of_downloads_are_beside_commits(tmp_path):
+    path = tmp_path / "lock.yaml"
+    lock.commit(path, "model", "some/encoder", COMMIT)
+    for _ in range(2):
+        lock.keep_checksum(path, "https://a.test/x", "a" * 64)
+    assert lock.read_lock(path) == {f"model/some/encoder@{COMMIT}": COMMIT, "https://a.test/x": "a" * 64}
+    with pytest.raises(ValueError, match="the file at this address has changed"):
+        lock.keep_checksum(path, "https://a.test/x", "b" * 64)
+    assert lock.read_lock(path)["https://a.test/x"] == "a" * 64
+
+
+@pytest.mark.parametrize("line", [f"https://a.test/x: {COMMIT}", f"model/some/encoder@main: {'a' * 64}"])
+def test_a_checksum_is_no_commit(tmp_path, line):
+    (tmp_path / "lock.yaml").write_text(f"{line}\n")
+    with pytest.raises(ValueError, match=r"is not a .* hexadecimal digits; delete the line"):
+        lock.read_lock(tmp_path / "lock.yaml")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from plan_fixture import EARLY, begun
 
+from xlgrid.data.downloads import Download
 from xlgrid.exhibits.parameters import Parameters
 from xlgrid.plan import needs
 from xlgrid.plan.checks import plan_problems
@@ -97,7 +98,8 @@ def test_a_log_is_where_the_rule_writes_it(plan: Plan, rule: str, output: str, l
 def test_every_rule_of_a_product_states_a_log() -> None:
     text = "".join(path.read_text() for path in RULES.glob("*.smk"))
     # Downloaded files are an input of several studies, and no product of one.
-    of_products = {*re.findall(r"^rule (\w+):", text, re.MULTILINE)} - {"download_bucc", "download_cc100"}
+    downloads = {"download", "download_archive", "unpack", "join_bitext", "by_hand"}
+    of_products = {*re.findall(r"^rule (\w+):", text, re.MULTILINE)} - downloads
     assert {name for name, _, _ in rules()} == of_products
 
 
@@ -124,6 +126,15 @@ def test_files_of_ones_own_are_inputs(plan: Plan) -> None:
     Path("encoder", "model.safetensors").touch()
     assert needs.inputs(plan, Encoder("tiny", "mine")) == weights
     assert needs.inputs(plan, vocabulary) == {"files": ["encoder/tokenizer.json", "encoder/vocab.txt"]}
+
+
+def test_weights_that_are_downloaded_are_in_the_format_of_their_name(plan: Plan) -> None:
+    entry = Download(url="https://a.test/x.bin")
+    plan.study.encoders["mine"] = EncoderEntry(path="coming")
+    plan.study.downloads["coming/pytorch_model.bin"] = entry
+    assert needs.inputs(plan, Encoder("tiny", "mine"))["files"] == ["coming/config.json", "coming/pytorch_model.bin"]
+    plan.study.downloads.clear()
+    assert needs.inputs(plan, Encoder("tiny", "mine"))["files"] == ["coming/config.json", "coming/model.safetensors"]
 
 
 def test_encoders_with_one_vocabulary_share_tokens(plan: Plan) -> None:

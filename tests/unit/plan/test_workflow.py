@@ -204,3 +204,62 @@ def test_the_rules_know_the_studies_that_a_study_extends() -> None:
     assert "steps" in recipes["three"] and "steps" not in recipes["two"]
     with pytest.raises(ValueError, match=r"ask for results/two/encoders/tiny/model\.safetensors"):
         workflow.load_plans(SETTINGS, ["results/three/encoders/tiny/model.safetensors"])
+
+
+DOWNLOADS = {
+    "text/{code}.txt": {"url": "https://a.test/{code}"},
+    "mine/model.bin": {"url": "file:///srv/mine.zip", "member": "model.bin"},
+    "opus/{pair}/{split}.jsonl": {"url": "https://o.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["de", "en"]}},
+    "own/{code}/{split}.tsv": {"by_hand": "ask"},
+}
+
+
+@pytest.fixture
+def downloading() -> dict[str, Plan]:
+    Path("studies/one.yaml").write_text(STUDY + yaml.safe_dump({"downloads": DOWNLOADS}))
+    return workflow.load_plans(SETTINGS, [])
+
+
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [
+        ("text/en.txt", "download"),
+        ("mine/model.bin", "unpack"),
+        ("srv/mine.zip", "download_archive"),
+        ("opus/de-en", "join_bitext"),
+        ("o.test/Books/v1/de-en.zip", "download_archive"),
+        ("own/de/train.tsv", "by_hand"),
+        ("text/more/en.txt", None),
+        ("mine/config.json", None),
+        ("text/en.txt.gz", None),
+    ],
+)
+def test_one_rule_makes_a_file_of_downloads(downloading: dict[str, Plan], file: str, rule: str | None) -> None:
+    rules = ("download", "download_archive", "unpack", "join_bitext", "by_hand")
+    matching = [name for name in rules if re.fullmatch(workflow.download_regex(downloading, name), file)]
+    assert matching == ([rule] if rule else [])
+
+
+def test_without_downloads_the_rules_make_nothing() -> None:
+    assert workflow.download_regex(workflow.load_plans(SETTINGS, []), "download") == "(?!)"
+
+
+def test_a_file_that_a_person_has_brought_is_no_output_of_a_rule(downloading: dict[str, Plan]) -> None:
+    Path("own/de").mkdir(parents=True)
+    Path("own/de/train.tsv").touch()
+    made = workflow.download_regex(downloading, "by_hand")
+    assert re.fullmatch(made, "own/de/dev.tsv") and not re.fullmatch(made, "own/de/train.tsv")
+
+
+def test_archives_are_found_by_their_places(downloading: dict[str, Plan]) -> None:
+    for file in ("mine/model.bin", "opus/en-de/train.jsonl"):
+        [archive] = workflow.archives_of(downloading, file)
+        [url] = workflow.download_of(downloading, file).urls
+        assert workflow.archive_at(downloading, archive.removeprefix("downloads/")).url == url
+    with pytest.raises(ValueError, match="no study has an archive at"):
+        workflow.archive_at(downloading, "o.test/de-en.zip")
+
+
+def test_a_pair_without_a_corpus_is_an_error(downloading: dict[str, Plan]) -> None:
+    with pytest.raises(ValueError, match="has en-yo: add one that has it"):
+        workflow.archives_of(downloading, "opus/en-yo/train.jsonl")

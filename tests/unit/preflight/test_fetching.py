@@ -8,7 +8,7 @@ import pytest
 
 from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
-from xlgrid.preflight.fetching import advice, command, lock_file, targets
+from xlgrid.preflight.fetching import advice, by_hand, command, lock_file, targets
 
 ENCODER = "results/topics/encoders/e/model.safetensors"
 VOCABULARY = "results/topics/vocabularies/e/tokenizer.json"
@@ -20,11 +20,12 @@ def test_what_comes_from_the_hub_is_fetched_and_files_of_ones_own_are_not(plan_o
 
 def test_downloads_of_rules_are_fetched_too(plan_of: Callable[..., Plan]) -> None:
     scratch = {"kind": "xlmr", "languages": ["en", "de"], "hidden": 16, "layers": 1, "intermediate": 16}
-    text = {"data": {"local": "cc100/{language}.txt.xz"}, "documents": True}
-    assert sorted(targets(plan_of(encoders={"e": {"scratch": scratch}}, text=text))) == [
-        "cc100/de.txt.xz",
-        "cc100/en.txt.xz",
-    ]
+    text = {"data": {"local": "texts/{language}.txt.xz"}, "documents": True}
+    downloads = {"texts/{code}.txt.xz": {"url": "https://a.test/{code}.xz"}, "texts/de.txt.xz": {"by_hand": "ask me"}}
+    plan = plan_of(encoders={"e": {"scratch": scratch}}, text=text, downloads=downloads)
+    assert targets(plan) == ["texts/en.txt.xz"]
+    [line] = by_hand(plan)
+    assert line.startswith("not fetched: texts/de.txt.xz") and line.endswith("ask me")
 
 
 def test_the_command_names_files_only(plan_of: Callable[..., Plan]) -> None:

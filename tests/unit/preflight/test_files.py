@@ -61,11 +61,29 @@ def test_a_large_file_is_left_to_its_job(plan_of: Callable[..., Plan], monkeypat
     assert line.state is State.OPEN and "only the job reads it" in line.text
 
 
-def test_files_that_rules_download_are_no_problem(plan_of: Callable[..., Plan]) -> None:
-    scratch = {"kind": "xlmr", "languages": ["en", "de"], "hidden": 16, "layers": 1, "intermediate": 16}
-    text = {"data": {"local": "cc100/{language}.txt.xz"}, "documents": True}
-    lines = {line.thing: line for line in of_files(plan_of(encoders={"e": {"scratch": scratch}}, text=text))}
-    assert lines["text"].state is State.GOOD and "Snakemake downloads cc100/en.txt.xz" in lines["text"].text
+def test_files_that_are_downloaded_are_no_problem_and_their_host_is_named(plan_of: Callable[..., Plan]) -> None:
+    downloads = {"data/de/{split}.jsonl": {"url": "https://a.test/{split}"}}
+    lines = of_files(plan_of({"de/test": None}, downloads=downloads))
+    assert [line.state for line in lines] == [State.GOOD, State.GOOD]
+    assert lines[0].text == "Snakemake downloads data/de/test.jsonl from a.test"
+
+
+def test_files_that_a_person_gets_are_one_line_with_what_to_do_until_they_are_there(
+    plan_of: Callable[..., Plan],
+) -> None:
+    downloads = {"data/{language}/{split}.jsonl": {"by_hand": "get them at https://a.test"}}
+    missing = {"de/test": None, "en/dev": None}
+    [problem, rest] = of_files(plan_of(missing, downloads=downloads))
+    assert problem.state is State.PROBLEM and "https://a.test" in problem.text
+    assert "2 are missing" in problem.text and "data/de/test.jsonl" in problem.text
+    assert rest.state is State.GOOD
+    assert [line.state for line in of_files(plan_of(downloads=downloads))] == [State.GOOD]
+
+
+def test_a_pair_that_no_corpus_has_is_a_problem(plan_of: Callable[..., Plan]) -> None:
+    entry = {"url": "https://a.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["en", "fr"]}}
+    problem = of_files(plan_of({"de/test": None}, downloads={"data/{language}/{split}.jsonl": entry}))[0]
+    assert problem.state is State.PROBLEM and "none of the `corpora`" in problem.text
 
 
 def test_data_of_another_task_are_no_problem_before_they_are_made(plan_of: Callable[..., Plan]) -> None:
