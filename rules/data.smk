@@ -221,11 +221,6 @@ rule fetch_text:
         """
 
 
-def downloaded(name):
-    """A setting of a rule that makes a file of `downloads`."""
-    return lambda wildcards: getattr(plans.download_of(PLANS, wildcards.file).entry, name) or ""
-
-
 rule download:
     """A file that a study names in `downloads`."""
     output:
@@ -242,12 +237,11 @@ rule download:
         runtime=60,
     params:
         url=lambda wildcards: plans.download_of(PLANS, wildcards.file).urls[0],
-        sha256=downloaded("sha256"),
-        by_hand=downloaded("by_hand"),
+        options=lambda wildcards: plans.download_of(PLANS, wildcards.file).entry.options,
         lock=SETTINGS.hub_lock,
     shell:
         r"""
-        xlgrid download {params.url:q} --sha256 {params.sha256:q} --by-hand {params.by_hand:q} \
+        xlgrid download {params.url:q} {params.options:q} \
             --lock {params.lock:q} \
             --output {output:q} 2>{log:q}
         """
@@ -269,12 +263,11 @@ rule download_archive:
         runtime=60,
     params:
         url=lambda wildcards: plans.archive_at(PLANS, wildcards.address).url,
-        sha256=lambda wildcards: plans.archive_at(PLANS, wildcards.address).entry.sha256 or "",
-        by_hand=lambda wildcards: plans.archive_at(PLANS, wildcards.address).entry.by_hand or "",
+        options=lambda wildcards: plans.archive_at(PLANS, wildcards.address).entry.options,
         lock=SETTINGS.hub_lock,
     shell:
         r"""
-        xlgrid download {params.url:q} --sha256 {params.sha256:q} --by-hand {params.by_hand:q} \
+        xlgrid download {params.url:q} {params.options:q} \
             --lock {params.lock:q} \
             --output {output:q} 2>{log:q}
         """
@@ -342,7 +335,7 @@ rule by_hand:
         mem_mb=lambda w, attempt: 8000 * attempt,
         runtime=60,
     params:
-        how=downloaded("by_hand"),
+        how=lambda wildcards: plans.download_of(PLANS, wildcards.file).entry.by_hand,
     shell:
         "echo There is no {output:q}, and no rule makes it: {params.how:q} 2>&1 | tee {log:q} >&2; exit 1"
 

@@ -64,13 +64,15 @@ def download(
     url: Annotated[str, typer.Argument(help="the address")],
     lock: LockFile,
     output: Output,
-    sha256: Annotated[str, typer.Option(help="the known checksum", show_default="that of the first download")] = "",
-    by_hand: Annotated[str, typer.Option(help="where else the file is, for the error")] = "",
+    sha256: Annotated[
+        str | None, typer.Option(help="the known checksum", show_default="that of the first download")
+    ] = None,
+    by_hand: Annotated[str | None, typer.Option(help="where else the file is, for the error")] = None,
 ) -> None:
     """Download a file, continuing what an interruption has left, and check it."""
     from xlgrid.data.downloads import download
 
-    download(url, output, lock, sha256 or None, by_hand or None)
+    download(url, output, lock, sha256, by_hand)
 
 
 def unpack(

@@ -92,6 +92,12 @@ class Download(Strict):
             raise ValueError("`sha256` is the checksum of one file, and `url` is the address of several: leave it out")
         return self
 
+    @property
+    def options(self) -> list[str]:
+        """The options of `xlgrid download` that the entry gives."""
+        given = {"--sha256": self.sha256, "--by-hand": self.by_hand}
+        return [f"{option}={value}" for option, value in given.items() if value]
+
     def problems(self, path: str) -> Iterator[str]:
         """What is wrong with the path of the files, or does not fit it."""
         if path.startswith(("/", "~", "results/", f"{ARCHIVES}/")) or ".." in path.split("/"):

@@ -1,0 +1,71 @@
+"""Snakemake gets the files that a study names in `downloads`: as they are, out of archives, from corpora, or from a person."""
+
+import json
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+from project import project, shell, small
+
+
+@pytest.fixture(scope="module")
+def downloaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A project that has asked for a file of each kind, and what Snakemake printed."""
+    folder, server = tmp_path_factory.mktemp("downloads"), tmp_path_factory.mktemp("server")
+    (server / "en.txt").write_text("a line\n")
+    (server / "model.bin").write_bytes(b"weights")
+    with tarfile.open(server / "release.tar.gz", "w:gz") as archive:
+        for name in ("model.bin", "en.txt"):
+            archive.add(server / name, f"release/{name}")
+    (server / "OPUS-Books/v1").mkdir(parents=True)
+    with zipfile.ZipFile(server / "OPUS-Books/v1/de-en.txt.zip", "w") as archive:
+        for code in ("de", "en"):
+            archive.writestr(f"Books.de-en.{code}", "".join(f"{code} {i}\n" for i in range(30)))
+    study = small() | {
+        "downloads": {
+            "got/{code}.txt": {"url": f"{server.as_uri()}/{{code}}.txt"},
+            "got/model.bin": {"url": f"{server.as_uri()}/release.tar.gz", "member": "model.bin"},
+            "got/{code}.notes": {"url": f"{server.as_uri()}/release.tar.gz", "member": "{code}.txt"},
+            "opus/{pair}/{split}.jsonl": {
+                "url": f"{server.as_uri()}/OPUS-{{corpus}}/{{pair}}.txt.zip",
+                "corpora": {"Books/v1": ["de", "en"]},
+            },
+            "own/{code}.txt": {"by_hand": "it's at https://a.test: ask there"},
+        }
+    }
+    project(folder, study)
+    wanted = "got/en.txt got/model.bin got/en.notes opus/en-de/train.jsonl opus/en-de/dev.jsonl own/en.txt"
+    process = shell(folder, f"snakemake --cores 2 --keep-going {wanted}")
+    assert process.returncode, "a file that a person has to get is not there"
+    return folder, process.stdout + process.stderr
+
+
+@pytest.mark.slow
+def test_files_are_where_the_study_names_them(downloaded: tuple[Path, str]) -> None:
+    folder, _ = downloaded
+    assert (folder / "got/en.txt").read_text() == (folder / "got/en.notes").read_text() == "a line\n"
+    assert (folder / "got/model.bin").read_bytes() == b"weights"
+    rows = [
+        json.loads(line) for split in ("train", "dev", "test") for line in (folder / f"opus/en-de/{split}.jsonl").open()
+    ]
+    assert len(rows) == 30 and all(row["first"].removeprefix("en") == row["second"].removeprefix("de") for row in rows)
+
+
+@pytest.mark.slow
+def test_archives_are_gone_and_their_checksums_kept(downloaded: tuple[Path, str]) -> None:
+    folder, _ = downloaded
+    assert not [path for path in (folder / "downloads").rglob("*") if path.suffix in (".gz", ".zip")]
+    locked = (folder / "hub.lock.yaml").read_text()
+    assert all(name in locked for name in ("release.tar.gz", "OPUS-Books/v1/de-en.txt.zip", "en.txt"))
+
+
+@pytest.mark.slow
+def test_the_job_of_a_file_that_a_person_gets_says_how(downloaded: tuple[Path, str]) -> None:
+    folder, output = downloaded
+    assert "There is no own/en.txt" in output and "it's at https://a.test: ask there" in output
+    (folder / "own").mkdir(exist_ok=True)
+    (folder / "own/en.txt").write_text("mine\n")
+    process = shell(folder, "snakemake --cores 1 --forceall own/en.txt")
+    assert process.returncode == 0, process.stderr
+    assert (folder / "own/en.txt").read_text() == "mine\n", "a file of a person's own is never made again"
