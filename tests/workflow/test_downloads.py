@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from project import project, shell, small
 
+TEXT = "results/demo/text/en.parquet"
+
 
 @pytest.fixture(scope="module")
 def downloaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
@@ -34,8 +36,9 @@ def downloaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             "own/{code}.txt": {"by_hand": "it's at https://a.test: ask there"},
         }
     }
+    study["text"] |= {"files": {"en": "own/en.txt"}}
     project(folder, study)
-    wanted = "got/en.txt got/model.bin got/en.notes opus/en-de/train.jsonl opus/en-de/dev.jsonl own/en.txt"
+    wanted = f"got/en.txt got/model.bin got/en.notes opus/en-de/train.jsonl opus/en-de/dev.jsonl {TEXT}"
     process = shell(folder, f"snakemake --cores 2 --keep-going {wanted}")
     assert process.returncode, "a file that a person has to get is not there"
     return folder, process.stdout + process.stderr
@@ -66,6 +69,7 @@ def test_the_job_of_a_file_that_a_person_gets_says_how(downloaded: tuple[Path, s
     assert "There is no own/en.txt" in output and "it's at https://a.test: ask there" in output
     (folder / "own").mkdir(exist_ok=True)
     (folder / "own/en.txt").write_text("mine\n")
-    process = shell(folder, "snakemake --cores 1 --forceall own/en.txt")
+    process = shell(folder, f"snakemake --cores 1 --forceall {TEXT}")
     assert process.returncode == 0, process.stderr
     assert (folder / "own/en.txt").read_text() == "mine\n", "a file of a person's own is never made again"
+    assert (folder / TEXT).exists()

@@ -1,11 +1,26 @@
 """What a study takes from outside: files of one's own, and repositories on the Hub."""
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+
+from xlgrid.plan.load import load_plan
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Vocabulary
-from xlgrid.preflight.materials import Material, Repository, materials, needed_products
+from xlgrid.preflight.files import by_hand_lines
+from xlgrid.preflight.materials import Material, Repository, downloads_of, materials, needed_products
 from xlgrid.results.identity import Encoder
+
+ROOT = Path(__file__).parents[3]
+
+
+def naming_files() -> list[str]:
+    """The studies that have a key, or extend a study that has one, with which a study names files of its own."""
+    texts = {path.stem: re.sub("#.*", "", path.read_text()) for path in (ROOT / "studies").glob("*.yaml")}
+    named = {name for name, text in texts.items() if re.search(r"\b(local|path|files): ", text)}
+    return sorted(name for name, text in texts.items() if {name, *re.findall("(?m)^extends: (.*)", text)} & named)
 
 
 def taken(plan: Plan) -> dict[str, Material]:
@@ -47,3 +62,20 @@ def test_what_is_generated_is_not_taken_from_outside(plan_of: Callable[..., Plan
         },
     )
     assert taken(plan) == {}
+
+
+@pytest.mark.parametrize("study", naming_files())
+def test_each_file_of_a_study_is_made_downloaded_or_named_with_its_address(
+    study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a project without files of one's own, so that nobody learns of a missing one from a job."""
+    monkeypatch.chdir(tmp_path)
+    plan = load_plan(ROOT / "studies" / f"{study}.yaml")
+    outside = materials(plan, needed_products(plan))
+    downloads = downloads_of(plan, outside)
+    others = {file for material in outside for file in material.files} - {*downloads}
+    # A study may take the data of one of its tasks as the files of another.
+    assert [file for file in others if not Data.parse(file)] == []
+    assert [found.problem for found in downloads.values() if found.problem] == []
+    for line in by_hand_lines(plan, outside):
+        assert re.search(r"https?://\S+\.\S+", line.text), f"{line.thing} has no address"
