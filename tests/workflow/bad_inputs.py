@@ -214,17 +214,17 @@ DATA = (
     ),
     Bad(
         "data not in UTF-8",
-        f"data topic: {TOPICS_FILE}, line 2: no UTF-8 (... mend this line",
+        f"data topic: {TOPICS_FILE}, line 2, byte 7: not UTF-8 (... mend this line",
         file(TOPICS_FILE, TOPICS.replace("won", "gewänne").encode("latin-1")),
     ),
     Bad(
         "a broken gzip file",
-        f"data topic: {TOPICS_FILE}.gz is damaged or not csv: Compressed file ended before the end-of-stream marker was reached; mend it",
+        f"data topic: {TOPICS_FILE}.gz is damaged or cut short after byte ... (Compressed file ended before the end-of-stream marker was reached); copy or download it again",
         _compressed(gzip.compress(TOPICS.encode())[:-12]),
     ),
     Bad(
         "a file that only its name compresses",
-        f"data topic: {TOPICS_FILE}.gz is damaged or not csv: Not a gzipped file ... mend it",
+        f"data topic: {TOPICS_FILE}.gz is damaged or not a .gz file, as its first bytes show: if it is not compressed, leave .gz out of its name",
         _compressed(TOPICS.encode()),
     ),
     Bad(

@@ -1,5 +1,6 @@
 """Settings that refuse unknown keys, and their errors in one line."""
 
+import os
 import re
 from collections.abc import Container
 from datetime import date
@@ -42,6 +43,8 @@ def _name(value: str) -> str:
     return value
 
 
+# A path that a study or the settings name, in which ~ is the user's home.
+LocalPath = Annotated[str, AfterValidator(os.path.expanduser)]
 # What a study calls its parts.
 Name = Annotated[str, AfterValidator(_name)]
 

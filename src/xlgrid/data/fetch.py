@@ -14,9 +14,9 @@ from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
-from xlgrid.data.formats import Reading, read_table
+from xlgrid.data.formats import WILDCARDS, Reading, read_table
 from xlgrid.data.pools import read_pools
-from xlgrid.data.sources import SPLITS, DataSource, Origin, local_files, no_data
+from xlgrid.data.sources import SPLITS, DataSource, Origin, is_wanted, local_files, no_data
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import Columns, Task, task
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Values that an error lists at most.
 _SHOWN = 20
+# The column that is read as numbers, whatever the type of the file.
+_DEPTH = "depth"
 
 
 def fetch_data(
@@ -115,6 +117,9 @@ def fetch_table(
     table, counts = described.head.prepared(table, described, source.unanswerable, source.misplaced)
     for what, count in counts.items():
         print(f"{where}, {read:,} rows: {count:,} {what}", file=sys.stderr)
+    if source.normalize:
+        table = described.head.in_form(table, described, source.normalized)
+    table = _with_numbers(table, where)
     return (table.slice(0, source.limit) if source.limit else table), where, counts
 
 
@@ -149,8 +154,7 @@ def _from_hub(source: Origin, described: Task, language: str, split: str, lock: 
     where = f"{source.hub} ({source.configuration(language) or 'default'}, {name}, {commit[:7]})"
     arguments, reading = source.hub_arguments(language, split), source.reading(described)
     try:
-        # `datasets` reads no files of words, and takes no settings of files here.
-        if source.is_file(described):
+        if source.is_read_here(reading):
             return _file_from_hub(source, arguments["data_files"][name], commit, reading)
         dataset = load_dataset(**arguments, split=name, revision=commit)
     except Damaged:
@@ -164,7 +168,7 @@ def _file_from_hub(source: Origin, path: str, commit: str, reading: Reading) -> 
     """A file of a repository, and a name for it in messages."""
     from huggingface_hub import hf_hub_download
 
-    if {*path} & {*"*?["}:
+    if {*path} & {*WILDCARDS}:
         raise ValueError(f"a file of this type is read as a whole: give `files` the path of one file, got {path}")
     file = hf_hub_download(str(source.hub), path, repo_type="dataset", revision=commit)
     return read_table(file, reading), f"{source.hub} ({path}, {commit[:7]})"
@@ -172,6 +176,7 @@ def _file_from_hub(source: Origin, path: str, commit: str, reading: Reading) -> 
 
 def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "pa.Table":
     """The rows in a language that `where` and `begins` of a source keep."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     begins = source.begins or {}
@@ -180,14 +185,16 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
             raise ValueError(f"{where} has no column {column!r} to select by (it has: {', '.join(table.column_names)})")
     for column, value in source.where.items():
         try:
-            kept = table.filter(pc.equal(table[column], value))
-        except NotImplementedError:  # Arrow does not compare values of different types
+            present = table[column].unique()
+        except NotImplementedError:  # Arrow does not compare lists and mappings
             raise ValueError(
-                f"{where}: the column {column!r} has values of type {table[column].type}, and `where` compares them with {value!r}: "
-                "write a value of this type"
+                f"{where}: the column {column!r} has values of type {table[column].type}, which `where` does not compare with {value!r}: "
+                "name another column"
             ) from None
+        wanted = [each for each in present.to_pylist() if is_wanted(each, value)]
+        kept = table.filter(pc.is_in(table[column], pa.array(wanted, present.type)))
         if not kept.num_rows and table.num_rows:
-            values = ", ".join(sorted(map(str, table[column].unique().to_pylist()))[:_SHOWN])
+            values = ", ".join(sorted(map(str, present.to_pylist()))[:_SHOWN])
             raise ValueError(f"{where} has no row whose {column} is {value!r} (there are: {values})")
         table = kept
     for column, texts in begins.items():
@@ -207,6 +214,22 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
             )
         table = kept
     return table
+
+
+def _with_numbers(table: "pa.Table", where: str) -> "pa.Table":
+    """The table with whole numbers in the column `depth`, which curricula compare; in csv and tsv they are text."""
+    import pyarrow as pa
+
+    if _DEPTH not in table.column_names or pa.types.is_integer(table.schema.field(_DEPTH).type):
+        return table
+    numbers = []
+    for row, value in enumerate(table[_DEPTH].to_pylist(), start=1):
+        if not re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", str(value)):
+            raise ValueError(
+                f"{where}, row {row}, column {_DEPTH!r}: expected a whole number, got {value!r}; correct it"
+            )
+        numbers.append(int(float(value)))
+    return table.set_column(table.column_names.index(_DEPTH), _DEPTH, pa.array(numbers, pa.int64()))
 
 
 def _renamed(table: "pa.Table", names: Mapping[str, str], where: str) -> "pa.Table":

@@ -1,13 +1,14 @@
 """The settings that say where the data of a task come from: the Hub, or local files."""
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import Seed, Strict
+from xlgrid.base.settings import LocalPath, Seed, Strict
 from xlgrid.data import formats
 from xlgrid.heads.head import written
 from xlgrid.heads.span.misplaced import Misplaced
@@ -21,9 +22,9 @@ GOLD = "gold"
 
 # The names that stand in braces in paths of files, and the files of the Hub.
 _BRACES = {"local": ("language", "split", "name", "part"), "files": ("name", "split"), "name": ("language",)}
-# The types of files whose columns may have no names, and those whose values may stand in quotes.
+# The types of files whose columns may have no names, and those with values of text.
 _NAMELESS = (".csv", ".tsv", ".txt", *formats.WORDS)
-_QUOTED = (".csv", ".tsv")
+_DELIMITED = (".csv", ".tsv")
 
 
 def _written_labels(value: Any) -> Any:
@@ -65,7 +66,7 @@ class Origin(Strict):
         {},
         description="split: its name in the source, where the two differ; on the Hub, dev is `validation` without an entry",
     )
-    local: str | None = Field(
+    local: LocalPath | None = Field(
         None,
         description="the path of the files, in which {language}, {split} and {name}, the language's entry in `names`, are "
         "replaced; docs/how-to/data.md lists the types of files. In a task of kind `bucc`, {part} stands for each"
@@ -82,6 +83,16 @@ class Origin(Strict):
         None,
         description="whether values of csv and tsv may stand in double quotes; absent: they may in csv, and a quotation mark "
         "in tsv is text",
+    )
+    missing: list[str] | None = Field(
+        None,
+        description='values of csv and tsv that stand for a missing value, unless they stand in double quotes: `[NA, ""]`; absent: the empty '
+        "value, so that `NA`, `null` and `None` are words; []: none, so that an empty value is an empty text",
+    )
+    normalize: Literal["NFC", "NFD", "NFKC", "NFKD"] | None = Field(
+        None,
+        description="the Unicode normalization form into which texts, words and answers are brought, and starts of answers with them; "
+        "absent: they stay as they are",
     )
     unanswerable: Literal["drop"] | None = Field(
         None,
@@ -133,7 +144,8 @@ class Origin(Strict):
             raise ValueError(f"`local` names files of an unknown type, {kind}: expected {formats.listed(read_types)}")
         for key, types, what in (
             ("columns", _NAMELESS, "names the columns of files without a header"),
-            ("quotes", _QUOTED, "is about values"),
+            ("quotes", _DELIMITED, "is about values"),
+            ("missing", _DELIMITED, "is about values"),
         ):
             if getattr(self, key) is None:
                 continue
@@ -215,14 +227,19 @@ class Origin(Strict):
     def reading(self, task: Task | None = None) -> formats.Reading:
         """How the files are read for a task; None for those of text."""
         words = (task.inputs[0], *filter(None, [task.target])) if task and task.head.reads_words else ()
-        return formats.Reading(tuple(self.columns or ()), self.quotes, words)
+        missing = ("",) if self.missing is None else tuple(self.missing)
+        return formats.Reading(tuple(self.columns or ()), self.quotes, missing, words)
 
-    def is_file(self, task: Task | None = None) -> bool:
-        """Whether a split is one file of a repository on the Hub, which is read as local files are, and not by `datasets`."""
-        reading = self.reading(task)
-        return self.files is not None and (
-            formats.has_words(self.files, reading) or bool(reading.columns) or reading.quotes is not None
-        )
+    def normalized(self, text: str) -> str:
+        """A text in the normalization form of the source."""
+        return unicodedata.normalize(self.normalize, text) if self.normalize else text
+
+    def is_read_here(self, reading: formats.Reading) -> bool:
+        """Whether a file of the Hub is read as local files are. `datasets` reads no words, guesses types of values, and takes no
+        settings."""
+        path = self.files or ""
+        is_delimited = formats.type_of(path) in _DELIMITED and not {*path} & {*formats.WILDCARDS}
+        return bool(path) and (formats.has_words(path, reading) or bool(reading.columns) or is_delimited)
 
     def concerning(self, *languages: str) -> Self:
         """The origin without what the settings say of other languages or pairs than these, which the origin has."""
@@ -245,6 +262,12 @@ class Origin(Strict):
         for key in ("unanswerable", "misplaced"):
             if getattr(self, key) and not task.head.has_answers:
                 raise ValueError(f"`{key}` is about questions, and {task.name} has none: leave it out")
+
+
+def is_wanted(value: Any, wanted: str | int | float | bool) -> bool:
+    """Whether `where` keeps a row with a value: text and numbers are equal if they are written alike."""
+    is_text = isinstance(value, str) or isinstance(wanted, str)
+    return value is not None and (written(value) == written(wanted) if is_text else value == wanted)
 
 
 class Teacher(Strict):

@@ -10,7 +10,7 @@ from typing import Any
 from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
 from xlgrid.data.formats import Rows, batch_rows, check_columns, is_lines, rows
-from xlgrid.data.sources import Origin
+from xlgrid.data.sources import Origin, is_wanted
 
 # Rows that are read at once from the Hub.
 _ROWS = 1000
@@ -128,12 +128,12 @@ def _selected(source_rows: Rows, source: Origin, where: str) -> Generator[tuple[
     with closing(source_rows) as numbered:
         for value, *selectors in numbered:
             for (column, wanted), got in zip(source.where.items(), selectors, strict=True):
-                if got != wanted:
+                if not is_wanted(got, wanted):
                     if len(rejected[column]) < _SHOWN:
                         rejected[column].add(str(got))
                     break
             else:
-                yield kept, value
+                yield kept, source.normalized(value) if isinstance(value, str) else value
                 kept += 1
                 if kept == source.limit:
                     return

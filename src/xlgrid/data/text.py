@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import Field, PositiveInt, model_validator
 
 from xlgrid.base.files import whole, write_text
-from xlgrid.base.settings import Seed, Strict
+from xlgrid.base.settings import LocalPath, Seed, Strict
 from xlgrid.data import formats, streams
 from xlgrid.data.sources import Origin
 from xlgrid.languages import language as known_language
@@ -104,7 +104,7 @@ class TextSettings(Strict):
         description="where text in natural languages comes from; absent: it is generated. `local` may also end in .txt, and "
         "be compressed",
     )
-    files: dict[str, str] = Field(
+    files: dict[str, LocalPath] = Field(
         default={},
         description="language: a file with its text, of the same types as `local` of `data`; wins over `data` and generated "
         "text",
@@ -142,9 +142,10 @@ class TextSettings(Strict):
             raise ValueError("`documents` is about plain text (.txt), and there is none: leave it out")
         if self.once and self.data is None:
             raise ValueError("`once` selects rows of `data`, and generated text has none: leave it out")
-        if self.data and (self.data.labels or self.data.begins or self.data.unanswerable or self.data.misplaced):
+        of_tasks = ("labels", "begins", "unanswerable", "misplaced", "missing")
+        if self.data and any(getattr(self.data, name) for name in of_tasks):
             raise ValueError(
-                "`labels`, `begins`, `unanswerable` and `misplaced` are for tasks, not for text: leave them out"
+                f"{', '.join(f'`{name}`' for name in of_tasks)} are for tasks, not for text: leave them out"
             )
         return self
 

@@ -94,10 +94,77 @@ def test_where_selects_and_says_what_there_is(generated_data, tmp_path):
     assert set(read_table(tmp_path / "out" / "dev.parquet")["label"].to_pylist()) == {"entailment"}
     with pytest.raises(ValueError, match=r"no row whose config is 'depth-9' \(there are: depth-0\)"):
         fetch_data("ruletaker", source | {"where": {"config": "depth-9"}}, "en", tmp_path / "out", tmp_path / "l.yaml")
-    with pytest.raises(
-        ValueError, match=r"column 'config' has values of type string, and `where` compares them with 9: write"
-    ):
+    with pytest.raises(ValueError, match=r"no row whose config is 9 \(there are: depth-0\)"):
         fetch_data("ruletaker", source | {"where": {"config": 9}}, "en", tmp_path / "out", tmp_path / "l.yaml")
+
+
+SENTIMENT = {"inputs": ["text"], "target": "label"}
+
+
+def labels_of(tmp_path, name, content, labels, **data):
+    """The labels of the rows of a file, in a task with these labels."""
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    source = {"local": str(tmp_path / name), **data}
+    columns = SENTIMENT | {"labels": labels}
+    fetch.fetch_data("sequence", source, "en", "test", tmp_path / "o.parquet", "l", columns)
+    return read_table(tmp_path / "o.parquet")["label"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "labels", "expected"),
+    [
+        ("x.csv", "text,label\na,01\nb,02\n", ["01", "02"], ["01", "02"]),
+        ("x.csv", "text,label\na,1\nb,0\n", [0, 1], ["1", "0"]),
+        ("x.csv", "text,label\na,true\nb,false\n", [True, False], ["true", "false"]),
+        ("x.tsv", "text\tlabel\na\tNA\nb\tnull\n", ["NA", "null"], ["NA", "null"]),
+        ("x.csv", "text,label\na,1.0\nb,1\n", ["1", "1.0"], ["1.0", "1"]),
+        ("x.csv", "text,label\n1,yes\n2,no\n", ["no", "yes"], ["yes", "no"]),
+        ("x.jsonl", '{"text": "a", "label": 1}\n{"text": "b", "label": 0}\n', ["0", "1"], ["1", "0"]),
+        (
+            "x.jsonl",
+            '{"text": "a", "label": true}\n{"text": "b", "label": false}\n',
+            ["true", "false"],
+            ["true", "false"],
+        ),
+        ("x.jsonl", '{"text": "a", "label": "01"}\n{"text": "b", "label": "1"}\n', ["1", "01"], ["01", "1"]),
+    ],
+)
+def test_labels_compare_as_text(tmp_path, name, content, labels, expected):
+    assert labels_of(tmp_path, name, content, labels) == expected
+
+
+def test_a_missing_value_is_told_and_the_study_says_what_counts_as_missing(tmp_path):
+    content = "text,label\na,1\nNA,0\n"
+    assert labels_of(tmp_path, "x.csv", content, ["0", "1"]) == ["1", "0"]
+    with pytest.raises(ValueError, match=r"x\.csv, row \d, column 'text': the value is missing"):
+        labels_of(tmp_path, "x.csv", content, ["0", "1"], missing=["NA"])
+    with pytest.raises(ValueError, match=r"x\.csv, row \d, column 'label': the value is missing"):
+        labels_of(tmp_path, "x.csv", "text,label\na,1\nb,\n", ["0", "1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.csv", "text,label,part\na,1,01\nb,0,1\n"),
+        ("x.jsonl", '{"text": "a", "label": 1, "part": "01"}\n{"text": "b", "label": 0, "part": "1"}\n'),
+    ],
+)
+def test_where_compares_as_text_what_is_text(tmp_path, name, content):
+    assert labels_of(tmp_path, name, content, ["0", "1"], where={"part": "01"}) == ["1"]
+    assert labels_of(tmp_path, name, content, ["0", "1"], where={"part": 1}) == ["0"]
+
+
+def test_where_compares_numbers_with_numbers_and_with_text(tmp_path):
+    content = '{"text": "a", "label": 1, "part": 1.0}\n{"text": "b", "label": 0, "part": 2.5}\n'
+    assert labels_of(tmp_path, "x.jsonl", content, ["0", "1"], where={"part": 1}) == ["1"]
+    assert labels_of(tmp_path, "x.jsonl", content, ["0", "1"], where={"part": "2.5"}) == ["0"]
+
+
+def test_depths_of_csv_are_numbers_and_another_value_is_named(tmp_path):
+    labels_of(tmp_path, "x.csv", "text,label,depth\na,1,03\nb,0,2\n", ["0", "1"])
+    assert read_table(tmp_path / "o.parquet")["depth"].to_pylist() == [3, 2]
+    with pytest.raises(ValueError, match=r"x\.csv, row 2, column 'depth': expected a whole number, got 'deep'"):
+        labels_of(tmp_path, "x.csv", "text,label,depth\na,1,3\nb,0,deep\n", ["0", "1"])
 
 
 ALL = [{"id": f"{name}-{at}", "text": f"{name} {at}", "label": "a"} for name in ("english", "swahili") for at in (1, 2)]

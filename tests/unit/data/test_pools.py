@@ -70,7 +70,7 @@ def test_a_split_of_a_pair_is_read_from_its_three_files(files: list[Path]) -> No
             "en-1\tOne.\nen-1\tTwo.\n",
             r"has 2 sentences with the id 'en-1' in the second language: number them apart",
         ),
-        ("gold", "", r"has no gold pair, so that nothing can be scored"),
+        ("gold", "", r"gold is empty"),
     ],
 )
 def test_files_that_do_not_fit_are_errors(files: list[Path], part: str, text: str, message: str) -> None:
@@ -87,7 +87,7 @@ def test_a_pair_without_files_names_the_missing_one(files: list[Path]) -> None:
 
 def test_text_that_is_no_utf8_names_its_line(files: list[Path]) -> None:
     files[0].write_bytes(b"fr-1\tUn.\nfr-2\t\xff\n")
-    with pytest.raises(ValueError, match=r"training.fr, line 2: no UTF-8"):
+    with pytest.raises(ValueError, match=r"training.fr, line 2, byte \d+: not UTF-8"):
         read_pools(files)
 
 

@@ -67,7 +67,7 @@ def test_settings_of_files_are_left_out_of_what_a_rule_hands_on_unless_a_study_h
 
 def test_a_task_of_words_says_how_files_of_words_are_read():
     source = DataSource(local="x.tsv", columns=["tokens", "_", "ner_tags"])
-    assert source.reading(task("wikiann")) == (("tokens", "_", "ner_tags"), None, ("tokens", "ner_tags"))
+    assert source.reading(task("wikiann")) == (("tokens", "_", "ner_tags"), None, ("",), ("tokens", "ner_tags"))
     assert source.reading(task("wikiann").unlabelled).words == ("tokens",)
     assert source.reading(task("xnli")).words == source.reading().words == ()
 

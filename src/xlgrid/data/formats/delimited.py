@@ -1,4 +1,7 @@
-"""Tables of text: csv, with commas between values, and tsv, with tabs; with the names of the columns in the first line or without."""
+"""Tables of text: csv, with commas between values, and tsv, with tabs; with the names of the columns in the first line or without.
+
+All values are text, whatever they look like: `01` is no number, and `NA` is a word, unless a study says that it stands for a missing value.
+"""
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
 from xlgrid.data.formats.columns import batch_rows, check_columns
-from xlgrid.data.formats.files import COMPRESSION_ERRORS, UNREAD, Reading, damaged, opened, text_lines, type_of
+from xlgrid.data.formats.files import UNREAD, Reading, damaged, opened, text_lines, type_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +22,7 @@ _BLOCK = 2**24
 
 
 def read_delimited(path: Path, reading: Reading) -> "pa.Table":
-    """All rows of a csv or tsv file.
+    """All rows of a csv or tsv file. Values that `reading` counts as missing are null.
 
     Raises:
         ValueError: the file is damaged or not in UTF-8, two columns have one name, or a row has another number of columns
@@ -29,20 +32,23 @@ def read_delimited(path: Path, reading: Reading) -> "pa.Table":
     from pyarrow import csv
 
     reads, parses, names = _options(path, reading)
-    converts = csv.ConvertOptions(include_columns=[name for name in names if name in reading.columns] or None)
-    with _errors_named(path, reading), opened(path) as file:
-        table = csv.read_csv(file, reads, parses, converts)
-    if any(pa.types.is_binary(kind) for kind in table.schema.types):
-        # Arrow takes text that is not in UTF-8 for bytes. This finds the line.
-        for _ in text_lines(path):
-            pass
-    if doubles := [name for name, count in Counter(table.column_names).items() if count > 1]:
-        raise Damaged(f"{path} has two columns {doubles[0]!r}: rename one of them in the first line")
-    return table
+    with _errors_named(path, reading):
+        present = _names(path, reads, parses)
+        if doubles := [name for name, count in Counter(present).items() if count > 1]:
+            raise Damaged(f"{path} has two columns {doubles[0]!r}: rename one of them in the first line")
+        converts = csv.ConvertOptions(
+            include_columns=[name for name in names if name in reading.columns] or None,
+            column_types=dict.fromkeys(present, pa.string()),
+            null_values=[*reading.missing],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        with opened(path) as file:
+            return csv.read_csv(file, reads, parses, converts)
 
 
 def delimited_rows(path: Path, columns: Sequence[str], reading: Reading) -> Generator[tuple[Any, ...], None, None]:
-    """The values of some columns in each row of a csv or tsv file. The first of these columns is read as text.
+    """The values of some columns in each row of a csv or tsv file, of which none is missing: an empty value is an empty text.
 
     Raises:
         ValueError: a column is missing, or as `read_delimited`.
@@ -51,18 +57,27 @@ def delimited_rows(path: Path, columns: Sequence[str], reading: Reading) -> Gene
     from pyarrow import csv
 
     reads, parses, _ = _options(path, reading)
-    reads.block_size = _BLOCK
-    converts = csv.ConvertOptions(
-        include_columns=list(dict.fromkeys(columns)), column_types={columns[0]: pa.string()}, strings_can_be_null=False
-    )
     with _errors_named(path, reading):
-        with opened(path) as file, csv.open_csv(file, reads, parses) as batches:
-            check_columns(columns, batches.schema.names, str(path))
-            # In a file of one column, an empty line is an empty value, and the rows of parallel files stay side by side.
-            parses.ignore_empty_lines = len(batches.schema.names) > 1
+        present = _names(path, reads, parses)
+        check_columns(columns, present, str(path))
+        # In a file of one column, an empty line is an empty value, and the rows of parallel files stay side by side.
+        parses.ignore_empty_lines = len(present) > 1
+        converts = csv.ConvertOptions(
+            include_columns=list(dict.fromkeys(columns)),
+            column_types=dict.fromkeys(columns, pa.string()),
+            strings_can_be_null=False,
+        )
         with opened(path) as file, csv.open_csv(file, reads, parses, converts) as batches:
             for batch in batches:
                 yield from batch_rows(batch, columns)
+
+
+def _names(path: Path, reads: "csv.ReadOptions", parses: "csv.ParseOptions") -> list[str]:
+    """The names of the columns of a file."""
+    from pyarrow import csv
+
+    with opened(path) as file, csv.open_csv(file, reads, parses) as batches:
+        return list(batches.schema.names)
 
 
 def _options(path: Path, reading: Reading) -> tuple["csv.ReadOptions", "csv.ParseOptions", list[str]]:
@@ -74,7 +89,7 @@ def _options(path: Path, reading: Reading) -> tuple["csv.ReadOptions", "csv.Pars
     # Arrow wants names that differ, so a column that is not read gets its number.
     names = [f"{name}{number}" if name == UNREAD else name for number, name in enumerate(reading.columns)]
     # With threads, errors do not name the row.
-    reads = csv.ReadOptions(use_threads=False, column_names=names or None)
+    reads = csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names or None)
     quote = '"' if quotes else False
     parses = csv.ParseOptions(delimiter="\t" if is_tsv else ",", quote_char=quote, newlines_in_values=quotes)
     return reads, parses, names
@@ -86,7 +101,11 @@ def _errors_named(path: Path, reading: Reading) -> Iterator[None]:
         yield
     except Damaged:
         raise
-    except (ValueError, TypeError, *COMPRESSION_ERRORS) as error:
+    except (ValueError, TypeError, OSError) as error:
+        if "UTF8" in str(error):
+            # This finds the line.
+            for _ in text_lines(path):
+                pass
         problem = f"is damaged or not {type_of(path)[1:]}: {error}"
         if reading.columns:
             problem += f"; `columns` in `data` names {len(reading.columns)}"

@@ -1,22 +1,36 @@
 """Files by the ends of their names: which types are read, how compressed ones are opened, and how errors name a file and a line."""
 
 import bz2
+import codecs
 import gzip
+import io
 import lzma
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from xlgrid.base.errors import Damaged
 
-COMPRESSIONS = (".gz", ".xz", ".bz2")
-# What the modules of decompression raise about a damaged file.
-COMPRESSION_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
+# The end of the name of a compressed file: the bytes with which such a file begins.
+_MAGIC = {
+    ".gz": rb"\x1f\x8b",
+    ".xz": rb"\xfd7zXZ\x00",
+    ".bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)",
+    ".zst": rb"\x28\xb5\x2f\xfd",
+}
+COMPRESSIONS = (*_MAGIC,)
 PARQUET = ".parquet"
+# Files that no end of a name would make readable here.
+_OTHERS = {"a zip archive: unpack it": rb"PK\x03\x04", "parquet: end its name in .parquet": rb"PAR1"}
 # Files of words with their labels, one word a line. With labels of words, .txt and .tsv are such files, too.
 WORDS = (".conllu", ".conll", ".iob2")
 _WORDS_TOO = (".txt", ".tsv")
+# The characters of a pattern that stands for several files.
+WILDCARDS = "*?["
+# Bytes that show the encoding of a file.
+_START = 512
 
 
 class Reading(NamedTuple):
@@ -26,11 +40,13 @@ class Reading(NamedTuple):
         columns: the names of the columns of a file without a header, in their order (csv, tsv, and files of words). `UNREAD` stands
             for a column that is not read; () for a file with a header.
         quotes: whether a value of csv or tsv may stand in double quotes; None: in csv, but not in tsv.
+        missing: the values of csv and tsv that stand for a missing value, unless they stand in quotes.
         words: of a task of words, the column of the words and, unless they have none, that of their labels; () for other tasks.
     """
 
     columns: tuple[str, ...] = ()
     quotes: bool | None = None
+    missing: tuple[str, ...] = ("",)
     words: tuple[str, ...] = ()
 
 
@@ -69,6 +85,8 @@ def existing(path: str | Path, types: tuple[str, ...], hint: str = "") -> Path:
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check the path, or make it with the step before")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: name a file in it")
     if type_of(path) not in types or (type_of(path) == PARQUET and path.suffix != PARQUET):
         raise ValueError(f"{path} is of an unknown type: expected {listed(types)}{hint}")
     if not path.stat().st_size:
@@ -83,35 +101,107 @@ def damaged(path: Path, problem: str) -> Damaged:
     return Damaged(f"{path} {problem}; mend it")
 
 
-def opened(path: Path) -> IO[bytes]:
-    """A file, decompressed, as bytes."""
-    match path.suffix:
-        case ".gz":
-            return cast(IO[bytes], gzip.open(path))
-        case ".xz":
-            return lzma.open(path)
-        case ".bz2":
-            return bz2.open(path)
-    return path.open("rb")
+class _Decompressed(io.RawIOBase):
+    """The bytes of a file, decompressed. A damaged file raises `Damaged`, whatever the decompressor raises."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.count = path, 0
+        match path.suffix:
+            case ".gz":
+                self.file: Any = gzip.open(path)  # noqa: SIM115 (`close` closes it)
+            case ".xz":
+                self.file = lzma.open(path)  # noqa: SIM115
+            case ".bz2":
+                self.file = bz2.open(path)  # noqa: SIM115
+            case ".zst":
+                import pyarrow as pa
+
+                self.file = pa.input_stream(str(path), compression="zstd")
+            case _:
+                self.file = path.open("rb")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            # Unlike `read`, this returns what was decompressed before the damage.
+            content = self.file.read1(len(buffer))
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            place = " of its decompressed contents" if self.path.suffix in COMPRESSIONS else ""
+            raise Damaged(
+                f"{self.path} is damaged or cut short after byte {self.count:,}{place} ({error}); copy or download it again"
+            ) from error
+        buffer[: len(content)] = content
+        self.count += len(content)
+        return len(content)
+
+    def close(self) -> None:
+        self.file.close()
+        super().close()
+
+
+def opened(path: Path) -> io.BufferedReader:
+    """A file of text, decompressed, as bytes.
+
+    Raises:
+        Damaged: the file is empty, its name does not say how it is compressed, or it is in UTF-16 or UTF-32; while reading: the compression
+            is damaged, or the file cannot be read.
+    """
+    with path.open("rb") as file:
+        start = file.read(16)
+    for what, magic in _OTHERS.items():
+        if re.match(magic, start):
+            raise Damaged(f"{path} is {what}")
+    kind = next((end for end, magic in _MAGIC.items() if re.match(magic, start)), "")
+    if kind and kind != path.suffix:
+        raise Damaged(f"{path} is compressed, and its name does not say so: end the name in {kind}")
+    if start and not kind and path.suffix in COMPRESSIONS:
+        raise Damaged(
+            f"{path} is damaged or not a {path.suffix} file, as its first bytes show: if it is not compressed, leave {path.suffix} out of its "
+            "name, else copy or download it again"
+        )
+    reader = io.BufferedReader(_Decompressed(path), 2**16)
+    first = reader.peek(_START)[:_START]
+    if not first:
+        raise damaged(path, "is empty")
+    if encoding := _other_encoding(first):
+        raise Damaged(
+            f"{path} is in {encoding}, and only UTF-8 is read: save it in UTF-8, for instance with `iconv -f {encoding} -t UTF-8`"
+        )
+    return reader
+
+
+def _other_encoding(start: bytes) -> str:
+    """The encoding of a file with these first bytes if it is UTF-16 or UTF-32, else ""."""
+    # The mark of UTF-32 begins with that of UTF-16.
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    # Without a mark, every other byte of digits, spaces and Latin letters is 0.
+    for name, zeros, others in (("LE", start[1::2], start[::2]), ("BE", start[::2], start[1::2])):
+        if len(zeros) > 1 and zeros.count(0) > 0.4 * len(zeros) and not others.count(0):
+            return f"UTF-16{name}"
+    return ""
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Number, counted from 1, and text of each line of a file, without the characters that end the line.
 
     Raises:
-        Damaged: a line is not UTF-8; the message has the line's number. Or the file's compression is damaged, which may show in the
-            same way.
+        Damaged: a line is not UTF-8; the message has the numbers of the line and of the byte in it. Or the file cannot be read, as
+            `opened` says.
     """
-    try:
-        with opened(path) as file:
-            # The file is read as bytes, because only "\n" ends a line, and no other line separator of Unicode.
-            for number, line in enumerate(file, start=1):
-                try:
-                    # A file that an editor on Windows wrote may begin with a byte order mark.
-                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    if path.suffix in COMPRESSIONS:
-                        raise damaged(path, f"is damaged, or line {number} is not UTF-8 ({error})") from None
-                    raise Damaged(f"{path}, line {number}: no UTF-8 ({error}); mend this line") from None
-    except COMPRESSION_ERRORS as error:
-        raise damaged(path, f"is damaged: {error}") from error
+    with opened(path) as file:
+        # The file is read as bytes, because only "\n" ends a line, and no other line separator of Unicode.
+        for number, line in enumerate(file, start=1):
+            try:
+                # A file that an editor on Windows wrote may begin with a byte order mark.
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                damage = " or damaged" if path.suffix in COMPRESSIONS else ""
+                raise Damaged(
+                    f"{path}, line {number}, byte {error.start + 1}: not UTF-8{damage} (0x{line[error.start]:02X}: {error.reason}); "
+                    "mend this line, or save the file in UTF-8 if it is in another encoding, such as Latin-1"
+                ) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.errors import Damaged
-from xlgrid.data.formats.files import COMPRESSION_ERRORS, damaged, opened, text_lines
+from xlgrid.data.formats.files import damaged, text_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,12 +56,11 @@ def read_json(path: Path) -> "pa.Table":
         Damaged: the file is no JSON in UTF-8, or has another structure.
     """
     try:
-        with opened(path) as file:
-            value = json.loads(file.read().decode("utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError, *COMPRESSION_ERRORS) as error:
-        several = getattr(error, "msg", "") == "Extra data"
+        value = json.loads("\n".join(line for _, line in text_lines(path)))
+    except json.JSONDecodeError as error:
+        several = error.msg == "Extra data"
         advice = "; a file with an object on each line has a name in .jsonl" if several else ""
-        raise damaged(path, f"is damaged or no JSON in UTF-8: {error}{advice}") from error
+        raise damaged(path, f"is no JSON: {error}{advice}") from error
     if isinstance(value, dict) and isinstance(value.get("data"), list):
         value = [*squad_rows(path, value["data"])]
     if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):

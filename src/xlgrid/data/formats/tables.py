@@ -11,7 +11,6 @@ from xlgrid.data.formats.columns import batch_rows, check_columns
 from xlgrid.data.formats.delimited import delimited_rows, read_delimited
 from xlgrid.data.formats.files import (
     BY_NAME,
-    COMPRESSION_ERRORS,
     PARQUET,
     WORDS,
     Reading,
@@ -169,7 +168,7 @@ def _rows(path: Path, columns: Sequence[str], reading: Reading) -> Rows:
                 count += 1
     except Damaged:
         raise
-    except (ValueError, TypeError, *COMPRESSION_ERRORS) as error:
+    except (ValueError, TypeError, OSError) as error:
         raise damaged(path, f"is damaged or not {kind[1:]} in UTF-8, after {count:,} rows: {error}") from error
 
 

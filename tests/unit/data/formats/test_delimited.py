@@ -10,7 +10,7 @@ import pytest
 
 from xlgrid.data.formats import Reading, count_rows, read_table, rows
 
-ROWS = [("one, two", 'he said "no"', 0), ("three", "four", 1)]
+ROWS = [("one, two", 'he said "no"', "0"), ("three", "four", "1")]
 TABLE = [{"premise": first, "hypothesis": second, "label": label} for first, second, label in ROWS]
 NAMES = ("premise", "hypothesis", "label")
 TSV = 'one, two\the said "no"\t0\nthree\tfour\t1\n'
@@ -79,7 +79,45 @@ def test_a_column_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
         list(rows(tmp_path / "x.tsv", ["premises"], Reading(columns=NAMES)))
 
 
-def test_a_compressed_file_that_is_cut_is_damaged(tmp_path: Path) -> None:
-    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(TSV.encode() * 100)[:-20])
-    with pytest.raises(ValueError, match=r"x\.tsv\.gz is damaged or not tsv"):
-        read_table(tmp_path / "x.tsv.gz", Reading(columns=NAMES))
+# Values that libraries take for numbers, dates, truth values or missing ones.
+WORDS = [
+    "01",
+    "1e5",
+    "1.0",
+    "1,000",
+    "TRUE",
+    "no",
+    "NA",
+    "N/A",
+    "null",
+    "nan",
+    "None",
+    "2021-03-04",
+    "007",
+    "1_000",
+    " 1",
+    "٣",
+]
+
+
+@pytest.mark.parametrize("end", [".csv", ".tsv"])
+def test_every_value_is_text_as_it_is_written(tmp_path: Path, end: str) -> None:
+    path = tmp_path / f"x{end}"
+    separator, quote = ("\t", "") if end == ".tsv" else (",", '"')
+    lines = [f"{quote}{word}{quote}{separator}7" for word in WORDS]
+    path.write_text("\n".join([f"text{separator}label", *lines]), encoding="utf-8")
+    assert read_table(path).to_pydict() == {"text": WORDS, "label": ["7"] * len(WORDS)}
+    assert [*rows(path, ["label", "text"])] == [("7", word) for word in WORDS]
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [(("",), ["NA", None, ""]), (("NA", ""), [None, None, ""]), ((), ["NA", "", ""])],
+)
+def test_the_values_that_count_as_missing_are_those_of_the_study(
+    tmp_path: Path, missing: tuple[str, ...], expected: list[str | None]
+) -> None:
+    """A value in quotes is not missing."""
+    (tmp_path / "x.csv").write_text('text,label\nNA,1\n,1\n"",1\n')
+    assert read_table(tmp_path / "x.csv", Reading(missing=missing))["text"].to_pylist() == expected
+    assert [text for (text,) in rows(tmp_path / "x.csv", ["text"])] == ["NA", "", ""]

@@ -120,9 +120,9 @@ def test_a_list_of_objects_is_a_table(tmp_path: Path) -> None:
     [
         (
             '{"a": 1}\n{"a": 2}\n',
-            "is damaged or no JSON in UTF-8: Extra data.*; a file with an object on each line has",
+            "is no JSON: Extra data.*; a file with an object on each line has",
         ),
-        ('{"a": ', "is damaged or no JSON in UTF-8: Expecting value"),
+        ('{"a": ', "is no JSON: Expecting value"),
         ('{"a": 1}', "is neither a list of objects, one for each row, nor in the format of SQuAD"),
         ("[1, 2]", "is neither a list of objects"),
     ],

@@ -152,7 +152,7 @@ def test_a_column_that_a_line_lacks_is_named(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text_are_named_by_their_line(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(b"a O\n\xff O\n")
-    with pytest.raises(ValueError, match=r"x\.txt, line 2: no UTF-8"):
+    with pytest.raises(ValueError, match=r"x\.txt, line 2, byte \d+: not UTF-8"):
         read_table(tmp_path / "x.txt", NER)
 
 
