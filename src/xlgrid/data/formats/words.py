@@ -4,11 +4,13 @@ CoNLL-U is the format of Universal Dependencies (https://universaldependencies.o
 as in UD's evaluation: a line of a multiword token (its ID is a range, `3-4`) and one of an empty node (`3.1`) are left out.
 
 A line of other files is a word and further columns, with tabs or spaces between them; an empty line ends a sentence. Lines that
-begin with -DOCSTART- are left out. In a file with tabs, a line without a tab that begins with # is a comment.
+begin with -DOCSTART- are left out, and so are comments, which begin with #. As `#` may be a word, too, a line that begins with it is a
+comment if it is the first one of a sentence and has another number of columns than the lines of words, another separator between
+them, or the form `# name = value`. In a file with tabs, every line without a tab that begins with # and a text is a comment.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,8 @@ _DOCUMENT = "-DOCSTART-"
 # The spaces of ASCII alone: words may contain others, such as no-break spaces.
 _SPACES = " \t"
 _ID, _OTHER_ID = re.compile("[0-9]+"), re.compile(r"[0-9]+-[0-9]+|[0-9]+\.[0-9]+")
+# A comment with a name and a value, as in CoNLL-U: `# text = ...`.
+_ENTRY = re.compile(r"#\s*[\w.:-]+(\s+[\w.:-]+)? = ")
 # What stands for the words of a treebank whose text may not be redistributed.
 _REMOVED = "_"
 
@@ -123,16 +127,41 @@ def _conllu(path: Path) -> Iterator[list[_Word]]:
 
 def _conll(path: Path) -> Iterator[list[_Word]]:
     lines = [(number, line.rstrip(_SPACES)) for number, line in text_lines(path)]
-    has_tabs = next(("\t" in line for _, line in lines if line and not line.startswith("#")), False)
+    filled = [line for _, line in lines if line and not line.startswith(_DOCUMENT)]
+    words = [line for line in filled if not line.startswith("#")] or filled
+    sizes, has_tabs = {len(_columns(line)) for line in words}, any("\t" in line for line in words)
     sentence: list[_Word] = []
     for number, line in lines:
         if not line:
             if sentence:
                 yield sentence
             sentence = []
-            continue
-        if (has_tabs and line.startswith("#") and "\t" not in line) or line.startswith(_DOCUMENT):
-            continue
-        sentence.append((number, line.split("\t") if "\t" in line else re.split(" +", line)))
+        elif not line.startswith(_DOCUMENT) and not _is_comment(line, bool(sentence), sizes, has_tabs):
+            sentence.append((number, _columns(line)))
     if sentence:
         yield sentence
+
+
+def _columns(line: str) -> list[str]:
+    return line.split("\t") if "\t" in line else re.split(" +", line)
+
+
+def _is_comment(line: str, is_within: bool, sizes: Container[int], has_tabs: bool) -> bool:
+    """Whether a line is a comment, which a line of a word may look like: `#` is a word, too.
+
+    Args:
+        is_within: a word of the same sentence stands before the line.
+        sizes: the numbers of columns in lines that do not begin with #.
+        has_tabs: tabs stand between the columns of such lines.
+    """
+    if not line.startswith("#"):
+        return False
+    if has_tabs and "\t" not in line:
+        return line != "#"
+    if is_within:
+        return False
+    return (
+        bool(_ENTRY.match(line))
+        or ("\t" in line and not has_tabs)
+        or len(_columns(line)) not in (sizes or {len(_columns(line))})
+    )

@@ -78,6 +78,53 @@ def test_the_first_column_is_the_word_and_the_last_its_label(tmp_path: Path, nam
     assert read_table(tmp_path / name, NER).to_pydict() == EXPECTED
 
 
+MULTICONER = (
+    "# id 5239-a1\tdomain=en\nNairobi _ _ B-LOC\n# _ _ O\n2021 _ _ B-DATE\n\n# id 5240\tdomain=en\nAda _ _ B-PER\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MULTICONER,
+        MULTICONER.replace(" _ _", ""),
+        # In a file with 4 columns, this comment has 4, too.
+        MULTICONER.replace("# id 5239-a1\tdomain=en", "# sent_id = 1\n# text = Nairobi # 2021"),
+        MULTICONER.replace("# id 5239-a1\tdomain=en", "#newdoc"),
+        MULTICONER.replace("# id 5239-a1\tdomain=en", "# newdoc id = one\n#\n# global.columns = FORM TAG"),
+        MULTICONER.replace("# id 5239-a1\tdomain=en", "-DOCSTART- -X- -X- O\n\n# newdoc"),
+        MULTICONER.replace("# id 5239-a1\tdomain=en", "# newdoc").replace(" ", "\t"),
+        MULTICONER.replace("# id 5239-a1\tdomain=en", "")
+        .replace(" ", "\t")
+        .replace("#\tid\t5240\tdomain", "# id 5240 domain"),
+    ],
+)
+def test_comments_are_no_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.conll").write_text(text)
+    assert read_table(tmp_path / "x.conll", NER).to_pydict() == EXPECTED
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("word", ["#", "#1", "#metoo", "##"])
+def test_a_word_may_begin_with_the_mark_of_comments(tmp_path: Path, word: str, separator: str) -> None:
+    """It may be the first word of a sentence, and all words of a file may begin so."""
+    sentence = f"{word}{separator}O\n"
+    (tmp_path / "x.conll").write_text(f"{sentence}Ada{separator}B-PER\n{sentence}\n{sentence}")
+    expected = {"tokens": [[word, "Ada", word], [word]], "ner_tags": [["O", "B-PER", "O"], ["O"]]}
+    assert read_table(tmp_path / "x.conll", NER).to_pydict() == expected
+    (tmp_path / "x.conll").write_text(sentence)
+    assert read_table(tmp_path / "x.conll", NER)["tokens"].to_pylist() == [[word]]
+
+
+def test_a_line_within_a_sentence_that_lacks_its_label_is_no_comment(tmp_path: Path) -> None:
+    (tmp_path / "x.conll").write_text("Ada B-PER\n#\nLovelace I-PER\n")
+    with pytest.raises(ValueError, match=r"line 2 has 1 columns, and line 1 has 2"):
+        read_table(tmp_path / "x.conll", NER)
+    (tmp_path / "x.tsv").write_text("Ada\tB-PER\n#\nLovelace\tI-PER\n")
+    with pytest.raises(ValueError, match=r"line 2 has 1 columns, and line 1 has 2"):
+        read_table(tmp_path / "x.tsv", NER)
+
+
 COMPRESSED = [("gz", gzip.compress), ("xz", lzma.compress), ("bz2", bz2.compress)]
 
 
