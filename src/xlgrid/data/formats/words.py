@@ -5,8 +5,8 @@ as in UD's evaluation: a line of a multiword token (its ID is a range, `3-4`) an
 
 A line of other files is a word and further columns, with tabs or spaces between them; an empty line ends a sentence. Lines that
 begin with -DOCSTART- are left out, and so are comments, which begin with #. As `#` may be a word, too, a line that begins with it is a
-comment if it is the first one of a sentence and has another number of columns than the lines of words, another separator between
-them, or the form `# name = value`. In a file with tabs, every line without a tab that begins with # and a text is a comment.
+comment if it stands before the first word of a sentence and has another number of columns than the lines of words, another separator
+between them, a space before a tab, or the form `# name = value`. In a file with tabs, every line without a tab that begins with # and a text is a comment.
 """
 
 import re
@@ -151,8 +151,8 @@ def _is_comment(line: str, is_within: bool, sizes: Container[int], has_tabs: boo
 
     Args:
         is_within: a word of the same sentence stands before the line.
-        sizes: the numbers of columns in lines that do not begin with #.
-        has_tabs: tabs stand between the columns of such lines.
+        sizes: the numbers of columns in lines of words.
+        has_tabs: tabs stand between these columns.
     """
     if not line.startswith("#"):
         return False
@@ -160,8 +160,6 @@ def _is_comment(line: str, is_within: bool, sizes: Container[int], has_tabs: boo
         return line != "#"
     if is_within:
         return False
-    return (
-        bool(_ENTRY.match(line))
-        or ("\t" in line and not has_tabs)
-        or len(_columns(line)) not in (sizes or {len(_columns(line))})
-    )
+    first, *others = _columns(line)
+    is_other = "\t" in line and (not has_tabs or " " in first)
+    return is_other or 1 + len(others) not in sizes or bool(_ENTRY.match(line))
