@@ -92,7 +92,7 @@ KEYS = (
         "Norwegian without quotes",
         "languages: [en, de]\n",
         "languages: [en, no]\n",
-        "languages.1: must be a text, got false: write it in quotes, because no, off, yes and on without quotes mean false and true",
+        'languages.1: must be a text, got no, which YAML reads as false: write "no" in quotes',
     ),
     _in_study(
         "an axis without values",

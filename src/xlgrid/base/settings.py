@@ -73,17 +73,21 @@ def plainly(error: ValidationError) -> str:
     return "; ".join(lines)
 
 
-def wording(problem: Any, *others: Any) -> str:
+def wording(problem: Any, *others: Any, word: str = "") -> str:
     """A sentence about one problem: the value that was given, and the values that are allowed.
 
     Args:
+        word: the value as the file has it, where YAML reads it as something else than a text.
         problem: one of `ValidationError.errors()`.
         others: problems with the type of the same value, which may have one of several types and has none.
     """
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     if kind in TYPES:
         types = [*dict.fromkeys(TYPES[each["type"]] for each in (problem, *others))]
-        return f"must be {' or '.join(types)}, got {_shown(value)}{_quotes(types, value)}"
+        got = (
+            quoted(word, value) if word and TYPES["string_type"] in types else f"{_shown(value)}{_quotes(types, value)}"
+        )
+        return f"must be {' or '.join(types)}, got {got}"
     if kind == "literal_error" and (names := re.findall("'([^']*)'", context["expected"])):
         return unknown("key" if problem["loc"][-1] == _OF_KEY else "value", value, names)
     if kind == "union_tag_invalid":
@@ -102,6 +106,15 @@ def wording(problem: Any, *others: Any) -> str:
     return f"{re.sub(' after validation, not .*', '', text)}, got {_shown(value)}"
 
 
+def quoted(word: str, value: Any) -> str:
+    """A word of a YAML file that is meant as text, the value that YAML reads in its place, and how to write the text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    reads = "nothing" if value is None else str(value).lower()
+    if word == reads:
+        return f"{word}: write it in quotes"
+    return f'{word}, which YAML reads as {reads}: write {f"{reads}, or " * is_number}"{word}" in quotes'
+
+
 def _shown(value: Any) -> str:
     """A value as a study file has it."""
     if value is None or isinstance(value, bool):
@@ -112,9 +125,5 @@ def _shown(value: Any) -> str:
 
 def _quotes(types: Container[str], value: Any) -> str:
     """The advice about a value that YAML does not take for a text."""
-    if TYPES["string_type"] not in types or not isinstance(value, bool | int | float | date):
-        return ""
-    is_word = isinstance(value, bool)
-    return ": write it in quotes" + (
-        ", because no, off, yes and on without quotes mean false and true" if is_word else ""
-    )
+    is_text = TYPES["string_type"] in types and isinstance(value, bool | int | float | date)
+    return ": write it in quotes" if is_text else ""

@@ -1,9 +1,42 @@
-"""YAML files that people write: the contents of a file, and an error that names the line."""
+"""YAML files that people write: the contents of a file, an error that names the line, and words that YAML does not read as text."""
 
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
+
+# Values that are written as they are read, and so are what they seem to be.
+_PLAIN = re.compile(r"true|false|-?(0|[1-9][0-9]*)(\.(0|[0-9]*[1-9]))?")
+# Whole numbers of YAML 1.1 that seem to be other ones: 012 is 10, and 1:30 is 90.
+_OTHER_BASE = re.compile("[-+]?(0[0-7_]+|[0-9_]+(:[0-5]?[0-9])+(\\.[0-9_]*)?)")
+
+
+class Word(NamedTuple):
+    """A scalar without quotes that YAML reads as something else than it seems to be, such as `no`, `~`, `012` and `1_000`.
+
+    Attributes:
+        text: as it stands in the file.
+        value: as YAML reads it.
+    """
+
+    text: str
+    value: Any
+
+    @property
+    def is_number_in_disguise(self) -> bool:
+        """Whether it is a number that nobody would read as this one."""
+        return bool(_OTHER_BASE.fullmatch(self.text))
+
+
+def word_of(node: yaml.Node) -> Word | None:
+    """The scalar of a node, if YAML reads it as something else than it seems to be; else None."""
+    if not isinstance(node, yaml.ScalarNode) or node.style is not None or node.tag.endswith((":str", ":merge")):
+        return None
+    if not node.value or _PLAIN.fullmatch(node.value):
+        return None
+    value = yaml.safe_load(node.value)
+    return None if str(value) == node.value else Word(node.value, value)
 
 
 def read_yaml(path: Path) -> tuple[yaml.Node | None, Any]:

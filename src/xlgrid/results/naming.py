@@ -17,7 +17,9 @@ SEVERAL = "avg"
 def not_a_truth_value(value: Any) -> Any:
     """The value, unless it is true or false."""
     if value is True or value is False:
-        raise ValueError(f"got {value}: YAML reads a bare no, yes, on or off as a truth value; quote it, as in 'no'")
+        raise ValueError(
+            f'got {str(value).lower()}, as which YAML reads no, yes, on and off: write the word in quotes, as in "no"'
+        )
     return value
 
 

@@ -1,5 +1,6 @@
 """Reading a study file and the files that it extends, and naming the file and line of every mistake in them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -8,13 +9,29 @@ from pydantic import ValidationError
 
 from xlgrid.base.files import SHIPPED
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import NAME, TYPES, wording
-from xlgrid.base.yaml_files import read_yaml
+from xlgrid.base.settings import NAME, TYPES, quoted, wording
+from xlgrid.base.yaml_files import Word, read_yaml, word_of
 from xlgrid.study.replace import Replace, merge, replaced
 from xlgrid.study.schema import Study
 
-# Where each key of a study stands: location -> (file, line).
-Lines = dict[tuple[str, ...], tuple[Path, int]]
+
+class Spot(NamedTuple):
+    """Where a key or an item of a list stands in a study file.
+
+    Attributes:
+        word: the value, if YAML reads it as something else than it seems to be.
+    """
+
+    path: Path
+    line: int
+    word: Word | None = None
+
+
+# The parts of a study with data, and the keys of data whose values are compared as text, whatever their type.
+_OF_DATA = ("tasks", "text")
+_COMPARED = frozenset(("labels", "where"))
+# Where each key of a study stands.
+Lines = dict[tuple[str, ...], Spot]
 
 
 class StudyFile(NamedTuple):
@@ -40,10 +57,29 @@ def read_lineage(path: Path) -> list[StudyFile]:
 
 
 def _checked(path: Path, keys: dict[str, Any], lines: Lines) -> StudyFile:
+    if mistakes := [
+        _located(
+            place, f"{'must be a text, ' * (not spot.word.is_number_in_disguise)}got {quoted(*spot.word)}", lines, path
+        )
+        for place, spot in lines.items()
+        if spot.word and _is_text(place, spot.word)
+    ]:
+        raise ValueError("\n".join(mistakes))
     try:
         return StudyFile(path, Study.model_validate({**keys, "name": path.stem}), lines)
     except ValidationError as error:
         raise ValueError("\n".join(_explain(error, lines, path))) from None
+
+
+def _is_text(place: Sequence[str], word: Word) -> bool:
+    """Whether a word that YAML does not read as text is meant as text, or would be taken for another number.
+
+    Where the schema expects a text, it refuses all else. These are the other places: `labels` and `where`, whose values may be numbers and
+    are compared as text, and lists, which have no truth values.
+    """
+    is_compared = place[0] in _OF_DATA and not _COMPARED.isdisjoint(place)
+    is_item = place[-1].isdecimal() and (word.value is None or isinstance(word.value, bool))
+    return word.is_number_in_disguise or is_compared or is_item
 
 
 def located(problem: str, lines: Lines, path: Path) -> str:
@@ -114,16 +150,21 @@ def _locate(node: yaml.Node | None, at: tuple[str, ...], path: Path, lines: Line
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             here = (*at, str(key.value))
+            if word := word_of(key):
+                where = f"{path}:{key.start_mark.line + 1}: {'.'.join(at)}{': ' * bool(at)}"
+                raise ValueError(f"{where}got the key {quoted(*word)}")
             if here in lines:
                 raise ValueError(
-                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here][1]}): remove or rename one "
+                    f"{path}:{key.start_mark.line + 1}: {'.'.join(here)} stands twice (first in line {lines[here].line}): remove or rename one "
                     "of the two"
                 )
-            lines[here] = (path, key.start_mark.line + 1)
+            word = word_of(value)
+            # The null of a key deletes what the extended study has there.
+            lines[here] = Spot(path, key.start_mark.line + 1, word if word and word.value is not None else None)
             _locate(value, here, path, lines)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            lines[(*at, str(index))] = (path, item.start_mark.line + 1)
+            lines[(*at, str(index))] = Spot(path, item.start_mark.line + 1, word_of(item))
             _locate(item, (*at, str(index)), path, lines)
 
 
@@ -142,7 +183,10 @@ def _explain(error: ValidationError, lines: Lines, path: Path, place: tuple[str,
         # A value that may have several types is one mistake if it has none of them, and none if its own parts have mistakes.
         of_type = [mistake for mistake in mistakes if mistake["type"] in TYPES]
         if of_type and not any(there[: len(here)] == here for there in by_place if len(there) > len(here)):
-            texts.append(_located(here, wording(*of_type), lines, path))
+            # A key that is no text is a mistake of its own, whose input is not the value.
+            word = lines[here].word if here in lines else None
+            stood = word.text if word and word.value == of_type[0]["input"] else ""
+            texts.append(_located(here, wording(*of_type, word=stood), lines, path))
         for mistake in mistakes:
             if mistake["type"] == "unknown_keys":
                 keys = mistake["ctx"]["keys"]
@@ -158,6 +202,6 @@ def _located(place: tuple[str, ...], text: str, lines: Lines, path: Path) -> str
     while colon and (*place, key) in lines:
         place, text = (*place, key), rest
         key, colon, rest = text.partition(": ")
-    file, line = lines.get(place, (path, 1))
+    file, line, _ = lines.get(place, Spot(path, 1))
     where = ".".join(place)
     return f"{file}:{line}: {where}{': ' * bool(where)}{text}"

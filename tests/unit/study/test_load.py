@@ -1,11 +1,13 @@
 """A study file is read strictly, and an error says what, where and what was meant."""
 
+import re
 from pathlib import Path
 
 import pytest
 from study_fixture import CURVE, TEXT, write
 
 from xlgrid.plan.load import load_study
+from xlgrid.study.load import read_lineage
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def of_seed(seed: object) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("[en, fr]\nenc", "[en, no]\nenc", "2: languages.1: must be a text, got false: write it in quotes, because no"),
+        ("[en, fr]\nenc", "[en, no]\nenc", "2: languages.1: must be a text, got no, which YAML reads as false: write \"no\" in quotes"),
         ("title: a study", "title: 3", "1: title: must be a text, got 3: write it in quotes"),
         ("{method: bitfit}, set", "{method: {}}, set", "12: training.1.when.method: must be a text or a list, [...], got {}"),
         ("{method: bitfit}, set", "{method: [1]}, set", "12: training.1.when.method.0: must be a text, got 1: write it in quotes"),
@@ -155,6 +157,104 @@ def test_one_mistake_is_one_line_in_the_words_of_a_study(tmp_path: Path, old: st
     with pytest.raises(ValueError) as error:
         load_study(write(tmp_path, text))
     assert str(error.value).startswith(f"{tmp_path}/s.yaml:{message}") and "\n" not in str(error.value)
+
+
+# Each place of a study where a text is expected, with WORD for the text.
+WORDS = """\
+title: a study
+languages: [en, LANGUAGE]
+groups: {GROUP: [en]}
+encoders: {ENCODER: {scratch: {kind: bert, languages: [en]}}}
+tasks:
+  TASK:
+    kind: sequence
+    inputs: [text]
+    target: TARGET
+    labels: [other, LABEL, new]
+    data:
+      local: "{language}/{split}.csv"
+      where: {part: VALUE, SELECTED: x}
+      labels: {OLD: other, second: NEW}
+      names: {en: NAME}
+methods: {METHOD: {base: full-ft}}
+training: [{set: {dev_targets: [en, DEV]}}]
+grids:
+  GRID: {task: [x], encoder: [y], method: [z], source: [SOURCE], target: [en], seed: [1]}
+"""
+PLACES = re.findall("[A-Z]{3,}", WORDS)
+
+
+def words_study(folder: Path, place: str, word: str) -> Path:
+    """A study with a word at a place, and other names at all others."""
+    text = re.sub(rf"\b{place}\b", word, WORDS)
+    for other in PLACES:
+        text = re.sub(rf"\b{other}\b", other.lower(), text)
+    return write(folder, text.replace("language]", "fr]"))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    ("word", "reads"),
+    [
+        ("no", "false"),
+        ("Yes", "true"),
+        ("on", "true"),
+        ("OFF", "false"),
+        ("012", "10"),
+        ("1:30", "90"),
+        ("1_000", "1000"),
+    ],
+)
+def test_a_word_that_yaml_reads_as_something_else_is_to_stand_in_quotes(
+    tmp_path: Path, place: str, word: str, reads: str
+) -> None:
+    line = next(number for number, text in enumerate(WORDS.splitlines(), start=1) if place in text)
+    if place == "DEV" and word == "1_000":
+        return  # Settings of training may be numbers.
+    with pytest.raises(ValueError) as error:
+        read_lineage(words_study(tmp_path, place, word))
+    [message] = str(error.value).splitlines()
+    assert message.startswith(f"{tmp_path}/s.yaml:{line}: ")
+    write_number = f"{reads}, or " * reads.isdecimal()
+    assert f'{word}, which YAML reads as {reads}: write {write_number}"{word}" in quotes' in message
+
+
+@pytest.mark.parametrize("word", ["null", "~", "Null"])
+@pytest.mark.parametrize("place", ["LANGUAGE", "LABEL", "OLD", "SOURCE", "ENCODER"])
+def test_a_word_that_yaml_reads_as_nothing_is_to_stand_in_quotes(tmp_path: Path, place: str, word: str) -> None:
+    with pytest.raises(ValueError, match=rf'{word}, which YAML reads as nothing: write "{word}" in quotes'):
+        read_lineage(words_study(tmp_path, place, word))
+
+
+@pytest.mark.parametrize("word", ["y", "n", "1e3", '"no"', "'012'", "nope"])
+@pytest.mark.parametrize("place", ["LANGUAGE", "LABEL", "VALUE", "OLD", "NEW"])
+def test_other_words_and_words_in_quotes_are_text(tmp_path: Path, place: str, word: str) -> None:
+    text = words_study(tmp_path, place, word).read_text()
+    if place == "NEW":
+        text = text.replace("label, new]", f"label, {word}]")
+    [file] = read_lineage(write(tmp_path, text))
+    assert word.strip("'\"") in str(file.study)
+
+
+@pytest.mark.parametrize("labels", ["[0, 1]", "[true, false]", "[1.5, -2.0]"])
+def test_labels_that_yaml_reads_as_they_are_written_need_no_quotes(tmp_path: Path, labels: str) -> None:
+    text = words_study(tmp_path, "LABEL", "label").read_text().replace("[other, label, new]", labels)
+    text = text.replace("{old: other, second: new}", "{}")
+    [file] = read_lineage(write(tmp_path, text))
+    assert ", ".join(file.study.tasks["task"].labels) == labels.strip("[]")
+
+
+def test_numbers_truth_values_and_nulls_are_as_yaml_has_them_where_no_text_is_expected(tmp_path: Path) -> None:
+    text = TEXT.replace("{n: 100}", "{n: 1_00}").replace("{lr: 2.0e-3}", "{lr: 2.0e-3, steps: 0x10}")
+    [file] = read_lineage(write(tmp_path, text))
+    assert file.study.tasks["rt"].options["n"] == 100 and file.study.training[-1].set["steps"] == 16
+
+
+def test_a_number_that_seems_to_be_another_one_is_told_wherever_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"s\.yaml:6: tasks\.rt\.options\.n: got 0100, which YAML reads as 64: write 64, or"
+    ):
+        read_lineage(write(tmp_path, TEXT.replace("{n: 100}", "{n: 0100}")))
 
 
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
