@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
-from xlgrid.base.settings import Strict
+from xlgrid.base.settings import LocalPath, Strict
 from xlgrid.data.encoders import whole_folder, write_json
 from xlgrid.data.formats import COLUMN, rows
 
@@ -28,7 +28,7 @@ class VocabularyEntry(Strict):
         default="main",
         description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file",
     )
-    path: str | None = Field(default=None, description="a folder with tokenizer.json")
+    path: LocalPath | None = Field(default=None, description="a folder with tokenizer.json")
     kind: Kind = Field(
         default="bert", description="WordPiece with BERT's special tokens, or Unigram with those of XLM-R"
     )

@@ -7,13 +7,18 @@ further languages, and facts that are not known (`xlgrid.study.languages`).
 
 import csv
 import difflib
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
 from xlgrid.base.names import unknown
-from xlgrid.languages.iso import direction_of, standard
+from xlgrid.languages.iso import direction_of, renewed, standard
+
+# A tag of BCP 47 with a script or a region, or both.
+_TAG = re.compile("([a-z]{2,3})([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))+")
+_BARE = ", without a script or region; `names` of `data` states what the data call it"
 
 
 class Language(NamedTuple):
@@ -85,14 +90,24 @@ def language(code: str, declared: Mapping[str, Language] | None = None) -> Langu
 
     declared = declared or {}
     if (known := declared.get(code) or known_language(code)) is None:
-        if named := _of_name(code):
-            raise ValueError(f"unknown language {code!r}: the code of {named.name} is {named.code}")
+        if meant := _meant(code):
+            raise ValueError(
+                f"unknown language {code!r}: the code of {meant.name} is {meant.code}{_BARE * bool(_TAG.fullmatch(code))}"
+            )
         codes = dict.fromkeys([*declared, *natural_codes(), *_table()])
         raise ValueError(
             f"{unknown('language', code, codes)}; xlgrid also knows all other codes of ISO 639-1 and ISO 639-3; `new_languages` of "
             "a study declares others, by name, family and script; artificial ones are qa1, qa2, ... (qa to qt, then a number from 1)"
         )
     return known
+
+
+def _meant(code: str) -> Language | None:
+    """The language of a tag with a script or region (`zh-Hans`, `pt-BR`), of a retired code (`iw`), or of a name."""
+    tagged = _TAG.fullmatch(code)
+    bare = tagged[1] if tagged else code
+    meant = known_language(bare) if tagged else None
+    return meant or (known_language(renewed(bare)) if renewed(bare) != bare else _of_name(code))
 
 
 def _of_name(name: str) -> Language | None:

@@ -50,6 +50,13 @@ def standard(code: str) -> Standard | None:
     return Standard(codes, above.codes if above else (), entry.name, _script(codes))
 
 
+def renewed(code: str) -> str:
+    """The code in place of one that is retired or bibliographic (CLDR, languageAlias: `iw` is now `he`, and `ger` is `de`)."""
+    from babel.core import get_global
+
+    return str(get_global("language_aliases").get(code, code)).partition("_")[0]
+
+
 def _codes(*codes: str | None) -> tuple[str, ...]:
     return tuple(filter(None, codes))
 

@@ -10,6 +10,8 @@ from xlgrid.study.checks import problems
 from xlgrid.study.load import located, read_lineage
 from xlgrid.study.schema import Study
 
+_YAML = (".yaml", ".yml")
+
 
 def load_plan(study: str | Path) -> Plan:
     """Read the study of a name (`demo`) or path (`studies/demo.yaml`) and those that it extends, check them, and plan them.
@@ -61,11 +63,17 @@ def options_of(study: str) -> list[str]:
 
 def is_path(study: str | Path) -> bool:
     """Whether a study is named by its path. Names may have dots in them."""
-    return Path(study).suffix in (".yaml", ".yml") or len(Path(study).parts) > 1
+    return Path(study).suffix in _YAML or len(Path(study).parts) > 1
 
 
 def _in_project(study: str | Path) -> Path:
-    return Path(study) if is_path(study) else _in_studies(study)
+    path = Path(study).expanduser()
+    if not is_path(path):
+        return _in_studies(study)
+    if path.suffix not in _YAML:
+        path = path.with_name(f"{path.name}.yaml")
+    # The name of a file without a folder is that of a file here, or else that of a study.
+    return path if path.is_file() or len(path.parts) > 1 else _in_studies(path.stem)
 
 
 def _in_studies(name: str | Path) -> Path:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import Field, ValidationError
 
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import Strict, plainly
+from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data import downloads
 from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import is_path, load_plan, study_named
@@ -33,7 +33,7 @@ class Settings(Strict):
         description="the study that is made if no file is named: a study in studies/ or one that comes with xlgrid, by its name, or any "
         "study file by its path",
     )
-    hub_lock: str = Field(
+    hub_lock: LocalPath = Field(
         default="hub.lock.yaml",
         min_length=1,
         description="the file that keeps the commits of everything fetched from the Hugging Face Hub",

@@ -11,6 +11,7 @@ from xlgrid.base.names import among
 from xlgrid.heads import HEADS
 from xlgrid.heads.seq2seq.mbart import FINE_TUNED
 from xlgrid.languages import known_language, stated_language
+from xlgrid.languages.iso import standard
 from xlgrid.languages.sources import NONE, Source, Target
 from xlgrid.methods import ALL_METHODS, make
 from xlgrid.methods.seq2seq import EncoderDecoder
@@ -76,6 +77,9 @@ def _codes(study: "Study") -> Iterator[str]:
     for i, code in enumerate(study.languages):
         if code in study.languages[:i]:
             yield f"languages.{i}: {code} stands in the list twice: leave it out here"
+        is_of_iso = len(code) == 3 and code not in study.declared_languages and stated_language(code) is None
+        if is_of_iso and (known := standard(code)) and known.codes[0] != code and known.codes[0] in study.languages:
+            yield f"languages.{i}: {code} and {known.codes[0]} are codes of one language: leave out one of them"
         if code in GROUPS:
             yield f"languages.{i}: {code} is the name of a group: declare the language by another code in `new_languages`"
         try:

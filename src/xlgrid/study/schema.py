@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PositiveInt, field_validator, model_validator
 
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import Name, Seed, Strict
+from xlgrid.base.settings import LocalPath, Name, Seed, Strict
 from xlgrid.data.downloads import Download
 from xlgrid.data.text import TextSettings
 from xlgrid.data.vocabulary import VocabularyEntry
@@ -51,7 +51,7 @@ class ImportedAdapters(Strict):
     revision: str = Field(
         "main", description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file"
     )
-    path: str | None = Field(
+    path: LocalPath | None = Field(
         None,
         description="a folder, in which {language} and {encoder} stand for the language and the encoder of the run",
     )

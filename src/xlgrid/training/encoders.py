@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt, StrictFloat, StrictInt, StrictStr, Vali
 
 from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.names import unknown
-from xlgrid.base.settings import Strict, plainly
+from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data.checkpoints import first_layers
 from xlgrid.data.vocabulary import VocabularyEntry
 from xlgrid.languages.sources import Source, Target
@@ -32,7 +32,7 @@ class EncoderEntry(Strict):
     revision: str = Field(
         "main", description="branch, tag or commit of `hub`; the first fetch writes the commit into the lock file"
     )
-    path: str | None = Field(None, description="a folder in the Hub's layout")
+    path: LocalPath | None = Field(None, description="a folder in the Hub's layout")
     sizes_of: str | None = Field(
         None,
         description="for an encoder from `path`: owner/name of an encoder on the Hub that has the same sizes, from which "

@@ -66,3 +66,29 @@ def test_the_tables_of_the_standard_are_read_only_where_they_are_needed() -> Non
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert process.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "language_of_it"),
+    [
+        ("iw", "Hebrew is he"),
+        ("in", "Indonesian is id"),
+        ("ji", "Yiddish is yi"),
+        ("jw", "Javanese is jv"),
+        ("mo", "Romanian is ro"),
+        ("ger", "German is de"),
+        ("chi", "Chinese is zh"),
+        ("zh-Hans", "Chinese is zh, without"),
+        ("zh-CN", "Chinese is zh, without"),
+        ("zh_TW", "Chinese is zh, without"),
+        ("zh-Hant-HK", "Chinese is zh, without"),
+        ("pt-BR", "Portuguese is pt, without"),
+        ("es-419", "Spanish is es, without"),
+        ("sr-Latn", "Serbian is sr, without"),
+        ("kab-Latn", "Kabyle is kab, without"),
+        ("iw-IL", "Hebrew is he, without"),
+    ],
+)
+def test_a_retired_code_or_a_tag_names_the_code(tag: str, language_of_it: str) -> None:
+    with pytest.raises(ValueError, match=rf"unknown language '{tag}': the code of {language_of_it}"):
+        language(tag)

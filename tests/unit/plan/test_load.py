@@ -16,9 +16,42 @@ def test_a_study_has_a_name_and_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     Path("studies").mkdir()
     Path("studies/tiny.yaml").write_text(COSTED)
     assert load_study("tiny") == load_study("studies/tiny.yaml") == load_study(tmp_path / "studies/tiny.yaml")
-    assert study_path("other.yaml") == Path("other.yaml") and study_path("a/b") == Path("a/b")
+    assert study_path("other.yaml") == Path("studies/other.yaml") and study_path("a/b") == Path("a/b")
     with pytest.raises(FileNotFoundError, match="unknown study 'tniy', did you mean 'tiny'"):
         load_plan("tniy")
+
+
+@pytest.mark.parametrize(
+    "study", ["own", "own.yaml", "studies/own", "studies/own.yaml", "./studies/own.yaml", "~/studies/own.yaml", "v1.0"]
+)
+def test_a_study_is_found_by_its_name_and_by_that_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Path("studies").mkdir()
+    for name in ("own", "v1.0"):
+        Path(f"studies/{name}.yaml").touch()
+    assert study_path(study).resolve() == tmp_path / "studies" / f"{'v1.0' if study == 'v1.0' else 'own'}.yaml"
+
+
+def test_a_file_here_wins_over_a_study_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    for path in ("own.yaml", "studies/own.yaml"):
+        Path(path).touch()
+    assert study_path("own.yaml") == Path("own.yaml")
+
+
+@pytest.mark.parametrize("study", ["ovn", "ovn.yaml", "studies/ovn", "studies/ovn.yaml"])
+def test_a_misspelt_study_names_the_nearest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("studies").mkdir()
+    Path("studies/own.yaml").touch()
+    with pytest.raises(
+        FileNotFoundError, match=r"no study file studies/ovn\.yaml: unknown study 'ovn', did you mean 'own'"
+    ):
+        load_plan(study)
 
 
 def test_a_study_that_comes_with_xlgrid_is_found_from_any_folder(
