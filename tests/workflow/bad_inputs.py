@@ -87,8 +87,9 @@ def project(folder: Path) -> Path:
     _write(folder / STUDY_FILE, STUDY)
     for language in ("en", "de"):
         for split in ("train", "dev", "test"):
-            _write(folder / f"data/{language}/{split}.csv", TOPICS)
-            _write(folder / f"names/{language}/{split}.jsonl", NAMES)
+            # Files with the same rows would be remarked.
+            _write(folder / f"data/{language}/{split}.csv", TOPICS.replace(".", f" in {language} {split}."))
+            _write(folder / f"names/{language}/{split}.jsonl", NAMES.replace("sleeps", f"sleeps {language} {split}"))
     write_mbert(folder / ENCODER, [TOPICS, NAMES])
     _json("tokenizer_config.json", pad_token="[PAD]", mask_token="[MASK]")(folder)
     return folder

@@ -16,6 +16,7 @@ from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
 from xlgrid.data.formats import WILDCARDS, Reading, read_table
 from xlgrid.data.pools import read_pools
+from xlgrid.data.remarks import text_remarks
 from xlgrid.data.sources import SPLITS, DataSource, Origin, is_wanted, local_files, no_data
 from xlgrid.languages.sources import Target
 from xlgrid.tasks import Columns, Task, task
@@ -140,7 +141,7 @@ def write_rows(
     if problem := described.head.problem_of_all(table):
         raise ValueError(f"{where} {problem}")
     with whole(out) as aside:
-        for remark in described.head.remarks(table, described):
+        for remark in (*described.head.remarks(table, described), *text_remarks(table, described)):
             print(f"{where}: {remark}", file=sys.stderr)
         kept = table.select([column for column in described.columns if column in table.column_names])
         pq.write_table(kept.replace_schema_metadata(notes), aside)
@@ -154,7 +155,7 @@ def _from_hub(source: Origin, described: Task, language: str, split: str, lock: 
     where = f"{source.hub} ({source.configuration(language) or 'default'}, {name}, {commit[:7]})"
     arguments, reading = source.hub_arguments(language, split), source.reading(described)
     try:
-        if source.is_read_here(reading):
+        if source.is_file(described):
             return _file_from_hub(source, arguments["data_files"][name], commit, reading)
         dataset = load_dataset(**arguments, split=name, revision=commit)
     except Damaged:

@@ -234,12 +234,13 @@ class Origin(Strict):
         """A text in the normalization form of the source."""
         return unicodedata.normalize(self.normalize, text) if self.normalize else text
 
-    def is_read_here(self, reading: formats.Reading) -> bool:
-        """Whether a file of the Hub is read as local files are. `datasets` reads no words, guesses types of values, and takes no
-        settings."""
-        path = self.files or ""
+    def is_file(self, task: Task | None = None) -> bool:
+        """Whether a split is one file of a repository on the Hub, which is read as local files are. `datasets` reads no words, guesses
+        the types of values in csv, and takes no settings here."""
+        path, reading = self.files or "", self.reading(task)
         is_delimited = formats.type_of(path) in _DELIMITED and not {*path} & {*formats.WILDCARDS}
-        return bool(path) and (formats.has_words(path, reading) or bool(reading.columns) or is_delimited)
+        has_settings = bool(reading.columns) or self.quotes is not None or self.missing is not None
+        return bool(path) and (formats.has_words(path, reading) or has_settings or is_delimited)
 
     def concerning(self, *languages: str) -> Self:
         """The origin without what the settings say of other languages or pairs than these, which the origin has."""

@@ -5,6 +5,7 @@ model's predictions into outcomes, of which its metrics are made. Nothing outsid
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -268,6 +269,10 @@ class Head(ABC):
         """Why some targets of a task cannot be scored, each as `option: what is wrong`, for the settings of evaluation `options`.
         A target has one language, or the two of a pair."""
         return []
+
+    def label_counts(self, table: "pa.Table", task: TaskColumns) -> Counter[str]:
+        """How often each label occurs in the rows of a checked table; empty for heads without labels."""
+        return Counter()
 
     # Tokens
 

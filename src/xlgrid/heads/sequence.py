@@ -1,5 +1,6 @@
 """The head `sequence`: one label for an input of one or two segments."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ class RowHead(Head):
 
         labels = [None if label is None else written(label) for label in target.to_pylist()]
         return pa.array([label and names.get(label, label) for label in labels], pa.string())
+
+    def label_counts(self, table: "pa.Table", task: TaskColumns) -> Counter[str]:
+        return Counter(map(written, table[task.target].to_pylist()))
 
     def fields(self) -> list["pa.Field"]:
         import pyarrow as pa

@@ -1,5 +1,6 @@
 """The head `token`: one label for each word."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -127,6 +128,10 @@ class TokenHead(Head):
         if scheme.is_strict:
             return _outside_of_spans(sentences, scheme)
         return _begun_inside(sentences, scheme) if scheme.name == "IOB" else []
+
+    def label_counts(self, table: "pa.Table", task: TaskColumns) -> Counter[str]:
+        """How often each label occurs, once for each word."""
+        return Counter(task.labels[number] for numbers in table[task.target].to_pylist() for number in numbers)
 
     def parallel(self, task: TaskColumns) -> str:
         """No column, because translations have other words, and a label for each of them."""

@@ -19,6 +19,7 @@ from xlgrid.plan.plan import Plan, under
 from xlgrid.plan.products import Data, Product, Text, Tokens, Unlabelled, Vocabulary
 from xlgrid.preflight.lines import Line, State
 from xlgrid.preflight.materials import Material, downloads_of
+from xlgrid.preflight.rows import Rows, row_lines, rows_of
 from xlgrid.results.identity import Encoder, Run
 
 # Larger files of data, in bytes, are read by the jobs alone, so that the checks take seconds.
@@ -162,7 +163,9 @@ def _listed(files: Sequence[str]) -> str:
 def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Line]:
     """Lines on files that are all there."""
     problems: dict[str, None] = {}
-    read: dict[str, None] = {}
+    remarks: dict[str, None] = {}
+    texts: dict[str, None] = {}
+    read: list[Rows] = []
     large: list[str] = []
     for material in members:
         named = material.named
@@ -171,21 +174,25 @@ def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Li
         if not isinstance(named, Text) and max(Path(file).stat().st_size for file in material.files) > MOST:
             large += material.files
             continue
-        # Remarks on rows are for the logs of the jobs.
-        with contextlib.redirect_stderr(io.StringIO()):
+        log = io.StringIO()
+        with contextlib.redirect_stderr(log):
             try:
-                _read(plan, named)
+                if isinstance(named, Text):
+                    _read_text(plan, named)
+                    texts[named.language] = None
+                elif rows := _rows(plan, named, material.files):
+                    read.append(rows)
             except (ValueError, OSError) as error:
                 problems[str(error)] = None
-                continue
-        read[named.language] = None
+        remarks |= dict.fromkeys(log.getvalue().splitlines())
     yield from (Line(State.PROBLEM, thing, problem) for problem in problems)
+    yield from (Line(State.OPEN, thing, remark) for remark in remarks)
     if large:
         yield Line(State.OPEN, thing, f"{_listed(large)}: larger than {MOST / 1e6:.0f} MB, so only the job reads it")
-    if read:
-        what = "read" if thing == "text" else "columns, labels and rows read"
-        yield Line(State.GOOD, thing, f"{what} in {', '.join(read)}")
-    elif not problems and not large:
+    if texts:
+        yield Line(State.GOOD, thing, f"read in {', '.join(texts)}")
+    yield from row_lines(thing, read)
+    if not (texts or read or problems or large):
         yield Line(
             State.GOOD,
             thing,
@@ -193,21 +200,28 @@ def _checked(plan: Plan, thing: str, members: Sequence[Material]) -> Iterator[Li
         )
 
 
-def _read(plan: Plan, product: Data | Unlabelled | Text) -> None:
-    """Read a split as the job does that fetches it, or the first rows of a text.
+def _read_text(plan: Plan, product: Text) -> None:
+    """Read the first rows of a text.
 
     Raises:
-        OSError, ValueError: the file cannot be read, or is not what the task needs.
+        OSError, ValueError: the file cannot be read.
     """
-    study = plan.study
-    if isinstance(product, Text):
-        texts, _ = fetched_text(product.language, study.text.model_copy(update={"once": None}), None)
-        with contextlib.closing(texts):
-            for _ in islice(texts, ROWS):
-                pass
-        return
+    texts, _ = fetched_text(product.language, plan.study.text.model_copy(update={"once": None}), None)
+    with contextlib.closing(texts):
+        for _ in islice(texts, ROWS):
+            pass
+
+
+def _rows(plan: Plan, product: Data | Unlabelled, files: Sequence[str]) -> Rows | None:
+    """The rows of a split, read as the job does that fetches it; None if not all of its files are there.
+
+    Raises:
+        OSError, ValueError: a file cannot be read, or is not what the task needs.
+    """
     split = product.split if isinstance(product, Data) else "train"
-    local_rows(study.tasks[product.task], product.language, split)
+    entry = plan.study.tasks[product.task]
+    table = local_rows(entry, product.language, split)
+    return None if table is None else rows_of(product.language, split, files, table, entry.task)
 
 
 def _vocabulary(plan: Plan, product: Vocabulary, folder: Path, tasks: Sequence[str]) -> Line:

@@ -16,7 +16,7 @@ def test_a_study_has_a_name_and_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     Path("studies").mkdir()
     Path("studies/tiny.yaml").write_text(COSTED)
     assert load_study("tiny") == load_study("studies/tiny.yaml") == load_study(tmp_path / "studies/tiny.yaml")
-    assert study_path("other.yaml") == Path("studies/other.yaml") and study_path("a/b") == Path("a/b")
+    assert study_path("other.yaml") == Path("studies/other.yaml") and study_path("a/b") == Path("a/b.yaml")
     with pytest.raises(FileNotFoundError, match="unknown study 'tniy', did you mean 'tiny'"):
         load_plan("tniy")
 

@@ -40,6 +40,13 @@ STUDY: dict[str, Any] = {
     },
 }
 ROWS = [{"text": "one", "label": "a"}, {"text": "two", "label": "b"}]
+
+
+def rows_in(name: str) -> list[dict[str, Any]]:
+    """The rows of a file, which differ between files."""
+    return [row | {"text": f"{row['text']} in {name}"} for row in ROWS]
+
+
 # The splits that the study needs: English trains, both languages are tested.
 FILES = ("en/train", "en/dev", "en/test", "de/test")
 
@@ -59,7 +66,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pl
 
     def planned(rows: dict[str, list[dict[str, Any]] | None] | None = None, **changed: Any) -> Plan:
         Path("studies/topics.yaml").write_text(yaml.safe_dump(STUDY | changed, sort_keys=False))
-        for name, of_file in ({name: ROWS for name in FILES} | (rows or {})).items():
+        for name, of_file in ({name: rows_in(name) for name in FILES} | (rows or {})).items():
             if of_file is not None:
                 path = Path("data", f"{name}.jsonl")
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -23,14 +24,32 @@ def of_tokenizers(plan: Plan) -> dict[str, Line]:
     return {line.thing: line for line in tokenizer_lines(plan, needed_products(plan))}
 
 
-def test_files_that_fit_are_one_line(plan_of: Callable[..., Plan]) -> None:
-    assert of_files(plan_of()) == [Line(State.GOOD, "data topic", "columns, labels and rows read in en, de")]
+def test_each_file_that_fits_has_a_line_with_its_rows_and_labels(plan_of: Callable[..., Plan]) -> None:
+    lines = of_files(plan_of({"de/test": [{"text": f"{n}", "label": "b" if n < 7 else "a"} for n in range(10)]}))
+    assert all(line.state is State.GOOD and line.thing == "data topic" for line in lines)
+    files = [f"data/{name}.jsonl" for name in ("en/train", "en/dev", "en/test", "de/test")]
+    assert sorted(line.text.partition(":")[0] for line in lines) == sorted(files)
+    [of_german] = [line.text for line in lines if "de/test" in line.text]
+    assert of_german == "data/de/test.jsonl: 10 rows, 2 labels; the most frequent is b (70%)"
+
+
+def test_remarks_of_reading_are_open(plan_of: Callable[..., Plan]) -> None:
+    lines = of_files(plan_of({"de/test": [{"text": "one\x00", "label": "a"}, {"text": "two", "label": "b"}]}))
+    [remark] = [line.text for line in lines if line.state is State.OPEN]
+    assert remark.startswith("data/de/test.jsonl: 1 of 2 rows have control characters in column 'text'")
+
+
+def test_the_same_file_for_several_splits_is_open(plan_of: Callable[..., Plan], sized_tasks: dict[str, Any]) -> None:
+    sized_tasks["topic"]["data"] = {"local": "data/{language}/test.jsonl"}
+    lines = of_files(plan_of(tasks=sized_tasks))
+    problems = [line.text for line in lines if line.state is State.OPEN]
+    assert "train and test in en are both read from data/en/test.jsonl: put {split} into `local`" in problems
 
 
 def test_missing_files_are_one_line_and_the_others_are_read(plan_of: Callable[..., Plan]) -> None:
-    problem, rest = of_files(plan_of({"de/test": None}))
+    problem, *rest = of_files(plan_of({"de/test": None}))
     assert problem.state is State.PROBLEM and "data/de/test.jsonl" in problem.text
-    assert rest == Line(State.GOOD, "data topic", "columns, labels and rows read in en")
+    assert rest and all(line.state is State.GOOD and line.text.startswith("data/en/") for line in rest)
 
 
 @pytest.mark.parametrize(
@@ -44,14 +63,14 @@ def test_missing_files_are_one_line_and_the_others_are_read(plan_of: Callable[..
 def test_a_wrong_row_is_a_problem_with_its_file(
     plan_of: Callable[..., Plan], row: dict[str, str], message: str
 ) -> None:
-    problem, _ = of_files(plan_of({"de/test": [row]}))
+    problem, *_ = of_files(plan_of({"de/test": [row]}))
     assert problem.state is State.PROBLEM and "data/de/test.jsonl" in problem.text and message in problem.text
 
 
 def test_a_folder_of_the_name_of_a_file_is_no_file(plan_of: Callable[..., Plan]) -> None:
     plan = plan_of({"de/test": None})
     Path("data/de/test.jsonl").mkdir(parents=True)
-    problem, _ = of_files(plan)
+    problem, *_ = of_files(plan)
     assert problem.state is State.PROBLEM and problem.text.startswith("there is no file data/de/test.jsonl: put it")
 
 
