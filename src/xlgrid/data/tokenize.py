@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -13,6 +14,7 @@ from xlgrid.base.errors import Damaged, first_sentence
 from xlgrid.base.files import whole
 from xlgrid.data.encoders import token_ids
 from xlgrid.data.formats import COLUMN, notes, read_table, rows, tables
+from xlgrid.data.remarks import strings
 from xlgrid.data.streams import Progress
 from xlgrid.data.text import EARLIER, END, End, differ
 from xlgrid.heads.encoding import Encoding
@@ -29,6 +31,8 @@ BATCH = 2000
 BYTES = 2**20
 # The column with the split of a row in each of two parallel texts, which is the split that the row has in its text alone.
 SPLITS_OF_TEXTS = "splits"
+# Texts that are compared with their composed form, at most.
+COMPARED = 1000
 # The tokens that two windows of a context share, as in BERT's run_squad.py.
 STRIDE = 128
 
@@ -129,6 +133,7 @@ def tokenize(
     rows_read = examples = rows_written = 0
     hold_out = HoldOut(dev_rows)
     progress = Progress()
+    forms = Forms(tokenizer, described)
     with whole(out) as aside, TokensFile(aside, fields, about) as file:
         for table in chain([first], parts):
             (described.unlabelled if unlabelled else described).check(table, where, rows_read + 1)
@@ -143,6 +148,7 @@ def tokenize(
                 table = table.filter(pa.array([{*of_texts} == {split} for of_texts in of_rows], pa.bool_()))
             for batch in _batches(table):
                 encoded = head.encode(batch, described, encoding)
+                forms.read(batch)
                 example = list(encoded.get("example", range(batch.num_rows)))
                 if companions:
                     same = companions.slice(examples, batch.num_rows)
@@ -172,8 +178,37 @@ def tokenize(
                 "checkpoints with, and of rows 26 to 50 for test; all others are for train; a pair is for a split if both of its rows "
                 "are. Get more text"
             )
-    for remark in _remarks(encoding, described, examples * max(1, choices)):
+    for remark in (*_remarks(encoding, described, examples * max(1, choices)), *forms.remarks()):
         print(f"{where}: {remark}", file=sys.stderr)
+
+
+class Forms:
+    """Counts texts and words that are not in the normalization form NFC, and those of them that have other tokens in NFC."""
+
+    def __init__(self, tokenizer: Any, described: Task) -> None:
+        self.tokenizer, self.columns = tokenizer, described.inputs
+        self.read_texts = self.not_composed = self.compared = self.differ = 0
+
+    def read(self, table: "pa.Table") -> None:
+        """Count the texts of a table. Only the first ones that are not in NFC are tokenized again."""
+        for column in self.columns:
+            texts = [text for value in table[column].to_pylist() for text in strings(value)]
+            apart = [text for text in texts if not unicodedata.is_normalized("NFC", text)]
+            self.read_texts += len(texts)
+            self.not_composed += len(apart)
+            if compared := apart[: COMPARED - self.compared]:
+                composed = [unicodedata.normalize("NFC", text) for text in compared]
+                ids, others = (self.tokenizer(each, verbose=False)["input_ids"] for each in (compared, composed))
+                self.compared += len(compared)
+                self.differ += sum(first != other for first, other in zip(ids, others, strict=True))
+
+    def remarks(self) -> Iterator[str]:
+        """The remark for the log, if some text has other tokens in NFC."""
+        if self.differ:
+            yield (
+                f"{self.not_composed:,} of {self.read_texts:,} texts or words are not in the normalization form NFC, and {self.differ:,} of "
+                f"{self.compared:,} that were compared have other tokens in NFC; `normalize: NFC` in `data` brings them into this form"
+            )
 
 
 def _check_files(data: Sequence[str | Path], described: Task, kind: str) -> None:
@@ -318,6 +353,8 @@ def load_tokenizer(vocabulary: str | Path) -> Any:
     from transformers import AutoTokenizer
 
     token_ids(vocabulary)
+    for name in ("config.json", "tokenizer_config.json", "special_tokens_map.json"):
+        _check_json(Path(vocabulary) / name)
     try:
         return AutoTokenizer.from_pretrained(str(vocabulary), use_fast=True)
     except Exception as error:  # Transformers raises errors of many types.
@@ -326,6 +363,14 @@ def load_tokenizer(vocabulary: str | Path) -> Any:
             "make or fetch it again",
             vocabulary,
         ) from error
+
+
+def _check_json(path: Path) -> None:
+    try:
+        if path.is_file() and not isinstance(json.loads(path.read_text(encoding="utf-8")), dict):
+            raise ValueError("it has no keys")
+    except ValueError as error:
+        raise Damaged(f"{path} is damaged or no JSON ({error}): save, copy or fetch it again", path.parent) from error
 
 
 def check_tokenizer(tokenizer: Any, vocabulary: str | Path, described: Task, max_length: int) -> None:

@@ -6,7 +6,7 @@ model's predictions into outcomes, of which its metrics are made. Nothing outsid
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -18,6 +18,7 @@ from xlgrid.base.arrays import Ints
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
+from xlgrid.heads.forms import Normalized, in_form
 from xlgrid.heads.metrics import Metric, Outcome
 from xlgrid.heads.tokens import Tokens
 
@@ -202,16 +203,9 @@ class Head(ABC):
         """
         return table, {}
 
-    def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Callable[[str], str]) -> "pa.Table":
-        """The rows of a table with their texts and words in a normalization form of Unicode.
-
-        Args:
-            normalized: brings a text into the form.
-        """
-        for column in dict.fromkeys((*task.inputs, *filter(None, [task.target]))):
-            if column in table.column_names:
-                table = with_values(table, column, [_in_form(value, normalized) for value in table[column].to_pylist()])
-        return table
+    def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Normalized) -> "pa.Table":
+        """The rows of a table with their texts and words in a normalization form of Unicode."""
+        return in_form(table, (*task.inputs, task.target), normalized)
 
     def second(self, task: TaskColumns) -> str | None:
         """The input column that a pair takes from its second language; None if the task cannot have pairs."""
@@ -450,20 +444,6 @@ def without_labels(batch: "Batch") -> tuple["Batch", "torch.Tensor"]:
 def written(label: Any) -> str:
     """A label as text: numbers and truth values as YAML and JSON write them."""
     return str(label).lower() if isinstance(label, bool) else str(label)
-
-
-def with_values(table: "pa.Table", column: str, values: Sequence[Any]) -> "pa.Table":
-    """The table with other values of the same type in a column."""
-    import pyarrow as pa
-
-    place = table.column_names.index(column)
-    return table.set_column(place, table.schema.field(place), pa.array(values, table.schema.field(place).type))
-
-
-def _in_form(value: Any, normalized: Callable[[str], str]) -> Any:
-    if isinstance(value, list):
-        return [_in_form(item, normalized) for item in value]
-    return normalized(value) if isinstance(value, str) else value
 
 
 def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:

@@ -167,6 +167,16 @@ def test_depths_of_csv_are_numbers_and_another_value_is_named(tmp_path):
         labels_of(tmp_path, "x.csv", "text,label,depth\na,1,3\nb,0,deep\n", ["0", "1"])
 
 
+def test_a_source_brings_its_texts_into_a_normalization_form(tmp_path):
+    (tmp_path / "x.csv").write_text("text,label\ncafe\u0301,a\ncafé,a\n", encoding="utf-8")
+    source, out = {"local": str(tmp_path / "x.csv")}, tmp_path / "o.parquet"
+    columns = SENTIMENT | {"labels": ["a", "b"]}
+    fetch.fetch_data("sequence", source, "en", "test", out, "l", columns)
+    assert read_table(out)["text"].to_pylist() == ["cafe\u0301", "café"]
+    fetch.fetch_data("sequence", source | {"normalize": "NFC"}, "en", "test", out, "l", columns)
+    assert read_table(out)["text"].to_pylist() == ["café", "café"]
+
+
 ALL = [{"id": f"{name}-{at}", "text": f"{name} {at}", "label": "a"} for name in ("english", "swahili") for at in (1, 2)]
 OF_LANGUAGE = {"kind": "sequence", "columns": {"inputs": ["text"], "target": "label", "labels": ["a", "b"]}}
 BEGINS = {"id": {"en": "english-", "sw": "swahili-"}}

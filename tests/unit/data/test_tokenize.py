@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from tokens_fixture import ids
 
 from xlgrid.base.errors import Damaged
@@ -22,8 +23,9 @@ from xlgrid.data.fetch import fetch_data
 from xlgrid.data.formats import read_table
 from xlgrid.data.generated import make_data, make_meanings
 from xlgrid.data.text import TextSettings, make_text
-from xlgrid.data.tokenize import tokenize
+from xlgrid.data.tokenize import Forms, load_tokenizer, tokenize
 from xlgrid.heads import HEADS
+from xlgrid.tasks import task
 
 
 def tokens(world, kind, max_length=512):
@@ -621,3 +623,38 @@ def test_the_second_line_of_a_row_is_the_second_segment(world):
         assert (context < size) is ("\n" in lines[row])
         first = reader(lines[row].split("\n")[0])["input_ids"]
         assert expected[row][:context] == first[:context] and context == len(first)
+
+
+def of_words(*words):
+    """A tokenizer with a token for each word."""
+    model = models.WordLevel({word: number for number, word in enumerate(["[UNK]", *words])}, unk_token="[UNK]")
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return tokenizer
+
+
+@pytest.mark.parametrize("composes", [False, True])
+def test_texts_that_have_other_tokens_in_nfc_are_remarked(composes):
+    from transformers import PreTrainedTokenizerFast
+
+    composed, apart = "caf\u00e9", "cafe\u0301"
+    tokenizer = of_words(composed, apart, "x")
+    if composes:
+        tokenizer.normalizer = normalizers.NFC()
+    described = task("token", {"inputs": ["words"], "target": "tags", "labels": ["O", "B-X"]})
+    forms = Forms(PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]"), described)
+    forms.read(pa.table({"words": [[composed, apart], [apart, "x"]]}))
+    said = [*forms.remarks()]
+    if composes:
+        assert not said
+    else:
+        assert said[0].startswith("2 of 4 texts or words are not in the normalization form NFC, and 2 of 2 that were")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "special_tokens_map.json"])
+@pytest.mark.parametrize("content", ["{not json", "[1]", ""])
+def test_a_damaged_file_beside_the_tokenizer_is_named(tmp_path, name, content):
+    of_words("x").save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / name).write_text(content)
+    with pytest.raises(Damaged, match=rf"{name} is damaged or no JSON"):
+        load_tokenizer(tmp_path)

@@ -10,8 +10,7 @@ by the empty text.
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,8 @@ from numpy.typing import NDArray
 
 from xlgrid.base.arrays import Ints
 from xlgrid.heads.encoding import Encoding, context_length
-from xlgrid.heads.head import Head, TaskColumns, check_text, with_values, without_labels
+from xlgrid.heads.forms import Normalized, in_form, with_values
+from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Outcome
 from xlgrid.heads.span.misplaced import Misplaced, is_at, placed
 from xlgrid.heads.tokens import Tokens
@@ -99,16 +99,16 @@ class SpanHead(Head):
             table = table.set_column(at, task.target, pa.array(after.answers, kind))
         return table.filter(pa.array(is_kept, pa.bool_())), {what: count for what, count in counts.items() if count}
 
-    def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Callable[[str], str]) -> "pa.Table":
-        """Each answer starts where the normalized text before it ends. An answer that begins within a character and its marks stays
-        wrong, and `check` names it."""
+    def in_form(self, table: "pa.Table", task: TaskColumns, normalized: Normalized) -> "pa.Table":
+        """Each answer starts where the normalized text before it ends. An answer that begins between a letter and its mark is not
+        found there, and `check` names it."""
         rows = []
         for context, answers in zip(table[task.inputs[1]].to_pylist(), table[task.target].to_pylist(), strict=True):
             if isinstance(context, str) and isinstance(answers, dict) and {"text", "answer_start"} <= answers.keys():
                 starts = [len(normalized(context[:start])) for start in answers["answer_start"]]
-                answers = answers | {"text": [*map(normalized, answers["text"])], "answer_start": starts}
+                answers |= {"text": [*map(normalized, answers["text"])], "answer_start": starts}
             rows.append(answers)
-        return with_values(super().in_form(table, replace(task, target=""), normalized), task.target, rows)
+        return with_values(in_form(table, task.inputs, normalized), task.target, rows)
 
     def second(self, task: TaskColumns) -> str:
         return task.inputs[0]
