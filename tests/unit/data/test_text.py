@@ -455,3 +455,14 @@ def test_a_text_has_at_most_the_words_that_there_are(name, least, most):
             TextOptions(**{name: number})
     for number in (least, most):
         assert getattr(TextOptions(**{name: number}), name) == number
+
+
+def test_text_gets_the_normalization_form_of_its_source(tmp_path):
+    written(tmp_path / "en.txt", ["cafe\u0301", "", "Vie\u0323\u0302t"])
+    data = {"local": f"{tmp_path}/{{language}}.txt", "normalize": "NFC"}
+    assert texts(tmp_path, "en", data=data)["text"].to_pylist() == ["caf\u00e9", "Vi\u1ec7t"]
+
+
+def test_what_counts_as_missing_is_for_tasks():
+    with pytest.raises(ValueError, match="`missing` are for tasks, not for text"):
+        TextSettings(data={"local": "x.csv", "missing": ["NA"]}, column="text")
