@@ -215,7 +215,7 @@ DATA = (
     ),
     Bad(
         "data not in UTF-8",
-        f"data topic: {TOPICS_FILE}, line 2, byte 7: not UTF-8 (... mend this line",
+        f"data topic: {TOPICS_FILE}, line 2, byte 13: not UTF-8 (... mend this line",
         file(TOPICS_FILE, TOPICS.replace("won", "gewänne").encode("latin-1")),
     ),
     Bad(

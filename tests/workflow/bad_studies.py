@@ -95,6 +95,18 @@ KEYS = (
         'languages.1: must be a text, got no, which YAML reads as false: write "no" in quotes',
     ),
     _in_study(
+        "labels that YAML reads as truth values",
+        "labels: [sport, money]",
+        "labels: [no, money]",
+        'tasks.topic.labels.0: must be a text, got no, which YAML reads as false: write "no" in quotes',
+    ),
+    _in_study(
+        "a name that YAML reads as a truth value",
+        "  full-ft: {}",
+        "  off: {}",
+        'methods: got the key off, which YAML reads as false: write "off" in quotes',
+    ),
+    _in_study(
         "an axis without values",
         "encoder: [tiny]",
         "encoder: []",

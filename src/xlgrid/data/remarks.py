@@ -22,7 +22,7 @@ def text_remarks(table: "pa.Table", described: "Task") -> Iterator[str]:
         if column not in table.column_names:
             continue
         values = table[column].to_pylist()
-        marks = [(row, mark[0]) for row, value in enumerate(values, start=1) if (mark := _first_mark(value))]
+        marks = [(row, found) for row, value in enumerate(values, start=1) if (found := _first_mark(value))]
         if marks:
             row, mark = marks[0]
             yield (
@@ -42,5 +42,7 @@ def strings(value: Any) -> Iterable[str]:
     return [value] if isinstance(value, str) else value if isinstance(value, list) else ()
 
 
-def _first_mark(value: Any) -> "re.Match[str] | None":
-    return next((mark for text in strings(value) if isinstance(text, str) and (mark := _CONTROL.search(text))), None)
+def _first_mark(value: Any) -> str:
+    """The first of these characters in a value of a column; "" if there is none."""
+    found = (_CONTROL.search(text) for text in strings(value) if isinstance(text, str))
+    return next((match[0] for match in found if match), "")

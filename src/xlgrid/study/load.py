@@ -202,6 +202,6 @@ def _located(place: tuple[str, ...], text: str, lines: Lines, path: Path) -> str
     while colon and (*place, key) in lines:
         place, text = (*place, key), rest
         key, colon, rest = text.partition(": ")
-    file, line, _ = lines.get(place, Spot(path, 1))
+    spot = lines.get(place, Spot(path, 1))
     where = ".".join(place)
-    return f"{file}:{line}: {where}{': ' * bool(where)}{text}"
+    return f"{spot.path}:{spot.line}: {where}{': ' * bool(where)}{text}"

@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from xlgrid.base.errors import Damaged
 
@@ -141,7 +141,7 @@ class _Decompressed(io.RawIOBase):
         super().close()
 
 
-def opened(path: Path) -> io.BufferedReader:
+def opened(path: Path) -> IO[bytes]:
     """A file of text, decompressed, as bytes.
 
     Raises:
@@ -169,7 +169,7 @@ def opened(path: Path) -> io.BufferedReader:
         raise Damaged(
             f"{path} is in {encoding}, and only UTF-8 is read: save it in UTF-8, for instance with `iconv -f {encoding} -t UTF-8`"
         )
-    return reader
+    return cast(IO[bytes], reader)
 
 
 def _other_encoding(start: bytes) -> str:
