@@ -1,5 +1,6 @@
 """The benchmarks of studies/benchmarks.yaml: each is planned with its id on the Hub, and runs on small files of its columns."""
 
+import csv
 import json
 import shutil
 from collections.abc import Callable
@@ -70,9 +71,9 @@ ROWS: dict[str, tuple[str, Callable[[str, int], tuple[dict[str, Any], Any]]]] = 
         lambda code, i: ({"id": i, "sentence1": f"{code} {i}", "sentence2": f"so {i % 2}", "label": i % 2}, i % 2),
     ),
     "sib200": (
-        "csv",
+        "tsv",
         lambda code, i: (
-            {"index_id": i, "category": ("travel", "sports")[i % 2], "text": f"{code}, {i}"},
+            {"index_id": i, "category": ("travel", "sports")[i % 2], "text": f'{code}, "{i}'},
             (1, 3)[i % 2],
         ),
     ),
@@ -155,8 +156,8 @@ def built(folder: Path) -> Path:
                 out = folder / "downloads" / name / code / f"{split}.{suffix}"
                 if suffix == "parquet":
                     frame.to_parquet(out)
-                elif suffix == "csv":
-                    frame.to_csv(out, index=False)
+                elif suffix == "tsv":
+                    frame.to_csv(out, index=False, sep="\t", quoting=csv.QUOTE_NONE)
                 else:
                     frame.to_json(out, orient="records", lines=True)
     paths = [f"results/demo/cells/{task}/me5-small/full-ft/{'/'.join(RUNS[task])}/seed1.json" for task in RUNS]
