@@ -1,6 +1,7 @@
 """Whether an encoder has a language-modelling head, and how a new one begins, in the layouts of several families."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -48,6 +49,13 @@ def test_a_head_is_missing_where_the_model_of_transformers_has_none(kind: str, t
     assert lm_head.lacking(tmp_path / "AutoModel") == MISSING[kind]
     assert lm_head.lacking(tmp_path / "AutoModelForSequenceClassification") == MISSING[kind]
     assert lm_head.lacking(tmp_path / "AutoModelForMaskedLM") is None
+
+
+@pytest.mark.parametrize("maker", [AutoModel, AutoModelForMaskedLM])
+def test_a_head_may_be_missing_or_there_in_weights_in_several_files(maker: Any, tmp_path: Path) -> None:
+    maker.from_config(CONFIGS["bert"]).save_pretrained(tmp_path, max_shard_size="2KB")
+    assert len([*tmp_path.glob("model-*.safetensors")]) > 1
+    assert lm_head.lacking(tmp_path) == (MISSING["bert"] if maker is AutoModel else None)
 
 
 def test_nothing_is_said_of_output_embeddings_without_weights_of_their_own(tmp_path: Path) -> None:
