@@ -193,7 +193,7 @@ class Head(ABC):
         return task.labels
 
     def prepared(
-        self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: str | None
+        self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: Any
     ) -> "tuple[pa.Table, dict[str, int]]":
         """The rows of a table, which has the columns of `check_columns`, that a task can read; and the numbers of corrections by
         what was corrected, for the log and the record of the data.

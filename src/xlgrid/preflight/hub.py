@@ -112,7 +112,7 @@ def _missing_data(
     task = study.tasks[product.task].task if hasattr(product, "task") else None
     place = f"{getattr(product, 'task', 'text')}, {product.language}"
     script = f"{repository.rpartition('/')[2]}.py"
-    if script in files and not (task and origin.is_read_here(origin.reading(task))):
+    if script in files and not (task and origin.is_file(task)):
         yield f"{place}: the repository is a script, {script}, which is not run: {_instead(repository, files)}"
         return
     if origin.files:

@@ -91,7 +91,8 @@ def _is_readable(context: Any, answers: Any) -> bool:
     """Whether these are a context and the answers to a question."""
     if not isinstance(context, str) or not isinstance(answers, Mapping):
         return False
-    texts, starts = answers.get("text"), answers.get("answer_start")
+    texts: Any = answers.get("text")
+    starts: Any = answers.get("answer_start")
     are_lists = isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)
     is_text = are_lists and all(isinstance(text, str) and text for text in texts)
     return is_text and all(isinstance(start, int) for start in starts)
