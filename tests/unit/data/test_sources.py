@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from xlgrid.data.sources import DataSource
+from xlgrid.data.sources import DataSource, local_files
 from xlgrid.tasks import task
 
 
@@ -149,3 +149,11 @@ def test_rows_to_label_are_the_training_set_of_their_languages() -> None:
     for split, language in (("train", "en"), ("dev", "de"), ("test", "fr")):
         assert source.labelled_in(split, language) is None
         assert source.of(split, language).hub == "a/b"
+
+
+@pytest.mark.parametrize("listed", [{"languages": ["en-de"]}, {"names": {"en-de": "de-en"}}])
+def test_a_pair_that_is_listed_has_files_of_its_own_before_they_are_there(listed: dict[str, object]) -> None:
+    """So that they can be downloaded; other pairs are joined from the files of their languages."""
+    source = DataSource.model_validate({"local": "o/{name}/{split}.jsonl", "name": "{language}", **listed})
+    assert local_files(source, "en-de", "dev") == [source.path("en-de", "dev")]
+    assert local_files(source, "de-fr", "dev") == ["o/de/dev.jsonl", "o/fr/dev.jsonl"]

@@ -64,6 +64,7 @@ def test_what_is_generated_is_not_taken_from_outside(plan_of: Callable[..., Plan
     assert taken(plan) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", naming_files())
 def test_each_file_of_a_study_is_made_downloaded_or_named_with_its_address(
     study: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -70,6 +70,8 @@ def test_more_pairs_than_are_held_out_at_most(tmp_path: Path, monkeypatch: pytes
     splits = read(tmp_path / "out")
     assert {split: len(rows) for split, rows in splits.items()} == {"train": 486, "dev": 7, "test": 7}
     assert len({row for rows in splits.values() for row in rows}) == 500
+    places = [int(first.split()[1]) for split in ("dev", "test") for first, _ in splits[split]]
+    assert min(places) < 200 and max(places) > 300, "they are drawn from the whole archive"
 
 
 def test_pairs_that_are_held_out_are_nowhere_in_the_training_set(
