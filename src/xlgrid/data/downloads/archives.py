@@ -5,6 +5,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -85,12 +86,18 @@ def opened(archive: Path) -> Iterator[dict[str, Callable[[], IO[bytes]]]]:
             if isinstance(container, zipfile.ZipFile):
                 for info in container.infolist():
                     if not info.is_dir():
-                        members[info.filename] = lambda info=info: container.open(info)
+                        members[info.filename] = partial(container.open, info)
             else:
                 for entry in container.getmembers():
                     if entry.isfile():
-                        members[entry.name] = lambda entry=entry: container.extractfile(entry)
+                        members[entry.name] = partial(_file, container, entry)
         yield members
+
+
+def _file(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> IO[bytes]:
+    file = archive.extractfile(entry)
+    assert file, "the entry is a file"
+    return file
 
 
 @contextmanager
