@@ -25,7 +25,7 @@ LAYOUTS = (WEIGHTS, WEIGHTS + INDEX, PICKLED, PICKLED + INDEX)
 # The entries of config.json that have the number of layers, of whatever family; DistilBERT has a name of its own.
 LAYER_COUNTS = ("num_hidden_layers", "n_layers")
 # The name of a shard among the files of a repository or folder: the stem, its number, the number of all, and the type.
-_SHARD = re.compile(r"(model|pytorch_model)-(\d{5})-of-(\d{5})(\.safetensors|\.bin)")
+_SHARD = re.compile(r"(model|pytorch_model)([-_])(\d+)-of-(\d+)(\.safetensors|\.bin)")
 
 # Weights in formats that are not read here: pattern of names -> library.
 OTHER_WEIGHTS = {
@@ -84,19 +84,23 @@ def weights_problem(place: str, names: Collection[str]) -> str | None:
     shards = [match for match in map(_SHARD.fullmatch, sorted(names)) if match]
     found = next((name for name in LAYOUTS if name in names), None)
     if found and found.endswith(INDEX):
-        stem, kind = Path(found.removesuffix(INDEX)).stem, Path(found.removesuffix(INDEX)).suffix
-        total = next((int(shard[3]) for shard in shards if (shard[1], shard[4]) == (stem, kind)), 0)
-        missing = [f"{stem}-{number:05}-of-{total:05}{kind}" for number in range(1, total + 1)]
-        missing = [name for name in missing if name not in names]
-        if missing or not total:
-            lacks = ", ".join(missing) or f"none of the files that {found} names"
-            return f"{place} has its weights in several files, and lacks {lacks}: name another revision, or add them to a folder of your own"
-        return None
+        whole = Path(found.removesuffix(INDEX))
+        of_index = [shard for shard in shards if (shard[1], shard[5]) == (whole.stem, whole.suffix)]
+        missing = [
+            name
+            for stem, dash, number, total, kind in (shard.groups() for shard in of_index[:1])
+            for i in range(1, int(total) + 1)
+            if (name := f"{stem}{dash}{i:0{len(number)}}-of-{total}{kind}") not in names
+        ]
+        # Files with other names are told apart by the index alone.
+        if missing or not any(name.endswith(whole.suffix) for name in names):
+            lacks = f"lacks {', '.join(missing)}" if missing else f"has none of the files that {found} names"
+            return f"{place} has its weights in several files, and {lacks}: name another revision, or add them to a folder of your own"
     if found:
         return None
     wanted = f"{place} has neither {WEIGHTS} nor {PICKLED}"
     if shards:
-        return f"{wanted}, but weights in several files, such as {shards[0][0]}, without {shards[0][1]}{shards[0][4]}{INDEX}: add this file"
+        return f"{wanted}, but weights in several files, such as {shards[0][0]}, without {shards[0][1]}{shards[0][5]}{INDEX}: add this file"
     for pattern, library in OTHER_WEIGHTS.items():
         if other := next((name for name in sorted(names) if fnmatch(Path(name).name, pattern)), None):
             return (
