@@ -31,7 +31,7 @@ tasks:
     kind: token
     inputs: [words]
     target: tags
-    labels: [O, PER]
+    labels: [X, PER]
     max_length: 16
     data: {local: "names/{language}/{split}.jsonl"}
   nli: {kind: xnli, options: {n: 100}, max_length: 64}
@@ -53,7 +53,7 @@ claims:
   better: {says: It is better., compare: [{method: full-ft}, {method: bitfit}], expect: greater, select: {task: [topic]}}
 """
 TOPICS = "text,label\nThe team won the match.,sport\nThe bank lowers its rates.,money\n"
-NAMES = '{"words": ["Anna", "sleeps"], "tags": ["PER", "O"]}\n{"words": ["She", "sleeps"], "tags": ["O", "O"]}\n'
+NAMES = '{"words": ["Anna", "sleeps"], "tags": ["PER", "X"]}\n{"words": ["She", "sleeps"], "tags": ["X", "X"]}\n'
 CONFIG = "study: mine\nhub_lock: hub.lock.yaml\n"
 STUDY_FILE, SETTINGS = "studies/mine.yaml", "config.yaml"
 TOPICS_FILE, NAMES_FILE = "data/en/train.csv", "names/en/train.jsonl"
@@ -231,11 +231,11 @@ DATA = (
     Bad(
         "fewer tags than words",
         f"data names: {NAMES_FILE}, row 1: 2 values in 'words' but 1 in 'tags'; give each word one value",
-        file(NAMES_FILE, NAMES.replace('["PER", "O"]', '["PER"]')),
+        file(NAMES_FILE, NAMES.replace('["PER", "X"]', '["PER"]')),
     ),
     Bad(
         "an unknown tag",
-        f"data names: {NAMES_FILE}, row 1, column 'tags', word 'Anna': unknown label 'PERS', did you mean 'PER'? (there are: O, PER); ",
+        f"data names: {NAMES_FILE}, row 1, column 'tags', word 'Anna': unknown label 'PERS', did you mean 'PER'? (there are: X, PER); ",
         file(NAMES_FILE, NAMES.replace("PER", "PERS")),
     ),
     Bad(

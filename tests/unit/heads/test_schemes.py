@@ -113,6 +113,8 @@ def test_a_scheme_is_the_same_in_each_notation(form: str, is_upper: bool, letter
         ("O B-A I-A E-A S-A", "B-A E-A I-A S-A", {("A", 0, 1), ("A", 3, 3)}),
         ("O B-A I-A L-A U-A", "U-A U-A B-A I-A L-A B-A", {("A", 0, 0), ("A", 1, 1), ("A", 2, 4)}),
         ("O B-A M-A E-A S-A", "B-A M-A E-A S-A B-A M-A", {("A", 0, 2), ("A", 3, 3)}),
+        # A letter before the type would be B in both labels.
+        ("O B-cell-B B-cell-I", "B-cell-B B-cell-I", {("B-cell", 0, 1)}),
         ("B M E S", "B E S B M M E", {("_", 0, 1), ("_", 2, 2), ("_", 3, 6)}),
     ],
 )
@@ -132,6 +134,7 @@ PENN = "CC CD DT EX FW IN JJ LS MD NN NNP PDT POS PRP PRP$ RB SYM TO UH VB WP$ -
         # Parts of speech of tweets (Gimpel et al. 2011), and others of one letter.
         "N O ^ S Z L M V A R ! D P & T X Y # @ ~ U E $ , G",
         "A B C D",
+        "A B I N",
         "N-S V-S B",
         "VBD-HL IN-TL NN",
         "O PER LOC",
