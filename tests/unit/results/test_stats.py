@@ -262,3 +262,12 @@ def test_counts_of_an_average_stay_whole_numbers_where_a_seed_lacks_a_column() -
     ragged = {key: score for key, score in FULL.items() if key != ("de", 1)}
     entries = stats.entries(cells(ragged), ["source"], "target", average=True).set_index("column")
     assert list(map(str, entries.loc[stats.AVERAGE, ["n_cells", "n_cells_expected"]])) == ["3", "4"]
+
+
+def test_the_mean_over_metrics_is_one_row_for_each_cell_though_one_metric_says_how_it_was_computed() -> None:
+    identity = {"task": "qa", "encoder": "e", "method": "m", "source": "en", "target": "fr", "seed": 1}
+    scores = [("squad-f1", 80.0, "a way"), ("squad-em", 60.0, None)]
+    cells = pd.DataFrame(
+        [{**identity, "metric": metric, "score": score, "implementation": way} for metric, score, way in scores]
+    )
+    assert stats.mean_over_metrics(cells)["score"].tolist() == [70.0]

@@ -40,26 +40,8 @@ _OF_LANGUAGE = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 _CHINESE = ("Hani", "Hans", "Hant")
 # Scripts that are written without spaces between words: Unicode breaks their lines by dictionaries (class SA of UAX 14), after
 # syllables, or between any two characters.
-_WITHOUT_SPACES = frozenset(
-    [
-        "Ahom",
-        "Bali",
-        "Hira",
-        "Java",
-        "Jpan",
-        "Kana",
-        "Khmr",
-        "Lana",
-        "Laoo",
-        "Mymr",
-        "Tale",
-        "Talu",
-        "Tavt",
-        "Thai",
-        "Tibt",
-        "Yiii",
-    ]
-)
+_SPACELESS = "Ahom Bali Hira Java Jpan Kana Khmr Lana Laoo Mymr Tale Talu Tavt Thai Tibt Yiii"
+_WITHOUT_SPACES = frozenset(_SPACELESS.split())
 # Tokenizer -> the packages that it imports, and sacrebleu's extra that installs them.
 _PACKAGES = {
     "ja-mecab": (("MeCab", "ipadic"), "sacrebleu[ja]"),

@@ -119,8 +119,9 @@ def test_what_cannot_be_scored_is_refused_with_what_to_write(monkeypatch: pytest
     declared = Language("xx", "X", None, "Laoo", "ltr")
     known = [*map(language, ("zh", "th", "de"))]
     assert [*bleu.problems(known, None)] == [*bleu.problems([*known, declared], {"xx": "char"})] == []
-    (problem,) = bleu.problems([declared], None)
-    assert "xx is written in Laoo" in problem and "write `bleu_tokenizer: {xx: char}`" in problem
+    for script, needed in (("Laoo", "char"), ("Hant", "zh")):
+        (problem,) = bleu.problems([declared._replace(script=script)], None)
+        assert f"xx is written in {script}" in problem and f"write `bleu_tokenizer: {{xx: {needed}}}`" in problem
     (problem,) = bleu.problems(known, {"tj": "char"})
     assert "unknown language that the task generates 'tj'" in problem
     monkeypatch.setattr(bleu, "find_spec", lambda name: None)
