@@ -117,6 +117,7 @@ def test_a_head_that_winds_down_waits_for_running_jobs_and_cancels_the_other_tas
     head.add([(Job("late", "rule", "shell", "true"), Request(), None)])
     Status("running", clock.now, "here").write(cluster.submitted[0], 0)
     assert [job.name for job in head.wind_down()] == ["rule"]
+    head.add([(Job("later", "rule", "shell", "true"), Request(), None)])
     poll(head, clock, 30)
     assert len(cluster.submitted) == 2, "another job was submitted"
     assert all((folder / "revoked").exists() for folder in cluster.submitted)

@@ -15,6 +15,7 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_executor_plugin_submitit import Executor, ExecutorSettings, failures, jobs
 from snakemake_executor_plugin_submitit.bundles import Job
 from snakemake_executor_plugin_submitit.dispatch import Unreachable
+from snakemake_executor_plugin_submitit.ending import RunningJob
 from snakemake_executor_plugin_submitit.resources import Request
 from snakemake_executor_plugin_submitit.verdicts import Verdict
 
@@ -28,6 +29,8 @@ class Dispatcher:
         self.failed: list[tuple[str, str, str]] = []
         self.verdicts: list[Verdict] = []
         self.error: Exception | None = None
+        self.running: list[RunningJob] = []
+        self.news: list[str] = []
         self.is_cancelled = self.has_rested = False
 
     def add(self, described: list[tuple[Job, Request, str | None]]) -> None:
@@ -50,6 +53,12 @@ class Dispatcher:
 
     def cancel(self) -> None:
         self.is_cancelled = True
+
+    def wind_down(self) -> list[RunningJob]:
+        return self.running
+
+    def remind_of(self, kind: str, news: str) -> None:
+        self.news.append(news)
 
     def rest(self) -> None:
         self.has_rested = True
@@ -361,6 +370,76 @@ def test_the_end_of_a_run_waits_for_tasks_that_are_ending(executor: Alone) -> No
     executor.shutdown()
     assert executor.dispatcher.has_rested
     assert executor.wake.is_set(), "the thread that checks sleeps on"
+
+
+class Scheduler:
+    """Notes the calls of the executor; `running` are jobs that Snakemake has begun."""
+
+    def __init__(self) -> None:
+        self.running: list[Any] = []
+        self.errors: list[str] = []
+        self.graceful = 0
+
+    def executor_error_callback(self, error: Exception) -> None:
+        self.errors.append(str(error))
+
+
+def asked(executor: Alone) -> Scheduler:
+    """Snakemake's scheduler after SIGTERM."""
+    scheduler = Scheduler()
+
+    def graceful(_: Any) -> None:
+        scheduler.graceful += 1
+
+    executor.workflow.scheduler = scheduler
+    executor.requests = SimpleNamespace(first="SIGTERM", snakemake=graceful, is_final=False)
+    return scheduler
+
+
+def test_after_sigterm_the_executor_waits_for_running_jobs_and_then_ends_the_run(executor: Alone) -> None:
+    submit(executor, "runs", "waits")
+    scheduler = asked(executor)
+    executor.dispatcher.running = [RunningJob("runs.txt", None)]
+    check(executor)
+    check(executor)
+    assert (scheduler.graceful, scheduler.errors) == (1, [])
+    assert "runs.txt" in executor.dispatcher.news[0]
+    executor.dispatcher.running = []
+    for _ in range(3):
+        check(executor)
+    [error] = scheduler.errors
+    assert "2 jobs were not started or not finished" in error
+
+
+def test_after_sigterm_jobs_that_snakemake_runs_itself_end_first(executor: Alone) -> None:
+    submit(executor, "waits")
+    scheduler = asked(executor)
+    local = job("table")
+    local.output = ["table.csv"]
+    scheduler.running = [local]
+    for _ in range(3):
+        check(executor)
+    assert not scheduler.errors and "table.csv" in executor.dispatcher.news[0]
+
+
+def test_after_sigterm_the_end_of_a_job_reaches_snakemake_before_the_run_ends(executor: Alone) -> None:
+    submitted = submit(executor, "done", "waits")
+    scheduler = asked(executor)
+    verdict(executor, "done")
+    for _ in range(3):
+        check(executor)
+    assert not scheduler.errors, "Snakemake has not taken note of the job"
+    executor.handle_job_success(submitted["done"])
+    for _ in range(3):
+        check(executor)
+    assert len(scheduler.errors) == 1
+
+
+def test_after_sigterm_snakemake_ends_a_run_by_itself_in_which_no_job_is_left(executor: Alone) -> None:
+    scheduler = asked(executor)
+    for _ in range(3):
+        check(executor)
+    assert not scheduler.errors
 
 
 # Pauses between checks.
