@@ -7,6 +7,7 @@ import nbformat
 
 from xlgrid.base.files import write_text
 from xlgrid.base.provenance import provenance
+from xlgrid.plan.products import Report
 
 # The cell of the notebook that names the study.
 FIRST = "load"
@@ -14,7 +15,7 @@ FIRST = "load"
 
 def execute(study: str, notebook: Path, output: Path) -> None:
     """Run the report's notebook for a study in the working directory, and save it with its outputs. Its metadata say which code made
-    it, and by which command.
+    it, and which command makes it.
 
     The saved notebook names the study, but no folder: it reads the results around it, and a copy of it in another project reads
     that project.
@@ -30,8 +31,8 @@ def execute(study: str, notebook: Path, output: Path) -> None:
     from nbclient.exceptions import CellExecutionError
 
     report = for_study(nbformat.read(notebook, as_version=4), study)
-    # The kernel is another process, which does not know the command.
-    report.metadata["made_by"] = provenance()
+    # The command line of this process has a path of the notebook that Snakemake deletes; this command makes the same report.
+    report.metadata["made_by"] = provenance() | {"command": f"snakemake --cores all {Report(study).path}"}
     try:
         NotebookClient(report, timeout=None, resources={"metadata": {"path": "."}}).execute()
     except CellExecutionError:

@@ -27,7 +27,8 @@ def test_a_saved_notebook_names_its_study_and_no_folder(tmp_path: Path, monkeypa
         notebook.execute("other", source, Path("report.ipynb"))
         text = Path("report.ipynb").read_text(encoding="utf-8")
         assert title in text
-        assert json.loads(text)["metadata"]["made_by"] == provenance()
+        command = "snakemake --cores all results/other/report.html"
+        assert json.loads(text)["metadata"]["made_by"] == provenance() | {"command": command}
         assert "Out[" not in notebook.to_html(nbformat.reads(text, as_version=4)), "a prompt of the kernel"
         assert str(tmp_path) not in text and str(NOTEBOOKS.parent) not in text
         assert [path.name for path in folder.iterdir() if path.name != "studies"] == ["report.ipynb"]
@@ -61,7 +62,7 @@ def test_page_is_named_after_the_study_and_shows_no_code(html: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("commit", "expected"), [("c0ffee-dirty", "xlgrid 1.2, commit c0ffee-dirty, with"), (None, "xlgrid 1.2, with")]
+    ("commit", "expected"), [("c0ffee-dirty", "xlgrid 1.2, commit c0ffee-dirty, by"), (None, "xlgrid 1.2, by")]
 )
 def test_a_page_says_which_code_made_it(commit: str | None, expected: str) -> None:
     made_by = {"xlgrid": "1.2", "commit": commit, "command": "xlgrid report 'a <b'"}

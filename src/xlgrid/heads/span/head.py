@@ -21,7 +21,7 @@ from xlgrid.heads.encoding import Encoding, context_length
 from xlgrid.heads.forms import Normalized, in_form, with_values
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import SQUAD_EM, SQUAD_F1, Outcome
-from xlgrid.heads.span.misplaced import Misplaced, is_at, placed
+from xlgrid.heads.span.misplaced import is_at, placed
 from xlgrid.heads.tokens import Tokens
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class SpanHead(Head):
     allows_smoothing = False
 
     def prepared(
-        self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: Misplaced | None
+        self, table: "pa.Table", task: TaskColumns, unanswerable: str | None, misplaced: str | None
     ) -> "tuple[pa.Table, dict[str, int]]":
         import pyarrow as pa
 

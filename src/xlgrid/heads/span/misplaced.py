@@ -31,7 +31,7 @@ class Placed(NamedTuple):
     searched: int
 
 
-def placed(contexts: Sequence[Any], answers: Sequence[Any], misplaced: Misplaced = "error") -> Placed:
+def placed(contexts: Sequence[Any], answers: Sequence[Any], misplaced: str = "error") -> Placed:
     """Answers with corrected offsets.
 
     Answers that no rule corrects, and values that are no answers, stay as they are.
@@ -39,7 +39,7 @@ def placed(contexts: Sequence[Any], answers: Sequence[Any], misplaced: Misplaced
     Args:
         contexts: the context of each question.
         answers: the lists `text` and `answer_start` of each question.
-        misplaced: what becomes of a question with an answer that no shift explains. `search` takes the occurrence of the answer
+        misplaced: a value of `Misplaced`: what becomes of a question with an answer that no shift explains. `search` takes the occurrence of the answer
             that is nearest to its offset, the earlier of two, and leaves out a question with an answer that its context lacks.
     """
     result = list(answers)
