@@ -91,11 +91,10 @@ def _is_readable(context: Any, answers: Any) -> bool:
     """Whether these are a context and the answers to a question."""
     if not isinstance(context, str) or not isinstance(answers, Mapping):
         return False
-    texts: Any = answers.get("text")
-    starts: Any = answers.get("answer_start")
-    are_lists = isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts)
-    is_text = are_lists and all(isinstance(text, str) and text for text in texts)
-    return is_text and all(isinstance(start, int) for start in starts)
+    texts, starts = answers.get("text"), answers.get("answer_start")
+    if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+        return False
+    return all(isinstance(text, str) and text for text in texts) and all(isinstance(start, int) for start in starts)
 
 
 def _are_placed(context: str, answers: Mapping[str, Any], shift: int = 0) -> bool:
