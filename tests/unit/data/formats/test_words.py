@@ -89,6 +89,7 @@ MULTICONER = (
         MULTICONER,
         MULTICONER.replace(" _ _ ", " "),
         MULTICONER.replace(" _ _ ", "\t"),
+        MULTICONER.replace(" _ _ ", " ").replace("# id 5239-a1", "#5239-a1"),
         # In a file with 4 columns, each of these comments has 4, too.
         MULTICONER.replace("# id 5239-a1\tdomain=en", "# sent_id = 1\n# text = Nairobi"),
         MULTICONER.replace("# id 5239-a1\tdomain=en", "#newdoc"),
