@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from xlgrid.data.sources import DataSource, local_files
+from xlgrid.data.sources import DataSource, Origin, is_wanted, local_files
 from xlgrid.tasks import task
 
 
@@ -157,3 +157,31 @@ def test_a_pair_that_is_listed_has_files_of_its_own_before_they_are_there(listed
     source = DataSource.model_validate({"local": "o/{name}/{split}.jsonl", "name": "{language}", **listed})
     assert local_files(source, "en-de", "dev") == [source.path("en-de", "dev")]
     assert local_files(source, "de-fr", "dev") == ["o/de/dev.jsonl", "o/fr/dev.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "is_file"),
+    [
+        ("data/{name}/{split}.tsv", {}, True),
+        ("data/{name}.csv.gz", {}, True),
+        ("data/{name}/*.csv", {}, False),
+        ("data/{name}/*.csv", {"missing": ["NA"]}, True),
+        ("data/{name}.parquet", {}, False),
+        (None, {}, False),
+    ],
+)
+def test_csv_and_tsv_of_the_hub_are_read_as_local_files_are(files, settings, is_file):
+    assert Origin(hub="a/b", files=files, **settings).is_file(task("xnli")) is is_file
+
+
+def test_the_home_of_the_user_may_stand_in_paths(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert Origin(local="~/{language}.csv").local == "/home/ada/{language}.csv"
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted", "expected"),
+    [("01", "01", True), ("01", 1, False), ("1", 1, True), (1.0, 1, True), (True, "true", True), (None, "None", False)],
+)
+def test_where_compares_text_as_it_is_written_and_numbers_as_numbers(value, wanted, expected):
+    assert is_wanted(value, wanted) is expected
