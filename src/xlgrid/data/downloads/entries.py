@@ -37,25 +37,25 @@ class Download(Strict):
     """
 
     url: str | None = Field(
-        None,
+        default=None,
         description="the address of the file, or of the archive that has it; names in braces stand for what they stand for in the path of the "
         "file, and with `corpora`, `{corpus}` for a corpus and `{pair}` for the pair by the codes and in the order of OPUS",
     )
     member: str | None = Field(
-        None,
+        default=None,
         description="the file in the archive (zip, tar, tar.gz, tar.bz2, tar.xz) at `url`: its path, or the end of it; may have names in braces",
     )
     corpora: dict[str, list[str]] = Field(
-        {},
+        default={},
         description="corpus and version on OPUS: the languages that it has, by their codes on OPUS, where it has all of their pairs; or pairs"
         " (de-en). `zh_cn` is text in the language zh, too",
     )
     sha256: str | None = Field(
-        None,
+        default=None,
         description="the checksum of what is at `url`; without it, the lock file keeps the one of the first download, and a later one has to equal it",
     )
     by_hand: str | None = Field(
-        None,
+        default=None,
         description="how a person gets the file: where it is, and under which conditions. Without `url`, `xlgrid check` says it and the job of "
         "the file fails with it; with `url`, it is said if the download fails",
     )

@@ -6,6 +6,7 @@ import lzma
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ CONTENT = b"one\ttwo\n" * 5000
 
 
 def write_tar(path: Path, **files: bytes) -> Path:
-    modes = {".gz": "w:gz", ".bz2": "w:bz2", ".xz": "w:xz", ".tar": "w"}
+    modes: dict[str, Any] = {".gz": "w:gz", ".bz2": "w:bz2", ".xz": "w:xz", ".tar": "w"}
     with tarfile.open(path, modes[path.suffix]) as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)

@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from xlgrid.data.downloads import bitext
 from xlgrid.data.downloads.bitext import join_bitext
 
 
-def write(folder: Path, name: str, sides: dict[str, list[str] | bytes], corpus: str = "Books") -> Path:
+def write(folder: Path, name: str, sides: Mapping[str, list[str] | bytes], corpus: str = "Books") -> Path:
     """An archive of a corpus: its pair, and the lines of each language by the code in the name of the file."""
     path = folder / corpus / f"{name}.txt.zip"
     path.parent.mkdir(parents=True, exist_ok=True)
