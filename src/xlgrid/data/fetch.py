@@ -24,6 +24,8 @@ from xlgrid.tasks import Columns, Task, task
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Fewer training examples are remarked: they do not fill a batch of the usual size.
+FEW = 32
 # Values that an error lists at most.
 _SHOWN = 20
 # The column that is read as numbers, whatever the type of the file.
@@ -92,6 +94,16 @@ def fetch_data(
     corrections = {place: counts for _, place, counts in fetched if counts}
     notes = {"corrections": json.dumps(corrections, ensure_ascii=False)} if corrections else None
     write_rows(table, described, Path(out), " and ".join(places), notes)
+    if remark := few_rows(split, table.num_rows, described):
+        print(f"{' and '.join(places)}: {remark}", file=sys.stderr)
+
+
+def few_rows(split: str, rows: int, described: Task) -> str | None:
+    """A remark on training data of so few rows that hardly anything can be learnt from them; None if there are more."""
+    if split != "train" or rows >= max(FEW, len(described.labels)):
+        return None
+    labels = f" for {len(described.labels)} labels" if described.labels else ""
+    return f"{rows} training example{'s' * (rows != 1)}{labels}: a run may learn nothing from so few"
 
 
 def fetch_table(

@@ -137,6 +137,7 @@ def _results(model: "PreTrainedModel", method: Method, data: Tokens, settings: T
         "scores": {metric.name: metric.score(outcomes) for metric in metrics},
         "metric": {"name": metrics[0].name, "implementation": head.implementation(data)},
         "n": len(outcomes),
+        "chance": head.chance(data),
         **head.counts(data, outcomes),
         **({"options": dict(data.options)} if data.options else {}),
         **prediction.circumstances(model.device),

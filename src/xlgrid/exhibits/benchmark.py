@@ -102,8 +102,10 @@ class Benchmark(Compared):
             notes.append("A row without all tasks has no average.")
         order = {axis: stats.in_order(chosen, axis, self.select) for axis in self.rows}
         order["column"] = [*stats.in_order(chosen, "task", self.select), stats.AVERAGE]
+        behind = pd.concat([chosen.assign(column=chosen["task"]), chosen.assign(column=stats.AVERAGE)])
+        entries = pd.concat([entries, average], ignore_index=True)
         sheet = printing.sheet(
-            pd.concat([entries, average], ignore_index=True),
+            printing.with_learning(entries, behind, [*rows, "column"]),
             title=self.title,
             caption=self.caption,
             notes=notes,
@@ -113,8 +115,7 @@ class Benchmark(Compared):
             statistic=self.statistic,
             digits=self.digits,
         )
-        behind = [chosen.assign(column=chosen["task"]), chosen.assign(column=stats.AVERAGE)]
-        return Rendering(sheet, behind=pd.concat(behind))
+        return Rendering(sheet, behind=behind)
 
 
 def shared(cells: "pd.DataFrame", rows: Sequence[str], takes: Callable[[str], bool]) -> "pd.DataFrame":

@@ -15,13 +15,17 @@ from xlgrid.exhibits.exhibit import StudyView
 from xlgrid.results import units, verdicts
 from xlgrid.results.claims import terms
 from xlgrid.results.identity import Cell
-from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEAST_SEEDS, LEVEL, NOT_ENOUGH
+from xlgrid.results.verdicts import DOES_NOT, HOLDS, LEAST_SEEDS, LEVEL, NOT_ENOUGH, NOTHING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # The page has a colour for each state.
-STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete"}
+STATES = {HOLDS: "within", DOES_NOT: "beyond", NOT_ENOUGH: "incomplete", NOTHING: "incomplete"}
+WITHOUT_LEARNING = (
+    " A comparison has no verdict where a model of either side has learnt nothing: it is no better than a guess in the languages that "
+    "it was trained on, or its loss rose. Train it longer or with another learning rate, or leave it out."
+)
 # The filling of a marker; a claim without a verdict has a cross.
 MARKERS = {HOLDS: "full", DOES_NOT: "none"}
 
@@ -65,11 +69,12 @@ def sheet(title: str, judged: pd.DataFrame) -> Sheet:
     for row in judged.itertuples():
         counts = f"{row.n_seeds} of {row.n_seeds_expected} seeds, {row.n_cells} of {row.n_cells_expected} cells"
         metric = units.sentence([row.metric])
+        aside = {NOT_ENOUGH: f" ({counts})", NOTHING: f" ({row.learnt_nothing})"}.get(str(row.verdict), "")
         texts = {
             "effect [95 %]": (_interval(row), "; ".join(filter(None, (row.measured, metric, counts)))),
             "expected": (row.expected, row.measured),
             "p": (_p_text(row.p_corrected), "" if isnan(row.p) else f"p {_p_text(row.p)} before the correction"),
-            "verdict": (str(row.verdict) + (f" ({counts})" if row.verdict == NOT_ENOUGH else ""), counts),
+            "verdict": (f"{row.verdict}{aside}", counts),
         }
         for column, (text, hover) in texts.items():
             state = STATES[str(row.verdict)] if column == "verdict" else "undecided"
@@ -80,11 +85,12 @@ def sheet(title: str, judged: pd.DataFrame) -> Sheet:
     number_of_claims = f"{len(judged)} claim{'s' * (len(judged) != 1)}"
     notes = (
         f"{number_of_claims}: {counted}. Effect in {_unit(judged)}, with its 95 % interval over seeds and test examples, "
-        f"paired. A claim holds if the effect is as expected with p below {LEVEL}, corrected by Holm over {number_of_claims}. A "
+        "paired: seeds and examples vary, and tasks, languages and encoders are fixed, so that a verdict is about these "
+        f"languages. A claim holds if the effect is as expected with p below {LEVEL}, corrected by Holm over {number_of_claims}. A "
         f"verdict needs {LEAST_SEEDS} seeds and every planned cell; without one, the effect is over the complete seeds. "
         "A claim that does not hold is not shown by these runs, which is not to say that the opposite is. claims.csv says what "
         "each effect measures."
-    )
+    ) + (WITHOUT_LEARNING if (judged["verdict"] == NOTHING).any() else "")
     columns = [(column,) for column in dict.fromkeys(entries["column"])]
     return Sheet(
         f"{title}: its claims, and what these runs say of them", "", notes, ("claim", "says"), columns, entries

@@ -78,6 +78,7 @@ class Heatmap(Compared):
 
         chosen = stats.select(cells, {**self.select, "method": self._methods})
         metrics, notes = list(dict.fromkeys(chosen["metric"])), printing.about(chosen)
+        both = chosen.assign(column=chosen["target"])
         higher = units.higher_is_better(metrics)
         if self.difference:
             notes.append(f"{' minus '.join(self.difference)}, paired by seed, over the cells and seeds that both have.")
@@ -94,6 +95,7 @@ class Heatmap(Compared):
         else:
             entries = stats.entries(chosen, ["source"], "target")
             quantity = units.quantity(metrics)
+        entries = printing.with_learning(entries, both, ["source", "column"])
         rows, columns = self._axes(chosen, study)
         draw = partial(
             heatmap,
@@ -172,10 +174,10 @@ def heatmap(
     """Source × target matrix of means, with its numbers.
 
     A cell without a complete seed is hatched, a cell that was never planned stays blank, a cell from fewer seeds than planned
-    carries †, and the cells whose target the source was trained on are outlined.
+    carries †, one whose model has learnt nothing §, and the cells whose target the source was trained on are outlined.
 
     Args:
-        entries: columns `source`, `column` (the target), `mean`, `n_seeds`, `n_seeds_expected`.
+        entries: columns `source`, `column` (the target), `mean`, `n_seeds`, `n_seeds_expected`, perhaps that of `with_learning`.
         rows: the sources; columns: the targets (see `xlgrid.exhibits.drawing.blocks`).
         diverging: the values are differences; colours are centred at 0.
         higher_is_better: the better end of the scale, which is dark, or blue for differences, is that of greater values.
@@ -189,7 +191,7 @@ def heatmap(
     from matplotlib.patches import Rectangle
 
     from xlgrid.exhibits.drawing import plots
-    from xlgrid.exhibits.drawing.sheet import number
+    from xlgrid.exhibits.drawing.sheet import NOTHING, number
 
     sources = [code for block in rows for code in block.codes]
     targets = [code for block in columns for code in block.codes]
@@ -219,7 +221,9 @@ def heatmap(
             marks |= {"short"} if short else set()
             back = mpl.colors.to_rgb(shades((entry.mean - low) / (high - low)))
             ink = max(("white", "black"), key=lambda ink: plots.contrast(back, mpl.colors.to_rgb(ink)))
-            text = number(entry.mean, digits) + ("†" if short else "")
+            nothing = bool(getattr(entry, "learnt_nothing", ""))
+            marks |= {"nothing"} if nothing else set()
+            text = number(entry.mean, digits) + "†" * short + NOTHING * nothing
             ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, fontsize=points)
         if str(entry.column) in Source(entry.source).parts:
             marks.add("trained")
@@ -301,13 +305,18 @@ def _key(ax: "Axes", marks: set[str], title: str) -> None:
     from matplotlib.transforms import Affine2D
 
     from xlgrid.exhibits.drawing.plots import FAINT, INK, MISSING
+    from xlgrid.exhibits.drawing.sheet import NOTHING
 
-    glyph = TextPath((0, 0), "†", size=1)
-    dagger = glyph.transformed(Affine2D().translate(*-glyph.get_extents().get_points().mean(axis=0)))
+    def glyph(mark: str) -> Line2D:
+        path = TextPath((0, 0), mark, size=1)
+        centred = path.transformed(Affine2D().translate(*-path.get_extents().get_points().mean(axis=0)))
+        return Line2D([], [], marker=centred, markersize=9, color=INK, linestyle="")
+
     handles: dict[str, Any] = {
         "trained": (Patch(facecolor="white", edgecolor="black", linewidth=1.6), "target seen in training"),
         "missing": (Patch(facecolor=MISSING, edgecolor=FAINT, hatch="////", linewidth=0), "no complete seed"),
-        "short": (Line2D([], [], marker=dagger, markersize=9, color=INK, linestyle=""), "fewer seeds than planned"),
+        "short": (glyph("†"), "fewer seeds than planned"),
+        "nothing": (glyph(NOTHING), "learnt nothing"),
         "blank": (Patch(facecolor="white", edgecolor=FAINT, linewidth=0.6), "not planned"),
     }
     explained = [handles[name] for name in handles if name in marks]

@@ -127,6 +127,7 @@ class Table(Compared):
             both = chosen[chosen["column"].isin(self.difference)]
             behind.append(both.assign(column=stats.minus(*self.difference)))
             notes += stats.note_on_seeds(both, "column", *self.difference, self.rows)
+        entries = printing.with_learning(entries, pd.concat(behind), [*self.rows, *axes])
         printed = partial(
             printing.sheet,
             title=self.title,

@@ -407,6 +407,16 @@ class Head(ABC):
         """The outcome of each example, in their order, from the predictions of `predict` for all rows."""
         return list(predictions)
 
+    def chance(self, tokens: Tokens) -> dict[str, float]:
+        """The score of a guess that reads no input, such as the most frequent label for all examples, by metric.
+
+        A metric that is left out has 0 if more is better, and nobody knows its chance if less is better.
+
+        Args:
+            tokens: the data that are scored.
+        """
+        return {}
+
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
         """Further numbers that a cell records beside the number of its examples, from the data and the outcomes of all rows."""
         return {}

@@ -52,6 +52,10 @@ class RowHead(Head):
         right: list[int] = (logits.argmax(-1) == labels).int().tolist()
         return right
 
+    def chance(self, tokens: Tokens) -> dict[str, float]:
+        """The share of the most frequent label."""
+        return {ACCURACY.name: ACCURACY.score(most_frequent(tokens.columns["label"]).astype(int).tolist())}
+
 
 class SequenceHead(RowHead):
     """One label for one or two texts. The target is the label's name. A pair has the second text in the second language."""
@@ -72,6 +76,11 @@ class SequenceHead(RowHead):
     def encode(self, table: "pa.Table", task: TaskColumns, encoding: Encoding) -> dict[str, list[Any]]:
         columns = encoding.cut([table[column].to_pylist() for column in task.inputs], task.inputs[-1])
         return columns | {"label": [task.labels.index(label) for label in table[task.target].to_pylist()]}
+
+
+def most_frequent(labels: Ints) -> np.ndarray:
+    """For each of some labels whether it is the most frequent one, which is the first of several."""
+    return labels == np.bincount(labels).argmax()
 
 
 def check_names(names: Sequence[Any], task: TaskColumns, where: str, first_row: int) -> None:

@@ -200,6 +200,16 @@ class TokenHead(Head):
         labels = [sentence.predicted for sentence in _sentences(tokens, predictions)]
         return table.append_column(task.target, pa.array(labels, pa.list_(pa.int64())))
 
+    def chance(self, tokens: Tokens) -> dict[str, float]:
+        """The scores where each word gets the most frequent label."""
+        labels = tokens.token_columns["labels"]
+        if not (labels != IGNORED).any():
+            return {}
+        majority = int(np.bincount(labels[labels != IGNORED]).argmax())
+        rows = [row[row != IGNORED].tolist() for row in np.split(labels, tokens.offsets[1:-1])]
+        outcomes = self.outcomes(tokens, [Words([majority] * len(row), row) for row in rows])
+        return {metric.name: metric.score(outcomes) for metric in self.metrics(tokens.label_names)}
+
     def counts(self, tokens: Tokens, outcomes: Sequence[Outcome]) -> dict[str, int]:
         return {"words": int((tokens.token_columns["labels"] != IGNORED).sum())}
 

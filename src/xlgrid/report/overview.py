@@ -6,11 +6,12 @@ import re
 import shlex
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from xlgrid.base.clock import minutes
 from xlgrid.plan import needs
@@ -21,6 +22,8 @@ from xlgrid.report import ledger
 from xlgrid.report.stages import TRAINING, Stage, stage_of, stages
 from xlgrid.report.trainings import Training, training
 from xlgrid.results.identity import Cell, Run
+from xlgrid.results.learning import Learning
+from xlgrid.results.records import IDENTITY
 
 WINDOWS = (15 * 60, 60 * 60, 4 * 60 * 60)
 
@@ -58,6 +61,7 @@ class Overview(NamedTuple):
         trainings: the trainings in progress.
         others: the failed jobs for which no cell waits, such as that of an exhibit.
         named: the word by which commands find the study, see `xlgrid.plan.load.named`.
+        learnt_nothing: each finished run that has learnt nothing -> why, see `xlgrid.results.learning`.
     """
 
     study: str
@@ -71,6 +75,7 @@ class Overview(NamedTuple):
     trainings: Sequence[Training] = ()
     others: Sequence[Failure] = ()
     named: str = ""
+    learnt_nothing: Mapping[Run, str] = MappingProxyType({})
 
     @property
     def has_begun(self) -> bool:
@@ -172,10 +177,13 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         runs[run] = "done" if run.path in files else "failed" if first_failure(run) else job_state(run.path, "training")
     cells: dict[Cell, str] = {}
     broken: dict[Cell, Failure] = {}
+    learning = Learning()
     for cell in plan.cells:
         # Snakemake may delete a file that is to be made again while its study is looked at.
         if (path := cell.path) in files and (stat := _stat(path)):
-            damage = _damage(path, stat.st_mtime_ns, stat.st_size)
+            damage, evidence = _read(path, stat.st_mtime_ns, stat.st_size)
+            if evidence:
+                learning.add(evidence)
             failure = Failure(path, damage, needs.log(plan, cell), damaged=(path,)) if damage else None
             cells[cell] = "stale" if trained_at(plan.owned(cell.run)) > stat.st_mtime_ns else "done"
         else:
@@ -207,6 +215,8 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         for job in in_flight
         if job.rule in TRAINING and job.state == "running" and (trained := product_of(job.outputs[0]))
     ]
+    finished = {run: plan.owned(run).folder for run, state in runs.items() if state == "done"}
+    learnt_nothing = {run: why for run, folder in finished.items() if (why := learning.nothing({"run": folder}))}
     left = ""
     if flight:
         cells_done, runs_done = (
@@ -217,7 +227,9 @@ def look(plan: Plan, folder: str | Path, failed: Collection[str] = ()) -> Overvi
         )
         left = time_left(time.time(), cells_done, cells_left, runs_done, runs_left)
     of_jobs = stages(states), trainings, others
-    return Overview(plan.study.name, cells, runs, broken, flight, left, plan.shared, *of_jobs, named(plan))
+    return Overview(
+        plan.study.name, cells, runs, broken, flight, left, plan.shared, *of_jobs, named(plan), learnt_nothing
+    )
 
 
 def _is_below(roots: Sequence[str], file: str) -> bool:
@@ -232,15 +244,18 @@ def _stat(path: str) -> os.stat_result | None:
 
 # A file is read again only after a change of its time or size.
 @cache
-def _damage(path: str, modified: int, size: int) -> str:
-    """The damage of the file of a cell; empty if the file is intact."""
+def _read(path: str, modified: int, size: int) -> tuple[str, dict[str, Any]]:
+    """The damage of the file of a cell, empty if the file is intact, and the entries of the cell that `Learning` reads."""
     try:
         cell = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return ""
+        return "", {}
     except ValueError as error:
-        return f"{path} is damaged ({error}): delete it"
-    return "" if isinstance(cell, dict) and "scores" in cell else f"{path} is damaged (it has no `scores`): delete it"
+        return f"{path} is damaged ({error}): delete it", {}
+    if not isinstance(cell, dict) or "scores" not in cell:
+        return f"{path} is damaged (it has no `scores`): delete it", {}
+    names = (*IDENTITY, "run", "scores", "metric", "chance")
+    return "", {name: cell[name] for name in names if name in cell} if cell.get("run") and "metric" in cell else {}
 
 
 def _mtimes(paths: list[str]) -> list[float]:

@@ -16,6 +16,7 @@ from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Report
 from xlgrid.report import screen
 from xlgrid.report.overview import Failure, Overview, failed_files, look
+from xlgrid.results.identity import Run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # Reasons of failures that are printed after a run of Snakemake.
 REASONS = 3
+# Tasks, encoders and methods whose runs have learnt nothing that are printed.
+KINDS = 3
 # The cluster of a failed job -> the options of Snakemake with which to run it there again.
 OPTIONS = {"slurm": "--profile slurm", "local": "--profile laptop"}
 # State of a cell or run -> mark and colour. An entry of a matrix shows the first of these states that one of its seeds has.
@@ -83,7 +86,8 @@ def _entry(states: list[str]) -> tuple[str, str]:
 
 
 def totals(overview: Overview) -> "Text":
-    """The number of cells and runs in each state with its mark, those of other studies, the jobs in flight, and the time left."""
+    """The number of cells and runs in each state with its mark, those of other studies, the runs that have learnt nothing, the jobs in
+    flight, and the time left."""
     from rich.text import Text
 
     lines = []
@@ -103,6 +107,7 @@ def totals(overview: Overview) -> "Text":
         lines.append(line)
     if overview.shared:
         lines.append(Text(overview.shared))
+    lines += [Text(line, "yellow") for line in learnt_nothing(overview)]
     if overview.flight:
         flight = overview.flight
         parts = [
@@ -113,6 +118,24 @@ def totals(overview: Overview) -> "Text":
     if overview.left:
         lines.append(Text(overview.left))
     return Text("\n").join(lines)
+
+
+def learnt_nothing(overview: Overview) -> list[str]:
+    """Lines on the runs that have learnt nothing, those of one task, encoder and method together; none if all have learnt something."""
+    groups: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
+    for run in overview.learnt_nothing:
+        groups[run.task, run.encoder, run.method].append(run)
+    if not groups:
+        return []
+    finished = [*overview.runs.values()].count("done")
+    of_all = f"{len(overview.learnt_nothing):,} of {finished:,} finished runs {'has' if finished == 1 else 'have'} learnt nothing"
+    lines = [f"{of_all}: try another `lr`, more steps or more examples"]
+    for names, runs in [*groups.items()][:KINDS]:
+        first = f"{runs[0].source} seed {runs[0].seed}: {overview.learnt_nothing[runs[0]]}"
+        lines.append(f"  {' · '.join(names)}: {len(runs):,}, such as {first}")
+    if len(groups) > KINDS:
+        lines.append(f"  and those of {len(groups) - KINDS:,} more tasks, encoders and methods")
+    return lines
 
 
 def summary(overview: Overview, width: int, height: int) -> list["Text"]:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.clock import ENTRIES
 from xlgrid.base.errors import Damaged
 from xlgrid.languages.sources import Source, Target
+from xlgrid.results.learning import Learning
 
 if TYPE_CHECKING:
     import pandas as pd
 
 IDENTITY = ("task", "encoder", "method", "source", "target", "seed")
-MEASURED = ("score", "n", "seconds", "cpu_seconds")
+MEASURED = ("score", "n", "seconds", "cpu_seconds", "learnt_nothing")
 # The column that says how the main metric of a cell was computed, which cells of one metric may differ in.
 IMPLEMENTATION = "implementation"
 # The columns of cells, of learning curves, and of the entries of an exhibit, none of which a fact of an encoder may be.
@@ -114,8 +115,9 @@ def read_cells(
 
     Returns:
         `source` and `target` without what follows @; `snapshot`, where any cell has one, is the step of the
-        target's run on text whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of evaluation. All four are
-        NaN where the file is missing, and `metric` is then as given or as in the task's other cells ("" if it has none).
+        target's run on text whose weights evaluate, NaN for the end. `score` in the unit of the metric; `n` examples; `seconds` and `cpu_seconds` of evaluation;
+        `learnt_nothing` says why the model of the cell has learnt nothing, "" if it has learnt something. All five are NaN where
+        the file is missing, and `metric` is then as given or as in the task's other cells ("" if it has none).
         `implementation` says how the score was computed; it is None in rows of further metrics and of missing files.
 
     Raises:
@@ -125,6 +127,7 @@ def read_cells(
 
     rows: list[dict[str, Any]] = []
     main: dict[Any, str] = {}
+    learning = Learning()
     for path, identity in expected:
         row = {**{name: identity[name] for name in IDENTITY}, **identity, **dict.fromkeys(MEASURED, float("nan"))}
         row |= _shown(identity)
@@ -134,6 +137,8 @@ def read_cells(
             continue
         cell = read_expected(path, identity)
         main.setdefault(row["task"], cell["metric"]["name"])
+        learning.add(cell)
+        row["learnt_nothing"] = {axis: cell.get(axis) for axis in ("run", *IDENTITY)}
         row |= {"n": float(cell["n"]), **{name: float(cell.get(name, "nan")) for name in ENTRIES}}
         ways = {cell["metric"]["name"]: cell["metric"].get(IMPLEMENTATION)}
         for metric in asked or ways:
@@ -141,6 +146,8 @@ def read_cells(
             rows.append(row | scored)
     for row in rows:
         row.setdefault("metric", main.get(row["task"], ""))
+        if isinstance(cell := row["learnt_nothing"], dict):
+            row["learnt_nothing"] = learning.nothing(cell)
     last = ("metric", *MEASURED, IMPLEMENTATION)
     extra = [name for row in rows for name in row if name not in {*IDENTITY, *last}]
     return pd.DataFrame(rows, columns=[*IDENTITY, *dict.fromkeys(extra), *last])

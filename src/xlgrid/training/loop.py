@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 # The attributes of a `Loop` that a step changes, besides the weights and the optimiser.
-PROGRESS = ("step", "limit", "losses", "curve", "best", "best_step", "best_score")
+PROGRESS = ("step", "limit", "first_loss", "losses", "curve", "best", "best_step", "best_score")
 
 
 def train(
@@ -180,8 +180,8 @@ class Loop:
             raise ValueError(
                 f"`snapshots` has step {last:,}, but this training has {self.steps:,} steps: leave it out, or train longer"
             )
-        self.step = 0
-        self.limit = self.settings.micro_batch_tokens
+        self.step, self.limit = 0, self.settings.micro_batch_tokens
+        self.first_loss = float("nan")  # that of the first batch, before any step
         # The sum of each loss over the steps since the last evaluation.
         self.losses: dict[str, float] = {}
         self.curve: list[dict[str, float]] = []
@@ -255,8 +255,7 @@ class Loop:
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise FloatingPointError(
                 f"the loss is {loss:g} and the gradient norm {norm:g} at step {self.step + 1} of {self.steps}, "
-                f"learning rate {rate:.3g}: nothing is saved; "
-                f"lower `lr`, lengthen `warmup`, or set `precision: fp32`, and run again"
+                f"learning rate {rate:.3g}: nothing is saved; lower `lr`, lengthen `warmup`, or set `precision: fp32`, and run again"
             )
         try:
             self.optimiser.step()
@@ -268,6 +267,7 @@ class Loop:
                 f"torch says: {error}"
             ) from error
         self.losses = added(self.losses, losses)
+        self.first_loss = self.first_loss if self.step else loss
         self.step += 1
         return losses
 

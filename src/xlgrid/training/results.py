@@ -3,13 +3,14 @@
 import hashlib
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.base.files import whole, write_text
-from xlgrid.heads import ALL_HEADS
+from xlgrid.heads import ALL_HEADS, Head
+from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import ALL_METHODS
 from xlgrid.models import prediction
 from xlgrid.tasks import ALL_TASKS
@@ -38,6 +39,10 @@ def details_of(run: Any) -> dict[str, Any]:
         "best_step": run.best_step,
         "dev_score": run.best_score,
         "metric": run.metric.name,
+        # What `xlgrid.results.learning` compares: the loss before the first step with the last one of the curve, and the score on
+        # the dev set with that of a guess.
+        "loss": {"first": run.first_loss, "last": run.curve[-1]["loss"]},
+        "chance": _chance(run.head, run.dev_sets),
         "steps": run.steps,
         # Less than the recipe asks for, where memory ran out.
         "micro_batch_tokens": run.limit,
@@ -52,6 +57,12 @@ def details_of(run: Any) -> dict[str, Any]:
         **packages(run.recipe, run.head.name),
         **run.clock.read(),
     }
+
+
+def _chance(head: Head, dev_sets: Sequence[Tokens]) -> dict[str, float]:
+    """The mean score of a guess on some dev sets, by metric, see `Head.chance`."""
+    of_sets = [head.chance(dev) for dev in dev_sets]
+    return {name: sum(chance.get(name, 0.0) for chance in of_sets) / len(of_sets) for name in of_sets[0]}
 
 
 def write_record(folder: Path, recipe: Recipe, details: dict[str, Any], curve: list[dict[str, float]]) -> None:

@@ -268,3 +268,17 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone(tmp_path: Path) -> None
 def test_an_unknown_method_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no cells with method 'madxx': .*did you mean 'madx'\?"):
         render(HEATMAP, tmp_path, method="madxx")
+
+
+@pytest.mark.parametrize(
+    ("spec", "marks"),
+    [({"method": "full-ft"}, 0), ({"method": "madx"}, 4), ({"difference": ["full-ft", "madx"]}, 4)],
+)
+def test_sources_that_have_learnt_nothing_have_a_mark(spec: dict[str, Any], marks: int, tmp_path: Path) -> None:
+    """In the picture and in the table, also where its cells are subtracted from those of another method."""
+    cells = grid(["en", "fr"], ["en", "fr"], methods=("full-ft", "madx"), seeds=2)
+    cells["learnt_nothing"] = (cells["method"] == "madx").map({True: "f1 0.0, chance 0.0", False: ""})
+    render_files({"kind": "heatmap", "title": "t", **spec}, cells, tmp_path, name="h", languages=LANGUAGES)
+    table = [line for line in (tmp_path / "h.md").read_text().splitlines() if line.startswith("|")]
+    assert "".join(table).count("§") == marks
+    assert ("learnt nothing</text>" in (tmp_path / "h.svg").read_text(encoding="utf-8")) == bool(marks)

@@ -358,3 +358,27 @@ def test_the_schema_takes_a_value_or_a_list_and_survives_json() -> None:
     assert exhibit.columns == ("target",)
     assert exhibit.select == {"seed": (3,), "source": ("en", "en+en-fr")}
     assert EXHIBIT.validate_json(exhibit.model_dump_json()) == exhibit
+
+
+def with_reasons(reason: str) -> pd.DataFrame:
+    """The cells of `grid`, of which those of `madx` on XNLI are of models that have learnt nothing."""
+    cells = grid()
+    nothing = (cells["task"] == "xnli") & (cells["method"] == "madx")
+    return cells.assign(learnt_nothing=nothing.map({True: reason, False: ""}))
+
+
+def test_entries_of_models_that_have_learnt_nothing_have_a_mark_and_the_caption_says_why(tmp_path: Path) -> None:
+    spec = {"rows": ["task", "method"], "columns": "target", "average": True}
+    files = render(spec, with_reasons("f1 0.0, chance 0.0"), tmp_path)
+    marked = {row: row.count("§") for row in files[".md"].splitlines() if row.startswith("|")}
+    assert {count for row, count in marked.items() if "xnli" in row and "madx" in row} == {4}
+    assert sum(marked.values()) == 4
+    for suffix in (".md", ".html"):
+        assert "2 of 8 models have learnt nothing" in files[suffix] and "f1 0.0, chance 0.0" in files[suffix]
+    assert r"\S" in files[".tex"]
+
+
+def test_a_table_of_models_that_have_all_learnt_something_has_no_mark(tmp_path: Path) -> None:
+    spec = {"rows": ["task", "method"], "columns": "target"}
+    files = render(spec, with_reasons(""), tmp_path)
+    assert "§" not in "".join(files.values()) and "learnt" not in "".join(files.values())

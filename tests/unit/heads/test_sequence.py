@@ -1,10 +1,13 @@
 """The head `sequence`: batches of one or two segments, and the labels of data."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tokens_fixture import collate, write
 
 from xlgrid.data import batches
@@ -38,3 +41,13 @@ def test_a_label_that_does_not_exist_is_named_with_its_row() -> None:
 
 def test_the_model_has_an_output_for_each_label() -> None:
     assert HEAD.settings(3) == {"num_labels": 3}
+
+
+@pytest.mark.parametrize("head", ["sequence", "choice"])
+@given(labels=st.lists(st.integers(0, 2), min_size=1, max_size=30))
+@settings(max_examples=30)
+def test_chance_is_the_best_accuracy_of_one_label_for_all(head: str, labels: list[int]) -> None:
+    with TemporaryDirectory() as folder:
+        tokens = batches.read(write(Path(folder, "t.arrow"), [[5, 5]] * len(labels), labels=labels))
+        best = max(100 * np.mean([label == guess for label in labels]) for guess in range(3))
+        assert HEADS[head].chance(tokens) == {"accuracy": pytest.approx(best)}

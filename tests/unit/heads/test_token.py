@@ -160,3 +160,14 @@ def test_names_that_are_no_numbers_yet_are_refused() -> None:
         ValueError, match="here, row 2, column 'tags', word 'b': unknown label 'NUON', did you mean 'NOUN'"
     ):
         described.check(pa.table({"words": [["a"], ["b"]], "tags": [["VERB"], ["NUON"]]}), "here")
+
+
+@pytest.mark.parametrize(("labels", "metric_name"), [(("a", "b", "c"), "accuracy"), (("O", "B-PER", "I-PER"), "f1")])
+def test_chance_is_the_score_of_the_most_frequent_label_for_each_word(
+    labels: tuple[str, ...], metric_name: str, tmp_path: Path
+) -> None:
+    """Of the F1 of entities 0, since most words are outside of all."""
+    gold = [[0, 1, 0], [0, 0], [2, 0, 0, 1]]
+    tokens = batches.read(write(tmp_path / "t.arrow", [[9, *[3 + label for label in row]] for row in gold], "token"))
+    chance = HEADS["token"].chance(replace(tokens, label_names=labels))
+    assert chance == {metric_name: pytest.approx(0.0 if metric_name == "f1" else 100 * 6 / 9)}

@@ -39,7 +39,8 @@ STUDY: dict[str, Any] = {
         }
     },
 }
-ROWS = [{"text": "one", "label": "a"}, {"text": "two", "label": "b"}]
+# As many as fill a batch.
+ROWS = [{"text": f"{number} {word}", "label": label} for number in range(16) for word, label in (("one", "a"), ("two", "b"))]
 
 
 def rows_in(name: str) -> list[dict[str, Any]]:

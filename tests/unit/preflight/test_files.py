@@ -52,6 +52,17 @@ def test_missing_files_are_one_line_and_the_others_are_read(plan_of: Callable[..
     assert rest and all(line.state is State.GOOD and line.text.startswith("data/en/") for line in rest)
 
 
+@pytest.mark.parametrize("rows", [1, 31, 32])
+def test_few_training_examples_are_remarked(plan_of: Callable[..., Plan], rows: int) -> None:
+    """Fewer than fill a batch; of test sets, any number will do."""
+    row = {"text": "one", "label": "a"}
+    lines = of_files(plan_of({"en/train": [row] * rows, "de/test": [row]}))
+    few = [line.text for line in lines if line.state is State.OPEN]
+    assert [text.split(":")[0] for text in few] == (
+        [] if rows == 32 else [f"en has {rows} training example{'s' * (rows > 1)} for 2 labels"]
+    )
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -48,7 +48,7 @@ def frame(**scores: list[float]) -> pd.DataFrame:
     for name, values in scores.items():
         method, target = name.split("__")
         for seed, score in enumerate(values):
-            rows.append(("demo", "logic", "mini", method, "en", target, seed, "accuracy", score, 100, 2.0, 3.0))
+            rows.append(("demo", "logic", "mini", method, "en", target, seed, "accuracy", score, 100, 2.0, 3.0, ""))
     names = ["study", "task", "encoder", "method", "source", "target", "seed", "metric", *MEASURED]
     return pd.DataFrame(rows, columns=names)
 

@@ -332,3 +332,32 @@ def test_a_file_that_only_the_words_of_an_error_say_to_delete_is_kept() -> None:
 
 def test_a_study_is_named_by_its_name_too() -> None:
     assert ask("status", "tiny").output == ask("status", "studies/tiny.yaml").output
+
+
+def evaluated(target: str, seed: int, f1: float) -> None:
+    """A finished run from `qa1` and one of its cells."""
+    run = RUN._replace(seed=seed)
+    write(run.path, "{}")
+    contents = {**run._asdict(), "target": target, "run": run.folder, "scores": {"f1": f1}, "metric": {"name": "f1"}}
+    write(Cell(*run[:-1], target, seed).path, json.dumps(contents))
+
+
+def test_runs_that_have_learnt_nothing_are_told_with_the_reason() -> None:
+    evaluated("qa1", 1, 0.0)
+    evaluated("qa1", 2, 55.0)
+    evaluated("qb1", 2, 0.0)
+    summary = "\n".join(line.plain for line in status.summary(look(), 200, 100))
+    assert "1 of 2 finished runs have learnt nothing" in summary
+    assert "qa1 seed 1: f1 0.0, chance 0.0" in summary
+    assert "1 of 2 finished runs have learnt nothing" in ask("status", "tiny", "--matrix").output
+
+
+def test_a_loss_that_rose_is_told_before_there_is_a_cell() -> None:
+    write(RESULT, json.dumps({"loss": {"first": 1.1, "last": 5e7}}))
+    [_, line] = status.learnt_nothing(look())
+    assert "loss 5e+07" in line
+
+
+def test_nothing_is_said_where_all_runs_have_learnt_something() -> None:
+    evaluated("qa1", 1, 40.0)
+    assert status.learnt_nothing(look()) == []

@@ -48,7 +48,8 @@ def test_a_truncated_cell_is_named(tmp_path: Path) -> None:
 def test_a_row_per_expected_cell(tmp_path: Path) -> None:
     expected = [(cell(tmp_path), {**WHO, "size": 10}), (tmp_path / "missing.json", {**WHO, "seed": 2, "size": 20})]
     table = records.read_cells(expected)
-    assert list(table.columns) == [*WHO, "size", "metric", "score", "n", "seconds", "cpu_seconds", "implementation"]
+    columns = [*WHO, "size", "metric", "score", "n", "seconds", "cpu_seconds", "learnt_nothing", "implementation"]
+    assert list(table.columns) == columns
     assert table["size"].tolist() == [10, 20]
     assert table["metric"].tolist() == ["f1", "f1"]
     assert table["score"][0] == 50.0 and math.isnan(table["score"][1])

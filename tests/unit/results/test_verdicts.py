@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from xlgrid import heads
 from xlgrid.evaluation.cell import pack
@@ -245,7 +246,7 @@ def test_two_claims_may_be_about_other_inputs_of_one_text() -> None:
 def judged(effect: float, seed_variance: float, example_variance: float, n: int) -> pd.Series:
     """The verdict on one claim of all planned cells, from its effect and noise."""
     noise = {"effect": effect, "seed_variance": seed_variance, "example_variance": example_variance}
-    counts = {"n_seeds": n, "n_seeds_expected": n, "n_cells": n, "n_cells_expected": n}
+    counts = {"n_seeds": n, "n_seeds_expected": n, "n_cells": n, "n_cells_expected": n, "learnt_nothing": ""}
     frame = pd.DataFrame([{"claim": "one", "metric": "accuracy", **noise, **counts}])
     return verdicts.judge({"one": claim()}, frame).iloc[0]
 
@@ -316,3 +317,87 @@ def test_a_claim_about_exact_matches_is_judged_by_them() -> None:
 
 def test_a_claim_says_which_metric_it_is_about() -> None:
     assert claim().model_copy(update={"metric": "squad-em"}).measured == "b − a (squad-em)"
+
+
+def zero_shot(seeds: tuple[int, ...] = (1, 2, 3)) -> list[Term]:
+    """In a language that the runs were not trained on, `b` is far better than `a`."""
+    terms = compared("b", "a", seeds, ("en", "fr"))
+    rng = np.random.default_rng(13)
+    for term in terms:
+        write(term.cell, rng.random(N) < {"a": 0.3, "b": 0.8}[term.cell.method] + rng.normal(0, 0.01))
+    return terms
+
+
+def change(terms: list[Term], method: str, seeds: tuple[int, ...], target: str = "en", **entries: Any) -> None:
+    for term in terms:
+        if (term.cell.method, term.cell.target) == (method, target) and term.cell.seed in seeds:
+            path = Path(term.cell.path)
+            path.write_text(json.dumps(json.loads(path.read_text()) | entries))
+
+
+@pytest.mark.parametrize("seeds", [(1, 2, 3), (2,)])
+@pytest.mark.parametrize("method", ["a", "b"])
+def test_a_claim_has_no_verdict_where_a_run_is_at_chance_in_its_own_language(
+    method: str, seeds: tuple[int, ...]
+) -> None:
+    terms = zero_shot()
+    assert verdict({"one": terms}, {"one": claim()}).loc["one", "verdict"] == verdicts.HOLDS
+    # The runs train on `en`; each cell names its run.
+    for name in ("a", "b"):
+        for target in ("en", "fr"):
+            for seed in (1, 2, 3):
+                change(terms, name, (seed,), target, run=f"runs/{name}{seed}")
+    change(terms, method, seeds, chance={"accuracy": 95.0})
+    row = verdict({"one": terms}, {"one": claim()}).loc["one"]
+    assert row["verdict"] == verdicts.NOTHING and math.isnan(row["p"])
+    assert f"{len(seeds)} of 6 models" in row["learnt_nothing"] and "chance 95.0" in row["learnt_nothing"]
+    assert row["effect"] == pytest.approx(50, abs=5)
+
+
+def test_chance_in_another_language_leaves_the_verdict() -> None:
+    terms = zero_shot()
+    change(terms, "a", (1, 2, 3), "fr", run="runs/a", chance={"accuracy": 95.0})
+    change(terms, "a", (1, 2, 3), "en", run="runs/a")
+    assert verdict({"one": terms}, {"one": claim()}).loc["one", "verdict"] == verdicts.HOLDS
+
+
+def test_a_claim_has_no_verdict_where_the_loss_of_a_run_rose() -> None:
+    terms = zero_shot()
+    change(terms, "a", (3,), "fr", run="diverged")
+    Path("diverged").mkdir()
+    Path("diverged/run.json").write_text(json.dumps({"loss": {"first": 1.1, "last": 5e7}}))
+    row = verdict({"one": terms}, {"one": claim()}).loc["one"]
+    assert row["verdict"] == verdicts.NOTHING and "5e+07" in row["learnt_nothing"]
+
+
+def test_that_a_model_guesses_can_be_claimed() -> None:
+    """Such a claim has one side, and compares it with a number."""
+    terms = [Term(cell("a", "en", seed), 1.0) for seed in (1, 2, 3)]
+    for term in terms:
+        write(term.cell, np.arange(N) % 2)
+    change(terms, "a", (1, 2, 3), run="runs/a", chance={"accuracy": 50.0})
+    row = verdict({"one": terms}, {"one": claim("none", margin=8, against=50.0)}).loc["one"]
+    assert row["verdict"] == verdicts.HOLDS and row["learnt_nothing"] == ""
+
+
+@pytest.mark.parametrize("seeds", [3, 4, 5, 10])
+@pytest.mark.parametrize("claims", [1, 4, 42])
+def test_the_smallest_effect_is_where_the_first_of_so_many_claims_begins_to_hold(seeds: int, claims: int) -> None:
+    """By the verdicts themselves, and by Student's t of scipy with Bonferroni's level, which is that of Holm's first step."""
+    smallest = verdicts.smallest_effect(seeds, claims)
+    assert smallest * math.sqrt(seeds) == pytest.approx(stats.t.isf(0.025 / claims, seeds - 1))
+    for factor, expected in ((1.001, verdicts.HOLDS), (0.999, verdicts.DOES_NOT)):
+        counts = dict.fromkeys(("n_seeds", "n_seeds_expected", "n_cells", "n_cells_expected"), seeds)
+        noise = {"metric": "f1", "seed_variance": 1 / seeds, "example_variance": 0.0, "learnt_nothing": ""}
+        rows = [{"claim": str(n), "effect": 0.0 if n else factor * smallest, **noise, **counts} for n in range(claims)]
+        judged = verdicts.judge({str(n): claim() for n in range(claims)}, pd.DataFrame(rows))
+        assert judged.loc[0, "verdict"] == expected
+
+
+@pytest.mark.parametrize(("seeds", "share"), [(3, 0.63), (5, 0.59)])
+def test_a_true_effect_of_the_smallest_size_shows_in_more_than_half_of_all_studies(seeds: int, share: float) -> None:
+    """Simulated: the effect of each seed is normal with standard deviation 1."""
+    smallest, times = verdicts.smallest_effect(seeds, 42), 20_000
+    effects = np.random.default_rng(seeds).normal(smallest, 1, (times, seeds))
+    shown = effects.mean(axis=1) / effects.std(axis=1, ddof=1) > smallest
+    assert shown.mean() == pytest.approx(share, abs=0.015)

@@ -1,6 +1,7 @@
 """Training repeats to the bit, and a killed run ends as an uninterrupted one."""
 
 import json
+import math
 import random
 import shlex
 import shutil
@@ -34,6 +35,7 @@ from xlgrid.heads import HEADS
 from xlgrid.methods import Method
 from xlgrid.models import deltas, prediction
 from xlgrid.models.load import load_model
+from xlgrid.results.learning import of_run
 from xlgrid.training import processes
 from xlgrid.training.loop import Loop, Stopped, learning_rate, train
 from xlgrid.training.recipe import Recipe, Training
@@ -74,11 +76,13 @@ def recipe(base: str = "full-ft", **training: Any) -> Recipe:
     return Recipe.model_validate({**names, "base": base, "training": Training.model_validate(settings)})
 
 
-def result(folder: Path) -> tuple[bytes, list[Any]]:
+def result(folder: Path) -> tuple[bytes, list[Any], dict[str, float]]:
     lines = [json.loads(line) for line in (folder / "curve.jsonl").read_text().splitlines()]
-    return (folder / "delta.safetensors").read_bytes(), [
-        [v for k, v in line.items() if k != "seconds"] for line in lines
-    ]
+    return (
+        (folder / "delta.safetensors").read_bytes(),
+        [[v for k, v in line.items() if k != "seconds"] for line in lines],
+        json.loads((folder / "run.json").read_text())["loss"],
+    )
 
 
 def remains(folder: Path) -> list[str]:
@@ -137,6 +141,25 @@ def test_two_runs_are_identical(
 def test_it_learns(plain: Path) -> None:
     losses = [json.loads(line)["loss"] for line in (plain / "curve.jsonl").read_text().splitlines()]
     assert losses[-1] < 0.8 * losses[0], losses
+
+
+def test_the_record_says_what_shows_that_something_was_learnt(plain: Path, encoder: Path, tokens: Path) -> None:
+    """A new head begins with the loss of a guess among three labels."""
+    record = json.loads((plain / "run.json").read_text())
+    curve = [json.loads(line) for line in (plain / "curve.jsonl").read_text().splitlines()]
+    labels = pa.ipc.open_file(tokens).read_all()["label"].to_pylist()
+    assert record["loss"]["first"] == pytest.approx(math.log(3), abs=0.2)
+    assert record["loss"]["last"] == curve[-1]["loss"]
+    assert record["chance"] == {"accuracy": pytest.approx(100 * max(labels.count(0), labels.count(1)) / len(labels))}
+    assert of_run(record) == ""
+
+
+@pytest.mark.parametrize(("base", "rate"), [("bitfit", 1000.0), ("full-ft", 3.0)])
+def test_a_learning_rate_that_ends_above_the_first_loss_has_learnt_nothing(
+    base: str, rate: float, encoder: Path, tokens: Path, tmp_path: Path
+) -> None:
+    train(recipe(base, lr=rate, steps=8, evaluations=1), encoder, [tokens], [tokens], tmp_path)
+    assert "loss" in of_run(json.loads((tmp_path / "run.json").read_text()))
 
 
 def test_the_record_has_the_seconds_of_the_cpu_beside_those_of_the_clock(plain: Path) -> None:

@@ -17,6 +17,8 @@ from xlgrid.results.records import IMPLEMENTATION
 
 # The columns that a sheet adds to its entries: the text, the class of the cell in HTML, and the text that HTML shows on hovering.
 PRINTED = ("text", "state", "hover")
+# Behind an entry that rests on a model that has learnt nothing.
+NOTHING = "§"
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def sheet(
     """Put entries into the order of printing and write out their texts and the notes that they need.
 
     Args:
-        entries: as `xlgrid.results.stats.entries` returns them.
+        entries: as `xlgrid.results.stats.entries` returns them, perhaps with the column of `with_learning`.
         notes: sentences that stand before the ones on seeds and coverage.
         rows: the columns of `entries` that name a row.
         axes: the columns of `entries` that name a column, the outer first.
@@ -71,10 +73,29 @@ def sheet(
     same_n = int(planned[0]) if len(planned) == 1 else None
     texts = [(entry_text(entry, statistic, digits, same_n), *_state_and_hover(entry)) for entry in entries.itertuples()]
     entries[list(PRINTED)] = pd.DataFrame(texts, columns=list(PRINTED), index=entries.index)
+    if "learnt_nothing" in entries:
+        nothing = entries.pop("learnt_nothing")
+        entries["text"] += (nothing != "").map({True: f" {NOTHING}", False: ""})
+        entries["hover"] += nothing.map(lambda reason: f", {NOTHING} {reason}" if reason else "")
     blank = len(entries) < len(entries[list(rows)].drop_duplicates()) * len(columns)
     sentences = [*notes, *_notes(entries, axes, statistic, same_n, blank)]
     labels = [tuple(map(label, column)) for column in columns.itertuples(index=False)]
     return Sheet(title, caption, " ".join(sentences), tuple(rows), labels, entries, tuple(axes))
+
+
+def with_learning(entries: pd.DataFrame, behind: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """The entries with the column `learnt_nothing`: why a model behind an entry has learnt nothing, "" if all have learnt something.
+
+    Args:
+        behind: the cells behind the entries, as `xlgrid.results.records.read_cells` returns them.
+        by: the columns of both that name an entry.
+    """
+    empty = behind[_learnt_nothing(behind)] if "learnt_nothing" in behind else behind.iloc[:0]
+    reasons = dict(
+        zip(empty[list(by)].itertuples(index=False, name=None), empty.get("learnt_nothing", ()), strict=True)
+    )
+    keys = entries[list(by)].itertuples(index=False, name=None)
+    return entries.assign(learnt_nothing=[reasons.get(key, "") for key in keys])
 
 
 def label(value: Any) -> str:
@@ -159,7 +180,7 @@ def about(cells: pd.DataFrame) -> list[str]:
     done, planned = int(unique["score"].notna().sum()), len(unique)
     metrics = units.sentence(cells["metric"])
     stated = [f"Metric: {metrics}."] if metrics else []
-    return [*stated, *several_ways(cells), f"Cells with a result: {done} of {planned}."]
+    return [*stated, *several_ways(cells), f"Cells with a result: {done} of {planned}.", *_on_learning(cells)]
 
 
 def several_ways(cells: pd.DataFrame) -> list[str]:
@@ -183,6 +204,24 @@ def several_ways(cells: pd.DataFrame) -> list[str]:
         listed = "; ".join(f"{way}{name}" for way, name in zip(ways, names, strict=True))
         sentences.append(f"{metric} is computed in {len(ways)} ways, whose scores do not compare: {listed}.")
     return sentences
+
+
+def _learnt_nothing(cells: pd.DataFrame) -> "pd.Series[bool]":
+    """For each cell whether its model has learnt nothing, see `xlgrid.results.learning`."""
+    return cells["learnt_nothing"].notna() & (cells["learnt_nothing"] != "")
+
+
+def _on_learning(cells: pd.DataFrame) -> list[str]:
+    """A sentence on the models among those of some cells that have learnt nothing, if there are any."""
+    if "learnt_nothing" not in cells or not (nothing := _learnt_nothing(cells)).any():
+        return []
+    axes = ["task", "encoder", "method", "source", "seed"]
+    models, first = cells.drop_duplicates(axes), cells[nothing].iloc[0]
+    empty = cells[nothing].drop_duplicates(axes)
+    example = f"{' '.join(str(first[axis]) for axis in axes[:-1])} seed {first['seed']}: {first['learnt_nothing']}"
+    return [
+        f"{NOTHING} {len(empty)} of {len(models)} models have learnt nothing, so that these numbers say nothing about transfer ({example})."
+    ]
 
 
 class Line(NamedTuple):

@@ -164,6 +164,10 @@ class EmbedHead(EmbeddingHead):
         outcomes: list[Outcome] = (retrieved == np.arange(len(retrieved))).astype(int).tolist()
         return outcomes
 
+    def chance(self, tokens: Tokens) -> dict[str, float]:
+        """One of all sentences is the right one."""
+        return {ACCURACY.name: 100 / tokens.examples}
+
 
 def _states(
     model: "PreTrainedModel", inputs: Mapping[str, "torch.Tensor"], layer: int | Mapping[int, int] | None

@@ -23,6 +23,10 @@ class PerplexityHead(MlmHead):
     all_metrics = (PERPLEXITY,)
     has_cells = True
 
+    def chance(self, tokens: Tokens) -> dict[str, float]:
+        """The perplexity where all tokens of the vocabulary are equally likely."""
+        return {PERPLEXITY.name: float(tokens.vocabulary.size)}
+
     def predict(
         self, model: "PreTrainedModel", batch: dict[str, "torch.Tensor"], tokens: Tokens, rows: Ints
     ) -> list[list[float]]:

@@ -167,3 +167,7 @@ def test_options_are_read_from_the_tokens(tmp_path: Path) -> None:
         "queries": "second",
     }
     assert tokens.take(np.arange(2)).options == tokens.options
+
+
+def test_chance_is_one_of_all_sentences_of_the_other_language(tmp_path: Path) -> None:
+    assert HEAD.chance(table(tmp_path)) == {"accuracy": pytest.approx(100 / 3)}

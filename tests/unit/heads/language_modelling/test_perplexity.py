@@ -11,7 +11,7 @@ from tokens_fixture import write
 from transformers import BertConfig, BertForMaskedLM, XLMRobertaConfig, XLMRobertaForMaskedLM
 
 from xlgrid.data import batches
-from xlgrid.heads import HEADS
+from xlgrid.heads import HEADS, metric
 from xlgrid.heads.tokens import Tokens
 from xlgrid.methods import Method
 from xlgrid.models import prediction
@@ -100,3 +100,8 @@ def test_a_row_in_which_nothing_is_masked_counts_for_nothing(tokens: Tokens) -> 
     assert [0.0, 0] in outcomes, "there should be a short row without a mask"
     [metric] = HEADS["perplexity"].metrics(())
     assert metric.score(outcomes) == metric.score([outcome for outcome in outcomes if outcome[1]])
+
+
+def test_a_model_that_takes_all_tokens_for_equally_likely_has_the_perplexity_of_chance(tokens: Tokens) -> None:
+    even = [[math.log(50) * 3, 3], [math.log(50) * 2, 2]]
+    assert HEADS["perplexity"].chance(tokens) == {"perplexity": pytest.approx(metric("perplexity").score(even))}
