@@ -18,6 +18,11 @@ The table has, for each noise and number of seeds, in percent:
 
 The rule `new` is that of xlgrid, which gives no verdict below three seeds; `old` is a t interval with Satterthwaite's degrees of
 freedom.
+
+A second table is about claims that a reader carries over to other languages. Verdicts take the languages of a study as given, so that
+their level holds for these. Here a method gains nothing on average over all languages, and its gain in each source and in each
+target is random, with the standard deviation `spread` in units of that of a run. A claim on a grid of --grid sources and as many
+targets holds too often then, if it is read as one about languages in general.
 """
 
 import argparse
@@ -95,6 +100,24 @@ def rates(studies: np.ndarray, seeds: int, rule: str, gain: float) -> tuple[floa
     return tuple(100 * float(np.mean(column)) for column in (missed, below, holding, any_holds))  # type: ignore[return-value]
 
 
+def holds_by_languages(rng: np.random.Generator, seeds: int, languages: int, spread: float, times: int) -> float:
+    """How often, in percent, one claim on a grid holds, if the mean gain over all languages is 0.
+
+    Args:
+        languages: of the grid, as sources and as targets.
+        spread: the standard deviation of the gain over sources, and over targets, in units of that of a run.
+        times: the number of simulated grids.
+    """
+    # The mean of a grid's gains over its sources and over its targets, which is the same in all seeds.
+    of_languages = rng.normal(0, spread / sqrt(languages), (times, 2)).sum(axis=1)
+    # A seed has a run of either method from each source.
+    runs = rng.normal(0, 1, (times, 2, languages, seeds)).mean(axis=2)
+    effects = of_languages[:, None] + runs[:, 0] - runs[:, 1]
+    variances = effects.var(axis=1, ddof=1) / seeds
+    pairs = zip(effects.mean(axis=1).tolist(), variances.tolist(), strict=True)
+    return 100 * float(np.mean([effect > half_width(LEVEL / 2, variance, 0.0, seeds) for effect, variance in pairs]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=500, help="simulated for each line")
@@ -102,6 +125,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[2, 3, 5])
     parser.add_argument("--noise", type=float, nargs="+", default=[0.15, 0.3, 0.6], help="of runs, in logits")
     parser.add_argument("--effect", type=float, default=0.5, help="of all methods, in logits, for the power")
+    parser.add_argument("--grid", type=int, default=16, help="the languages of a grid, of the second table")
+    parser.add_argument("--spread", type=float, nargs="+", default=[0, 0.5, 1], help="of gains over languages, in runs")
     arguments = parser.parse_args()
     head = ["noise", "seeds", "rule", "misses 0", "p < 0.05", "holds", "any holds", "power", "misses gain"]
     table = Table(
@@ -120,6 +145,15 @@ def main() -> None:
                 missed, _, power, _ = rates(real, seeds, rule, gain)
                 table.add_row(f"{noise:g}", str(seeds), rule, *level, f"{power:.1f}", f"{missed:.1f}")
     Console().print(table)
+    size = f"{arguments.grid} × {arguments.grid}"
+    carried = Table(
+        "spread", *(f"{seeds} seeds" for seeds in arguments.seeds), title=f"a claim on {size} holds, percent"
+    )
+    for spread in arguments.spread:
+        rng = np.random.default_rng(round(1000 * spread))
+        shares = [holds_by_languages(rng, seeds, arguments.grid, spread, 10_000) for seeds in arguments.seeds]
+        carried.add_row(f"{spread:g}", *(f"{share:.1f}" for share in shares))
+    Console().print(carried)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from xlgrid.plan.checks import inherited_problems
 from xlgrid.plan.plan import Plan
+from xlgrid.preflight.claims import claim_lines
 from xlgrid.preflight.exhibits import exhibit_lines
 from xlgrid.preflight.files import file_lines, tokenizer_lines
 from xlgrid.preflight.hub import hub_lines
@@ -27,6 +28,7 @@ def study_lines(plan: Plan, lock: str | Path) -> Iterator[Line]:
     yield Line(State.GOOD, f"study {plan.study.name}", f"{len(plan.cells):,} cells, {len(plan.runs):,} runs{shared}")
     yield from (Line(State.PROBLEM, "report", problem) for problem in inherited_problems(plan))
     yield from exhibit_lines(plan)
+    yield from claim_lines(plan)
     needed = needed_products(plan)
     taken = materials(plan, needed)
     if not taken:

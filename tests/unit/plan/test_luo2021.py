@@ -44,6 +44,7 @@ BESIDE = {
 }
 BESIDE |= {"table11": 10, "table12": 102, "table13": 120, "table14": 96, "table15": 64, "table16": 80}
 BESIDE |= {"table17": 72, "table17-layer19": 72}
+SEEDS = 5
 TRAINED = {"xnli": 15, "pawsx": 7, "udpos": 33, "panx": 40, "xquad": 11, "mlqa": 7, "tydiqa": 9}
 SMALL = [f"{model}-small-{data}" for data in ("mono", "bili") for model in ("xlm", "mbart", "veco")]
 
@@ -76,21 +77,21 @@ def test_it_has_the_cells_of_its_tables(planned: list[Cell]) -> None:
     count = Counter((cell.task, cell.encoder, cell.method) for cell in planned)
     expected = {}
     for task, languages in TRAINED.items():
-        expected |= {(task, encoder, "full-ft"): 3 * languages for encoder in ("mbert", "xlmr-large")}
-        expected[task, "veco-large", "plug-out"] = 3 * languages
-        expected[task, "xlmr-large", "full-ft-all"] = 3 * languages
-        expected |= {(task, "veco-large", method): 3 * languages for method in ("plug-out-all", "plug-in-all")}
+        expected |= {(task, encoder, "full-ft"): SEEDS * languages for encoder in ("mbert", "xlmr-large")}
+        expected[task, "veco-large", "plug-out"] = SEEDS * languages
+        expected[task, "xlmr-large", "full-ft-all"] = SEEDS * languages
+        expected |= {(task, "veco-large", method): SEEDS * languages for method in ("plug-out-all", "plug-in-all")}
     for task, pairs in (("bucc", 4), ("tatoeba", 36)):
         expected |= {(task, encoder, "as-is"): pairs for encoder in ("mbert", "xlmr-large", "veco-large")}
     expected |= {("tatoeba-19", encoder, "as-is"): 36 for encoder in ("xlmr-large", "veco-large")}
-    # Three seeds of En-De, and one of En-Fr where table 3 has it.
+    # Five seeds of En-De, and one of En-Fr where table 3 has it.
     for encoder, methods in (("xlmr-large", ("random-full", "xlmr-full")), ("veco-large", ("veco-full",))):
-        expected |= {("wmt14", encoder, method): 4 for method in methods}
-    expected |= {("wmt14", "xlmr-large", method): 3 for method in ("random-3", "random-6")}
-    expected |= {("wmt14", "veco-large", method): 3 for method in ("first-3", "last-3", "first-6", "last-6")}
-    expected["wmt14-after-opus", "xlmr-large", "random-opus"] = 3
-    expected |= {("xnli", encoder, "full-ft"): 45 for encoder in SMALL}
-    expected |= {("iwslt14", encoder, "full-ft"): 3 for encoder in SMALL}
+        expected |= {("wmt14", encoder, method): SEEDS + 1 for method in methods}
+    expected |= {("wmt14", "xlmr-large", method): SEEDS for method in ("random-3", "random-6")}
+    expected |= {("wmt14", "veco-large", method): SEEDS for method in ("first-3", "last-3", "first-6", "last-6")}
+    expected["wmt14-after-opus", "xlmr-large", "random-opus"] = SEEDS
+    expected |= {("xnli", encoder, "full-ft"): 15 * SEEDS for encoder in SMALL}
+    expected |= {("iwslt14", encoder, "full-ft"): SEEDS for encoder in SMALL}
     assert count == expected
 
 
@@ -99,10 +100,14 @@ def test_rows_after_training_on_english_are_those_of_xtreme(planned: list[Cell],
     shared = {(cell.encoder, cell.method) for cell in planned if cell.study == "xtreme"}
     assert shared == {(encoder, method) for encoder in ("mbert", "xlmr-large") for method in ("full-ft", "as-is")}
     own = [cell for cell in planned if cell.study == "luo2021" and cell.encoder == "xlmr-large"]
-    assert not {cell.method for cell in own} & {"full-ft"} and {c.task for c in own if c.method == "as-is"} == {
-        "tatoeba-19"
+    of_method = {method: [cell for cell in own if cell.method == method] for method in ("full-ft", "as-is")}
+    assert {cell.task for cell in of_method["as-is"]} == {"tatoeba-19"}
+    # XTREME has three of the five seeds.
+    assert {cell.seed for cell in of_method["full-ft"]} == {4, 5}
+    assert {(run.study, run.seed) for run in plan.runs if run.encoder == "mbert"} == {
+        *(("xtreme", seed) for seed in (1, 2, 3)),
+        *(("luo2021", seed) for seed in (4, 5)),
     }
-    assert {run.study for run in plan.runs if run.encoder == "mbert"} == {"xtreme"}
 
 
 def test_runs_with_translations_train_on_all_rows_of_all_languages_of_their_task(plan: Plan, study: Study) -> None:
@@ -382,7 +387,7 @@ def test_claims_name_their_section_and_have_the_seeds_of_a_verdict(study: Study,
         seeds[name] = {term.cell.seed for term in terms(name, claim, planned, study.belongs)}
     # Nothing is drawn at random in retrieval, and En-Fr has one seed.
     once = {name for name in seeds if name.endswith("french")} | {"veco-mines-better", "veco-retrieves-better"}
-    assert seeds == {name: {1} if name in once else {1, 2, 3} for name in seeds}
+    assert seeds == {name: {1} if name in once else {1, 2, 3, 4, 5} for name in seeds}
     assert (len(seeds), len(once)) == (41, 4)
 
 

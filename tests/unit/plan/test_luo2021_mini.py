@@ -90,8 +90,8 @@ def test_the_figure_shows_a_sentence_of_the_languages_and_its_translation(plan: 
 
 def test_the_page_says_how_many_runs_and_cells_it_has(plan: Plan) -> None:
     scratch = sum(entry.scratch is not None for entry in plan.study.encoders.values())
-    counts = f"{scratch} pre-trainings, {len(plan.runs)} other runs and {len(plan.cells)} cells"
+    counts = f"{scratch} pre-trainings, {len(plan.runs)} other runs and {len(plan.cells):,} cells"
     assert counts in " ".join((ROOT / "docs" / "papers" / "luo2021.md").read_text().split())
-    assert f"{scratch} pre-trainings, {len(plan.runs)} other runs, {len(plan.cells)} cells" in (
+    assert f"{scratch} pre-trainings, {len(plan.runs)} other runs, {len(plan.cells):,} cells" in (
         ROOT / "studies" / "luo2021-mini.yaml"
     ).read_text().replace("\n# ", " ")
