@@ -1,11 +1,26 @@
 """The error about a damaged file that has to be deleted, because Snakemake makes only files that are missing; errors of libraries."""
 
+import os
 from pathlib import Path
 
 
 def first_sentence(error: Exception) -> str:
     """The first sentence of an error of a library, whose others may be about its own version or code, after the error's type."""
     return f"{type(error).__name__}: {' '.join(str(error).split()).partition('. ')[0]}"
+
+
+def is_result(path: str | Path) -> bool:
+    """Whether a file or folder is among the results, which the workflow makes again. All others are the user's own."""
+    return os.path.relpath(path).startswith("results" + os.sep)
+
+
+def whole_again(path: str | Path) -> str:
+    """What to do about a damaged file or folder, as an error says it: a result is deleted, and a file of the user's own never is."""
+    if is_result(path):
+        return f"delete {os.path.relpath(path)} and run the same command again, which makes it anew"
+    if any(part.startswith("models--") for part in Path(path).parts):
+        return "delete the file, which the cache of the Hub has, and fetch it again"
+    return "copy or fetch it again from where it is from, or name another one"
 
 
 class Damaged(ValueError):

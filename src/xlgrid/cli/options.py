@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from xlgrid.base.errors import Damaged
+from xlgrid.base.errors import Damaged, is_result
 
 Output = Annotated[Path, typer.Option(help="the file or folder to write")]
 OutputFolder = Annotated[Path, typer.Option("--output", help="the folder to write to")]
@@ -62,9 +62,8 @@ class Commands(TyperGroup):
             raise  # A reader such as `head` has read enough: typer ends the process without a word.
         except (ValueError, OSError, FloatingPointError) as error:
             print(f"error: {error}", file=sys.stderr)
-            paths = map(os.path.relpath, error.paths if isinstance(error, Damaged) else ())
-            # All other files are the user's own, and the workflow cannot make them again.
-            if results := [path for path in paths if path.startswith("results/")]:
+            paths = error.paths if isinstance(error, Damaged) else ()
+            if results := [os.path.relpath(path) for path in paths if is_result(path)]:
                 print(f"delete: {shlex.join(results)}", file=sys.stderr)
             raise typer.Exit(1) from None
 

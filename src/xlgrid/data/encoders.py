@@ -15,11 +15,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from xlgrid.base.errors import Damaged, first_sentence
-from xlgrid.base.names import unknown
+from xlgrid.base.errors import Damaged, first_sentence, is_result, whole_again
 from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
-from xlgrid.heads.families import FAMILIES
+from xlgrid.heads.probe import type_problem
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
 _MODEL = [
@@ -217,34 +216,26 @@ def check_encoder(folder: str | Path) -> None:
 
 def _remedy(folder: Path) -> tuple[str, list[Path]]:
     """What to do about a damaged encoder, and what has to be deleted for it. Folders of one's own are never deleted."""
-    if (folder / "encoder.json").is_file():
-        return f"delete {folder} and make or fetch it again", [folder]
-    if any(part.startswith("models--") for part in folder.parts):
-        return "delete the file, which the cache of the Hub has, and fetch it again", []
-    return "copy or download it again", []
+    return whole_again(folder), [folder] if is_result(folder) else []
 
 
 def _check_config(folder: Path) -> None:
-    """Raise ValueError if an encoder's config.json is damaged or of a type that transformers does not know."""
-    from transformers import CONFIG_MAPPING
-
+    """Raise Damaged if an encoder's config.json is damaged or of a type of which no encoder can be."""
     again, made = _remedy(folder)
     try:
         config = checkpoints.config_of(folder)
         kind = config.get("model_type")
     except (ValueError, AttributeError) as error:
         raise Damaged(f"{folder}/config.json is damaged ({error}): {again}", *made) from error
-    if kind not in CONFIG_MAPPING:
-        problem = f"has the {unknown('model_type', kind, FAMILIES)}" if kind else "has no `model_type`"
-        raise Damaged(f"{folder}/config.json {problem}: {_type_advice(config)}", *made)
+    problem = type_problem(config) if kind else f"has no `model_type`: {_type_advice(config)}"
+    if problem:
+        raise Damaged(f"{folder}/config.json {problem}", *made)
 
 
 def _type_advice(config: Mapping[str, Any]) -> str:
-    """What to do about a config.json without a known type."""
+    """What to do about a config.json without a type."""
     from transformers.models.auto import modeling_auto as auto
 
-    if config.get("model_type"):
-        return "take the config.json that was saved with the weights, or a version of transformers that knows the type"
     of_architecture = {
         name: kind
         for mapping in (

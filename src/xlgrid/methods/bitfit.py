@@ -37,6 +37,10 @@ class BitFit(Method):
             ValueError: the encoder has no biases.
         """
         check_fits(self, model)
+        if not any(".bias" in name for name, _ in model.base_model.named_parameters()):
+            raise ValueError(
+                f"method bitfit trains biases, and the encoder, of type {model.config.model_type}, has none: take full-ft"
+            )
 
     def trains(self, name: str) -> bool:
         """Biases anywhere, layer norms included, and the head (XLM-R's classifier has dense and out_proj)."""

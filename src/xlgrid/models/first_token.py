@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from xlgrid.heads import Head
+from xlgrid.heads.families import part
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +31,8 @@ def read_first_token(model: "PreTrainedModel", head: Head) -> bool:
     # Cross-attention reads all tokens of the last layer.
     if getattr(layers[-1], "add_cross_attention", False):
         return False
-    attention = layers[-1].attention
-    kind = type(attention.self)
+    # Layers of other types may have the names of BERT's, and other modules in them.
+    attention, kind = part(layers[-1], "attention"), type(part(layers[-1], "attention.self"))
     cross = getattr(sys.modules[kind.__module__], kind.__name__.replace("Self", "Cross"), None)
     if cross in (None, kind):
         return False

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xlgrid.base.errors import Damaged
+from xlgrid.base.errors import Damaged, whole_again
 from xlgrid.heads import Head
-from xlgrid.heads.families import FAMILIES, without_class
+from xlgrid.heads.families import EMBEDDINGS, FAMILIES, without_class
+from xlgrid.heads.probe import head_problem, type_problem
 from xlgrid.heads.seq2seq.head import positions
 from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
 from xlgrid.heads.tokens import Tokens
@@ -22,6 +23,9 @@ from xlgrid.models import lm_head
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
+
+
+MODULES_NO_DECODER = "a decoder has no modules for languages: name an encoder without them for this task"
 
 
 def model_class(model_type: str | None, head: Head) -> Any:
@@ -34,7 +38,7 @@ def model_class(model_type: str | None, head: Head) -> Any:
     if model_type == MBART:
         return mbart_class(head.name)
     if model_type == XMOD and head.has_decoder:
-        raise ValueError("a decoder has no modules for languages: name an encoder without them for this task")
+        raise ValueError(MODULES_NO_DECODER)
     if problem := without_class(model_type, getattr(head, "model_suffix", ""), head.name):
         raise ValueError(problem)
     known = head.model_class(FAMILIES[model_type].stem if model_type in FAMILIES else "AutoModel")
@@ -93,6 +97,10 @@ def load_model(
         model_type = written.get("model_type")
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from error
+    if model_type and (problem := type_problem(written)):
+        raise ValueError(f"{folder}/config.json {problem}")
+    if model_type and (problem := head_problem(written, head)):
+        raise ValueError(problem)
     maker = model_class(model_type, head)
     if model_type == MBART and head.is_pretrained:
         raise ValueError(
@@ -113,9 +121,7 @@ def load_model(
         if type(error).__name__ != "SafetensorError":
             raise
         weights = folder / "model.safetensors"
-        raise Damaged(
-            f"{weights} is damaged ({error}): delete it and make or fetch the encoder again", weights
-        ) from error
+        raise Damaged(f"{weights} is damaged ({error}): {whole_again(folder)}", folder) from error
     missing, unused = sorted(about["missing_keys"]), sorted(about["unexpected_keys"])
     of_head = [name for name in missing if lm_head.is_of_head(model, name)]
     if head.is_pretrained and of_head and model.base_model is not model and not new_lm_head:
@@ -138,15 +144,18 @@ def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[s
     """
     if model_type in FAMILIES:
         return [*FAMILIES[model_type].dropout]
-    rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")
-    return [
-        *(rate for rate in rates if rate in written or (model_type != MBART and "_prob" in rate)),
-        "classifier_dropout",
-    ]
+    if model_type == MBART:
+        rates = ("dropout", "attention_dropout")
+        return [*(rate for rate in rates if rate in written), "classifier_dropout"]
+    from transformers import CONFIG_MAPPING
+
+    # Entries that a type lacks would become arguments of its models. Some rates are absent where they are those of the encoder.
+    entries = CONFIG_MAPPING[str(model_type)].from_dict(dict(written)).to_dict().items()
+    return [name for name, value in entries if "dropout" in name and (value is None or isinstance(value, float))]
 
 
 def _damaged(folder: Path, error: Exception) -> Damaged:
-    return Damaged(f"{folder} is damaged or is no encoder ({error}): delete it and make or fetch it again", folder)
+    return Damaged(f"{folder} is damaged or is no encoder ({error}): {whole_again(folder)}", folder)
 
 
 def head_of_lm(model: "PreTrainedModel", encoder: str | Path) -> None:
@@ -199,6 +208,12 @@ def change_vocabulary(
         raise ValueError(
             f"a {type(model).__name__} has output embeddings of its own, or ones without biases, and takes no other vocabulary: leave out the "
             "`vocabulary` of the task, or name an encoder of the family of BERT or XLM-R"
+        )
+    named = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
+    if not f"{model.base_model_prefix}.{named}".endswith(EMBEDDINGS):
+        raise ValueError(
+            f"the embeddings of a {type(model).__name__} have a name that runs do not store, {named}: leave out the `vocabulary` of the task, or "
+            "name an encoder of the family of BERT or XLM-R"
         )
     old, old_bias = table.detach().clone(), output.detach().clone()
     padding = model.config.pad_token_id

@@ -3,13 +3,16 @@ family."""
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xlgrid import methods as registry
-from xlgrid.heads.families import without_class
+from xlgrid.heads.probe import type_problem
 from xlgrid.languages.sources import NONE, Source
+from xlgrid.models.fit import misfit_of_head, misfit_of_method
 from xlgrid.models.parameters import HUB
+from xlgrid.results.identity import Encoder
 
 if TYPE_CHECKING:
     from xlgrid.study.schema import Grid, Study
@@ -30,38 +33,59 @@ def families(study: "Study") -> Iterator[str]:
         for encoder in grid.encoder:
             if not (config := _config(study, encoder)):
                 continue
-            for task in grid.task:
-                head = study.tasks[task].task.head
-                suffix = getattr(head, "model_suffix", "")
-                if problem := without_class(config["model_type"], suffix, head.name):
-                    yield f"grids.{name}: task {task}, encoder {encoder}: {problem}"
-            for key in _methods(study, grid):
+            if problem := type_problem(config):
+                yield f"grids.{name}: encoder {encoder}: its config.json {problem}"
+                continue
+            tasks = _tasks(study, grid)
+            problems = {task: misfit_of_head(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}
+            yield from (
+                f"grids.{name}: task {task}, encoder {encoder}: {problem}"
+                for task, problem in problems.items()
+                if problem
+            )
+            for key, of_method in tasks.items():
                 entry = study.methods[key]
-                if problem := registry.make(entry.base, entry.options).misfit(config):
+                method = registry.make(entry.base, entry.options)
+                # How a method fits does not depend on the task, beyond whether it is text.
+                task = next((task for task in of_method if not problems[task]), None)
+                if task and (problem := misfit_of_method(config, method, study.tasks[task].task.head)):
                     yield f"grids.{name}: method {key}, encoder {encoder}: {problem}"
 
 
-def _methods(study: "Study", grid: "Grid") -> list[str]:
-    """The methods of a grid, and of the runs on text with which its runs begin."""
-    chain = [*grid.method]
-    for key in chain:
-        start = study.methods[key].start
-        if start and start.method not in chain:
-            chain.append(start.method)
-    return chain
+def _tasks(study: "Study", grid: "Grid") -> dict[str, list[str]]:
+    """Method -> its tasks, of the methods of a grid, and of the runs on text with which its runs begin."""
+    tasks = {key: [*grid.task] for key in grid.method}
+    for key in [*tasks]:
+        while start := study.methods[key].start:
+            if start.task in tasks.get(start.method, ()):
+                break
+            tasks.setdefault(start.method, []).append(start.task)
+            key = start.method
+    return tasks
 
 
 def _config(study: "Study", encoder: str) -> dict[str, Any]:
     """What is known of the config.json of an encoder from the Hub or from a folder, or of the one that it is `of`; nothing of others."""
-    entry = study.encoders[study.encoders[encoder].of or encoder]
-    if entry.path and (path := Path(entry.path, "config.json")).is_file():
-        try:
-            config = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            # The job that copies the encoder names the damage.
-            return {}
-        return config if isinstance(config, dict) and "model_type" in config else {}
-    return HUB.get(entry.hub or entry.sizes_of or "", {})
+    name = study.encoders[encoder].of or encoder
+    entry = study.encoders[name]
+    if entry.path:
+        return _read(Path(entry.path, "config.json"))
+    known = HUB.get(entry.hub or entry.sizes_of or "", {})
+    fetched = Path(Encoder(study.name, name).folder)
+    # The folder may still have the encoder of an earlier version of the study.
+    if entry.hub and not known and _read(fetched / "encoder.json").get("hub") == entry.hub:
+        return _read(fetched / "config.json")
+    return known
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The contents of a config.json with `model_type`, or of an encoder.json; nothing if there is none, or a damaged one, which the job
+    that copies the encoder names."""
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) and not config.keys().isdisjoint({"model_type", "hub"}) else {}
 
 
 def modules_of(study: "Study", encoder: str) -> list[str] | None:

@@ -29,7 +29,7 @@ from xlgrid.data import batches
 from xlgrid.data.encoders import token_ids
 from xlgrid.heads import ALL_HEADS
 from xlgrid.methods import make
-from xlgrid.models import averaging, deltas, first_token, load, prediction
+from xlgrid.models import averaging, deltas, first_token, fit, load, prediction
 from xlgrid.models.device import training_device
 from xlgrid.models.precision import arithmetic, autocast, uses_bf16
 from xlgrid.training import processes, schedule, state
@@ -158,7 +158,7 @@ class Loop:
         if vocabulary:
             ids = token_ids(encoder), token_ids(vocabulary)
             load.change_vocabulary(self.model, *ids, self.method.copies_overlap)
-        self.method.install(self.model)
+        fit.install(self.model, self.head, self.method)
         if start:
             deltas.load_text_run(start, self.model, self.method)
         if first:

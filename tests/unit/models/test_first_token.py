@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import BertConfig, ElectraConfig, RobertaConfig, XLMRobertaConfig
+from transformers import BertConfig, ElectraConfig, MPNetConfig, RobertaConfig, XLMRobertaConfig
 
 from xlgrid.heads import HEADS
 from xlgrid.methods import make
@@ -70,3 +70,11 @@ def test_attention_that_a_method_has_replaced_stays(base: str) -> None:
     model = model_of(BertConfig, "sequence").float()
     make(base, {}).install(model)
     assert not read_first_token(model, HEADS["sequence"])
+
+
+def test_layers_with_the_names_of_bert_and_other_modules_stay_whole() -> None:
+    """MPNet's attention has no module `self`."""
+    model = model_of(MPNetConfig, "sequence", "eager")
+    before = outcome(model, "sequence", MASK)[0]
+    assert not read_first_token(model, HEADS["sequence"])
+    assert torch.equal(outcome(model, "sequence", MASK)[0], before)

@@ -1,6 +1,7 @@
 """Models with a head, with weights and without."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import transformers
 from tokens_fixture import write
 from transformers import (
     BertConfig,
+    BertForTokenClassification,
     DebertaV2Config,
     DebertaV2ForMaskedLM,
     DistilBertConfig,
@@ -128,6 +130,31 @@ def test_a_folder_that_lacks_a_file_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(Damaged, match=f"{name} does not exist: make or fetch the encoder again") as refused:
         load.load_model(tmp_path, HEADS["sequence"], 2)
     assert refused.value.paths == (tmp_path,), "nothing asks Snakemake for one missing file of an encoder"
+
+
+@pytest.mark.parametrize("damaged", ["config.json", "model.safetensors"])
+def test_a_damaged_folder_of_the_users_own_is_not_to_be_deleted(
+    damaged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = BertConfig(vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    BertForTokenClassification(config).save_pretrained(tmp_path / "own")
+    (tmp_path / "own" / damaged).write_text("{")
+    shutil.copytree(tmp_path / "own", tmp_path / "results/s/encoders/e")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Damaged, match="is damaged") as refused:
+        load.load_model("own", HEADS["token"], 2)
+    assert "delete" not in str(refused.value)
+    with pytest.raises(Damaged, match="delete results/s/encoders/e and run"):
+        load.load_model("results/s/encoders/e", HEADS["token"], 2)
+
+
+def test_a_head_without_a_class_is_no_damage(tmp_path: Path) -> None:
+    config = {"model_type": "nomic_bert", "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").write_text("")
+    with pytest.raises(ValueError, match="no class QuestionAnswering for encoders of type nomic_bert") as refused:
+        load.load_model(tmp_path, HEADS["span"], 2)
+    assert not isinstance(refused.value, Damaged)
 
 
 @pytest.mark.parametrize(("kind", "most"), [(BertConfig, 20), (DistilBertConfig, 20), (XLMRobertaConfig, 18)])

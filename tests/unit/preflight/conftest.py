@@ -40,7 +40,9 @@ STUDY: dict[str, Any] = {
     },
 }
 # As many as fill a batch.
-ROWS = [{"text": f"{number} {word}", "label": label} for number in range(16) for word, label in (("one", "a"), ("two", "b"))]
+ROWS = [
+    {"text": f"{number} {word}", "label": label} for number in range(16) for word, label in (("one", "a"), ("two", "b"))
+]
 
 
 def rows_in(name: str) -> list[dict[str, Any]]:

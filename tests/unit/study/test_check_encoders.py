@@ -1,5 +1,6 @@
 """Languages of a study, and modules of its encoders."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -174,3 +175,75 @@ def test_adapters_behind_a_norm_that_the_layers_of_an_encoder_lack_are_refused()
         "option pre_norm is for encoders whose layers have LayerNorms before their blocks, got xlm-roberta" in problem
     )
     assert [*check_encoders.families(study(method, {"hub": "jhu-clsp/mmBERT-base"}))] == []
+
+
+SIZE = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+@pytest.mark.parametrize(
+    ("config", "base", "problem"),
+    [
+        ({"model_type": "nomic_bert"}, "madx", "grids.g: method m, encoder e: adapters are for encoders of the types"),
+        (
+            {"model_type": "big_bird"},
+            "structured-dropout",
+            "structured attention is for encoders of the types bert",
+        ),
+        (
+            {"model_type": "xlm", "emb_dim": 16, "n_heads": 2},
+            "xmod",
+            "does not know the name of those of an encoder of type xlm",
+        ),
+        (
+            {"model_type": "ultrabert", "head_dim": 8},
+            "bitfit",
+            "method bitfit trains biases, and the encoder, of type ultrabert",
+        ),
+        (
+            {"model_type": "bart", "d_model": 16},
+            "full-ft",
+            "grids.g: encoder e: its config.json has the model_type bart",
+        ),
+        (
+            {"model_type": "new", "auto_map": {}},
+            "full-ft",
+            "encoder e: its config.json has the unknown model_type 'new'",
+        ),
+        ({"model_type": "mpnet"}, "full-ft", None),
+        ({"model_type": "electra", "embedding_size": 8}, "madx", None),
+    ],
+    ids=lambda value: value["model_type"] if isinstance(value, dict) else "",
+)
+def test_the_files_of_a_type_that_is_not_listed_tell_what_fits(
+    config: dict[str, Any], base: str, problem: str | None, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SIZE | config))
+    options = {"language": False, "invertible": True} if base == "madx" else {}
+    described = study(
+        {"base": base, "options": options}, {"path": str(tmp_path), "vocabulary": "added-de"}, target=["en"]
+    )
+    messages = [*check_encoders.families(described)]
+    assert [problem in message for message in messages] == [True] if problem else messages == []
+
+
+def test_a_head_that_a_type_lacks_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SIZE | {"model_type": "nomic_bert"}))
+    encoder = {"path": str(tmp_path), "vocabulary": "added-de"}
+    described = study({"base": "full-ft"}, encoder, target=["en"])
+    described.tasks["ner"] = type(described.tasks["ner"])(kind="xquad")
+    [message] = check_encoders.families(described)
+    assert message.startswith("grids.g: task ner, encoder e: transformers has no class QuestionAnswering")
+
+
+def test_a_fetched_encoder_of_the_hub_tells_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    described = study({"base": "madx"}, {"hub": "some/encoder"}, target=["en"])
+    assert [*check_encoders.families(described)] == [], "nothing is known before it is fetched"
+    folder = tmp_path / "results/s/encoders/e"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(SIZE | {"model_type": "nomic_bert"}))
+    (folder / "encoder.json").write_text(json.dumps({"hub": "some/encoder"}))
+    [message] = check_encoders.families(described)
+    assert "got nomic_bert" in message
+    (folder / "encoder.json").write_text(json.dumps({"hub": "an/other"}))
+    assert [*check_encoders.families(described)] == [], "the folder has an encoder that the study names no more"

@@ -47,6 +47,20 @@ def usual_generation() -> Any:
     return GenerationConfig(num_beams=4, max_new_tokens=200, early_stopping=True)
 
 
+def no_decoder(family: str) -> str | None:
+    """Why encoders of a family have no decoder, as a sentence that says what to do instead; None if they have one.
+
+    Args:
+        family: the stem of the names of the family's classes.
+    """
+    if family in CAUSAL:
+        return None
+    return (
+        "transformers has no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta for a task of "
+        "kind seq2seq or translation"
+    )
+
+
 @cache
 def encoder_decoder(family: str) -> Any:
     """The class of encoder-decoders whose parts are of a family of encoders.
@@ -60,13 +74,10 @@ def encoder_decoder(family: str) -> Any:
     Raises:
         ValueError: transformers has no decoder of the family.
     """
+    if problem := no_decoder(family):
+        raise ValueError(problem)
     import transformers
 
-    if family not in CAUSAL:
-        raise ValueError(
-            "transformers has no decoder for encoders of this type: name an encoder of type bert, roberta or xlm-roberta for a task of "
-            "kind seq2seq or translation"
-        )
     make_encoder, make_decoder = (getattr(transformers, name) for name in (f"{family}Model", CAUSAL[family]))
 
     class EncoderDecoder(WithTokenizer, transformers.EncoderDecoderModel):

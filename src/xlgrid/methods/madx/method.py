@@ -102,6 +102,15 @@ class MadX(Method):
             ValueError: `pre_norm` is of no use, or as `xlgrid.methods.madx.modules.install`.
         """
         check_fits(self, model)
+        decoder = model.get_output_embeddings() if self.tune == "language" and self.lm_head == "trained" else None
+        if decoder is not None:
+            of_encoder = {id(parameter) for parameter in (*model.base_model.parameters(), decoder.weight)}
+            of_head = [name for name, parameter in model.named_parameters() if id(parameter) not in of_encoder]
+            if of_head and not any(map(is_language_head, of_head)):
+                raise ValueError(
+                    "with `lm_head: trained` a run on text trains the language-modelling head, whose weights have other names in an encoder "
+                    f"of type {model.config.model_type}, such as {of_head[0]}: set `lm_head: frozen`"
+                )
         from xlgrid.methods.madx.modules import install
 
         install(

@@ -185,7 +185,8 @@ def install(
             that the outputs of the model stay as they were.
 
     Raises:
-        ValueError: the layers are of no family, or the hidden size is odd.
+        ValueError: the layers are of no family, the size of the embeddings is odd, or a language-modelling head decodes states of another
+            size.
     """
     family, layers, size = family_of(model), adaptable(model), model.config.hidden_size
 
@@ -210,17 +211,25 @@ def install(
             block.adapters_after = (in_layer,)
             block.register_forward_pre_hook(_note_input)
     if invertible:
+        embedded = part(model.base_model, family.embedded)
+        # The embeddings of some encoders, such as small ELECTRAs, are narrower than their layers.
+        norm = part(model.base_model, "embeddings.LayerNorm")
+        size = norm.weight.shape[0] if norm is not None else size
         if size % 2:
             raise ValueError(
-                f"an invertible adapter halves the hidden size, which is {size} here: set `invertible: false`"
+                f"an invertible adapter halves the size of embeddings, which is {size} here: set `invertible: false`"
             )
-        embedded = part(model.base_model, family.embedded)
         nice = new(Invertible, invertible, model.get_input_embeddings())
         embedded.add_module("invertible", nice)
         embedded.register_forward_hook(_invert)
-        decoder = part(model, family.decoder)
-        if inverse and decoder is not None:
-            model.set_submodule(family.decoder, InverseDecoder(decoder, nice))
+        if inverse and (decoder := model.get_output_embeddings()) is not None:
+            if decoder.in_features != size:
+                raise ValueError(
+                    f"the inverse of an invertible adapter is of size {size}, and the states that the language-modelling head of type "
+                    f"{model.config.model_type} decodes are of size {decoder.in_features}: set `inverse: false`"
+                )
+            [path] = [name for name, module in model.named_modules() if module is decoder]
+            model.set_submodule(path, InverseDecoder(decoder, nice))
 
 
 def adaptable(model: "PreTrainedModel") -> list[nn.Module]:

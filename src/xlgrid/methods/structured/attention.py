@@ -162,7 +162,9 @@ def layers(model: "PreTrainedModel") -> list[Any]:
         ValueError: the encoder is of no family, or of one with an attention of its own.
     """
     family = family_of(model)
-    attentions = [part(layer, family.attention) for layer in layers_of(model)] if family.attention else []
+    # Types with an attention of their own never call the function that `install` registers.
+    has_function = bool(family.attention) and getattr(model, "_supports_attention_backend", True)
+    attentions = [part(layer, family.attention) for layer in layers_of(model)] if has_function else []
     projections = [part(attention, family.query) for attention in attentions]
     if not attentions or not all(isinstance(each, nn.Linear | CrossQuery | PackedCrossQuery) for each in projections):
         known = sorted(name for name, family in FAMILIES.items() if family.attention)

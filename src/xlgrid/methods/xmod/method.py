@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from xlgrid.heads.families import is_embedding
+from xlgrid.heads.families import EMBEDDINGS, is_embedding
 from xlgrid.methods.method import Method, check_choice, is_head
 from xlgrid.methods.xmod.names import ADDED, module_of
 
@@ -47,9 +47,20 @@ class XMod(Method):
             )
 
     def install(self, model: "PreTrainedModel") -> None:
-        """Add a module for a new language. Runs on a task have it for cells of added languages, and do not train it."""
+        """Add a module for a new language. Runs on a task have it for cells of added languages, and do not train it.
+
+        Raises:
+            ValueError: the embeddings are of no family.
+        """
         from xlgrid.methods.xmod.modules import add_module
 
+        table = model.get_input_embeddings().weight
+        name = next(name for name, parameter in model.base_model.named_parameters() if parameter is table)
+        if not (is_embedding(name) and f"{model.base_model_prefix}.{name}".endswith(EMBEDDINGS)):
+            raise ValueError(
+                "method xmod trains embeddings in runs on text alone, and does not know the name of those of an encoder of type "
+                f"{model.config.model_type}, {name}: take full-ft"
+            )
         add_module(model)
 
     def trains(self, name: str) -> bool:

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from models_fixture import IDS, SIZE, logits, model_of
-from transformers import ElectraConfig, ElectraModel
+from transformers import AutoModelForMaskedLM, ElectraConfig, ElectraModel, RemBertConfig
 
 from xlgrid.heads import HEADS
 from xlgrid.heads.language_modelling.mlm import language_head
@@ -158,6 +158,36 @@ def test_the_inverse_comes_right_before_the_decoder(kind: str, inverse: bool) ->
     embedded = model.base_model.embeddings.word_embeddings.weight.detach().double().numpy()
     expected = hidden @ embedded.T + parameters["predictions.bias" if bert else "bias"]
     np.testing.assert_allclose(logits(model).numpy(), expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("kind", [ElectraConfig, RemBertConfig])
+def test_embeddings_that_are_narrower_than_layers_have_a_narrower_invertible_adapter(kind: Any) -> None:
+    torch.manual_seed(1)
+    sizes = {"embedding_size": 8, "input_embedding_size": 8, "output_embedding_size": 8}
+    model = AutoModelForMaskedLM.from_config(kind(**SIZE, **sizes)).eval()
+    assert model.get_input_embeddings().embedding_dim < model.config.hidden_size
+    before = logits(model)
+    make("madx", {"tune": "language", "lm_head": "frozen", "init": "identity"}).install(model)
+    torch.testing.assert_close(logits(model), before, atol=1e-6, rtol=0)
+    nice = model.base_model.embeddings.dropout.invertible
+    assert sum(parameter.numel() for parameter in nice.parameters()) == 2 * (2 * 4 * 2 + 2 + 4)
+    torch.nn.init.ones_(nice.F.up.weight)
+    ((_, states),) = seen(model, model.base_model.embeddings)
+    assert states.shape[-1] == 8
+    assert type(model.get_output_embeddings()).__name__ == "InverseDecoder"
+
+
+def test_an_inverse_of_another_size_than_the_decoder_is_refused() -> None:
+    config = RemBertConfig(**SIZE, input_embedding_size=8, output_embedding_size=12)
+    model = AutoModelForMaskedLM.from_config(config)
+    with pytest.raises(ValueError, match=r"of size 8, and .* decodes are of size 12: set `inverse: false`"):
+        make("madx", {"tune": "language"}).install(model)
+
+
+def test_a_language_modelling_head_with_other_names_is_to_be_frozen() -> None:
+    model = AutoModelForMaskedLM.from_config(ElectraConfig(**SIZE))
+    with pytest.raises(ValueError, match=r"in an encoder of type electra, such as .*: set `lm_head: frozen`"):
+        make("madx", {"tune": "language"}).install(model)
 
 
 @each_model

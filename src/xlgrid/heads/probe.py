@@ -1,0 +1,225 @@
+"""Whether a type of transformers is an encoder as xlgrid uses one, and has a head, found out on a small model of the type.
+
+The types of `xlgrid.heads.families.FAMILIES` are known; tests train them. Of any other type, a model with two layers and few tokens, with random
+weights, computes a short input. An *encoder* is a model of one text, in one part, that transformers can train on masked tokens; its
+states depend on the input alone, and not on the padding after it.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from xlgrid.base.errors import first_sentence
+from xlgrid.base.names import unknown
+from xlgrid.heads.families import FAMILIES
+from xlgrid.heads.head import Head
+from xlgrid.heads.seq2seq.mbart import MBART
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+INSTEAD = "take an encoder of another type, such as FacebookAI/xlm-roberta-base or jhu-clsp/mmBERT-base"
+# The layers of a small model, and the ids of its tokens besides the special ones.
+LAYERS, TOKENS = 2, 32
+# The tokens of the input of `answers`, and of its first segment.
+LENGTH, CONTEXT = 10, 5
+# The largest difference of states or logits, as a share of the largest of them, that sums in another order explain.
+_ROUNDING = 1e-4
+
+
+def is_known(model_type: str | None) -> bool:
+    """Whether what a model type can do is written in xlgrid, so that no model has to be made to see it."""
+    return model_type in FAMILIES or model_type == MBART
+
+
+def type_problem(config: Mapping[str, Any]) -> str | None:
+    """Why no encoder can be of the type in a config.json, as a sentence that begins with a verb and says what to do instead; None if it can.
+
+    Args:
+        config: the contents of a config.json with `model_type`.
+    """
+    return None if is_known(config["model_type"]) else _type_problem(json.dumps(config, sort_keys=True))
+
+
+def head_problem(config: Mapping[str, Any], head: Head) -> str | None:
+    """Why encoders of a type, which has no `type_problem`, cannot have a head, as a sentence that says what to do instead; None if they can.
+
+    It says nothing of the types whose heads are known (`is_known`).
+    """
+    if is_known(config["model_type"]):
+        return None
+    return _head_problem(json.dumps(config, sort_keys=True), head)
+
+
+@cache
+def _type_problem(written: str) -> str | None:
+    from transformers import CONFIG_MAPPING, AutoModel, AutoModelForMaskedLM
+
+    config = json.loads(written)
+    kind = config["model_type"]
+    if kind not in CONFIG_MAPPING:
+        problem = f"has the {unknown('model_type', kind, FAMILIES)}"
+        if config.get("auto_map"):
+            return (
+                f"{problem}: the repository has Python code of its own for this type (`auto_map`), and xlgrid runs no code of repositories; take a "
+                "copy of the encoder in a type that transformers has, as alibaba-nlp-community/gte-multilingual-base is for "
+                "Alibaba-NLP/gte-multilingual-base, or another encoder, such as FacebookAI/xlm-roberta-base or jhu-clsp/mmBERT-base"
+            )
+        return (
+            f"{problem}: take the config.json that was saved with the weights, or a version of transformers that knows "
+            "the type"
+        )
+    maker = CONFIG_MAPPING[kind]
+    try:
+        whole = maker.from_dict(config)
+    except Exception as error:  # Transformers raises errors of many types.
+        return f"describes no encoder ({first_sentence(error)}): take the config.json that was saved with the weights"
+    what = f"has the model_type {kind}, which is"
+    if getattr(whole, "is_encoder_decoder", False):
+        return f"{what} an encoder-decoder: {INSTEAD}"
+    if maker not in AutoModelForMaskedLM._model_mapping:
+        return f"{what} no encoder that predicts masked tokens, as transformers has no such model of it: {INSTEAD}"
+    language_model: Any = AutoModelForMaskedLM._model_mapping[maker]
+    if (reads := language_model.main_input_name) != "input_ids":
+        return f"{what} a model that reads {reads}, and no tokens: {INSTEAD}"
+    if maker.sub_configs:
+        return f"{what} a model of more than text (it has {', '.join(sorted(maker.sub_configs))}): {INSTEAD}"
+    try:
+        model = small_model(config, AutoModel)
+        depends = depends_on_padding(model, None)
+        answers(model.train(), None)
+    except Exception as error:  # Models of transformers raise errors of many types.
+        return f"{what} a model that does not compute tokens alone ({first_sentence(error)}): {INSTEAD}"
+    return (
+        f"{what} an encoder whose states change with the padding after an input, so that a score would depend on which examples are computed "
+        f"together: {INSTEAD}"
+        if depends
+        else None
+    )
+
+
+@cache
+def _head_problem(written: str, head: Head) -> str | None:
+    config = json.loads(written)
+    kind = config["model_type"]
+    try:
+        maker = head.model_class("AutoModel")
+    except ValueError as error:
+        return str(error)
+    if type(small_config(config)) not in maker._model_mapping:
+        suffix = getattr(head, "model_suffix", "")
+        return f"transformers has no class {suffix} for encoders of type {kind}, so that they have no head {head.name}: {INSTEAD}"
+    try:
+        depends = depends_on_padding(small_model(config, maker), head)
+    except Exception as error:  # Models of transformers raise errors of many types.
+        return f"an encoder of type {kind} does not compute the head {head.name} ({first_sentence(error)}): {INSTEAD}"
+    return (
+        f"the head {head.name} of an encoder of type {kind} gives other scores with the padding after an input: {INSTEAD}"
+        if depends
+        else None
+    )
+
+
+def small_config(config: Mapping[str, Any]) -> Any:
+    """A configuration of a type with as few layers and tokens as it allows; the sizes of its layers stay.
+
+    Args:
+        config: the contents of a config.json.
+    """
+    from transformers import CONFIG_MAPPING, logging
+
+    logging.set_verbosity_error()
+    maker = CONFIG_MAPPING[config["model_type"]]
+    small = maker.from_dict(dict(config))
+    layers = getattr(small, "num_hidden_layers", None)
+    # Types whose layers differ list them.
+    fewer_layers: dict[str, Any] = {
+        name: value[:LAYERS]
+        for name, value in small.to_dict().items()
+        if isinstance(value, list) and len(value) == layers
+    } | {"num_hidden_layers": LAYERS}
+    special = sorted(
+        (name for name, value in small.to_dict().items() if name.endswith("_token_id") and isinstance(value, int)),
+        key=lambda name: name != "pad_token_id",
+    )
+    fewer_tokens = {name: number for number, name in enumerate(special, start=1)}
+    fewer_tokens["vocab_size"] = len(special) + 1 + TOKENS
+    # The parts of a configuration may depend on one another in ways of their own.
+    for changes in (fewer_layers, fewer_tokens):
+        small = _changed(small, changes) or small
+    # Transformers looks here for the class of a type that has several.
+    small.architectures = small.architectures or []
+    return small
+
+
+def _changed(config: Any, changes: Mapping[str, Any]) -> Any:
+    """A configuration with other entries; None if a type does not allow them."""
+    names: Mapping[str, str] = config.attribute_map
+    try:
+        return type(config).from_dict(
+            {**config.to_dict(), **{names.get(name, name): value for name, value in changes.items()}}
+        )
+    except Exception:  # Transformers raises errors of many types.
+        return None
+
+
+def small_model(config: Mapping[str, Any], maker: Any) -> "PreTrainedModel":
+    """A model with random weights of a `small_config`, on the CPU. Torch's own generator stays as it is.
+
+    Args:
+        maker: an Auto class of transformers.
+    """
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model: PreTrainedModel = maker.from_config(small_config(config)).eval()
+    return model
+
+
+def answers(model: "PreTrainedModel", head: Head | None, padding: int = 0, **extra: Any) -> "torch.Tensor":
+    """What a small model says of an input of two segments, [1, tokens or 1, numbers], to whose end padding is added.
+
+    Args:
+        head: the head of the model; None for an encoder without one.
+        extra: further arguments of the model's forward.
+    """
+    import torch
+
+    config = model.config
+    pad = getattr(config, "pad_token_id", None)
+    end = next(
+        (getattr(config, name, None) for name in ("sep_token_id", "eos_token_id") if getattr(config, name, None)), 4
+    )
+    first = config.vocab_size - TOKENS
+    tokens = [first, first + 1, first + 2, first + 3, end, end, first + 4, first + 5, first + 6, end]
+    ids = torch.tensor([[*tokens, *[pad or 0] * padding]])
+    mask = torch.tensor([[1] * len(tokens) + [0] * padding])
+    if head is not None and head.has_choices:
+        ids, mask = ids[:, None], mask[:, None]
+    output = model(input_ids=ids, attention_mask=mask, **extra)
+    if "start_logits" in output:
+        states = torch.stack([output.start_logits, output.end_logits], -1)
+    else:
+        states = output.logits if "logits" in output else output.last_hidden_state
+    per_token = states.dim() == 3
+    return states[:, : len(tokens)] if per_token else states[:, None]
+
+
+def depends_on_padding(model: "PreTrainedModel", head: Head | None) -> bool:
+    """Whether the answers of a small model change where padding follows the input, or from one computation to the next.
+
+    Raises:
+        ValueError: they are no finite numbers.
+    """
+    import torch
+
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        alone = answers(model, head)
+        if not bool(torch.isfinite(alone).all()):
+            raise ValueError("the answers are no finite numbers")
+        differences = [(answers(model, head, padding) - alone).abs().max() for padding in (0, 7)]
+        # The logit of a choice may be near 0.
+        return bool(max(differences) > _ROUNDING * alone.abs().max() + _ROUNDING / 100)

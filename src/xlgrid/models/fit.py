@@ -1,0 +1,111 @@
+"""Whether an encoder can have a head and a method, as far as its config.json tells."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xlgrid.base.arrays import Segments
+from xlgrid.base.errors import first_sentence
+from xlgrid.heads import Head
+from xlgrid.heads.families import FAMILIES, without_class
+from xlgrid.heads.probe import (
+    CONTEXT,
+    INSTEAD,
+    LENGTH,
+    answers,
+    depends_on_padding,
+    head_problem,
+    is_known,
+    small_model,
+)
+from xlgrid.heads.seq2seq.mbart import MBART, mbart_class
+from xlgrid.heads.seq2seq.model import no_decoder
+from xlgrid.methods import METHODS, Method
+from xlgrid.methods.xmod.names import XMOD
+from xlgrid.models import deltas
+from xlgrid.models.load import MODULES_NO_DECODER
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def misfit_of_head(config: Mapping[str, Any], head: Head) -> str | None:
+    """Why an encoder cannot have a head, as a sentence that says what to do instead; None if it can.
+
+    Args:
+        config: the contents of its config.json, with `model_type`.
+    """
+    kind = config["model_type"]
+    if problem := without_class(kind, getattr(head, "model_suffix", ""), head.name):
+        return problem
+    if head.has_decoder and kind in FAMILIES:
+        return MODULES_NO_DECODER if kind == XMOD else no_decoder(FAMILIES[kind].stem)
+    try:
+        if kind == MBART:
+            mbart_class(head.name)
+    except ValueError as error:
+        return str(error)
+    return head_problem(config, head)
+
+
+def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> str | None:
+    """Why a method is not for an encoder, which can have the head, as a sentence that says what to do instead; None if it is.
+
+    A method states this of the types of encoders that xlgrid knows (`Method.misfit`). On a small model of any other type, it is
+    installed, and the parameters that it adds and trains must change what the model says.
+    """
+    if problem := method.misfit(config):
+        return problem
+    if is_known(config["model_type"]) or not method.is_trained:
+        return None
+    return _misfit_of_method(json.dumps(config, sort_keys=True), method, head)
+
+
+def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
+    """Install a method in a loaded model with a head.
+
+    Raises:
+        ValueError: the method is not for the encoder.
+    """
+    # The parts of an encoder-decoder have configurations of their own.
+    config = getattr(model.config, "encoder", model.config)
+    if problem := misfit_of_method(config.to_dict(), method, head):
+        raise ValueError(problem)
+    method.install(model)
+
+
+@cache
+def _misfit_of_method(written: str, method: Method, head: Head) -> str | None:
+    import torch
+
+    config = json.loads(written)
+    model = small_model(config, head.model_class("AutoModel"))
+    kind = config["model_type"]
+    base = next((base for base, made in METHODS.items() if made is type(method)), type(method).__name__)
+    own = {id(parameter) for parameter in model.parameters()}
+    try:
+        with torch.random.fork_rng(devices=[]):
+            method.install(model)
+    except ValueError as error:
+        return str(error)
+    parameters = deltas.named_parameters(model)
+    trained = {name: parameter for name, parameter in parameters.items() if deltas.trains(method, name)}
+    if not trained:
+        return f"method {base} finds nothing to train in an encoder of type {kind}: {INSTEAD}"
+    segments = Segments(np.array([CONTEXT]), ("en", "fr"), np.array([[0, 1]], np.int16), LENGTH)
+    try:
+        depends = depends_on_padding(model, head)
+        with torch.random.fork_rng(devices=[]):
+            arranged = method.arrange(segments, torch.device("cpu"), training=True)
+            answers(model.train(), head, **arranged).square().sum().backward()
+    except Exception as error:  # Models of transformers raise errors of many types.
+        return f"an encoder of type {kind} does not compute with method {base} ({first_sentence(error)}): {INSTEAD}"
+    added = [parameter for parameter in trained.values() if id(parameter) not in own]
+    if any(parameter.grad is None for parameter in added):
+        return f"method {base} changes nothing in what an encoder of type {kind} computes: {INSTEAD}"
+    if depends:
+        return f"with method {base}, an encoder of type {kind} gives other scores with the padding after an input: {INSTEAD}"
+    return None
