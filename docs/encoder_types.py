@@ -26,7 +26,7 @@ what works with each. A study that combines what does not work is refused when i
 `config.json` is not there before the encoder is fetched, the job that copies the encoder, or the first run, refuses it in the same way.
 
 `python docs/encoder_types.py` writes this page. xlgrid knows the types of [this table](../how-to/encoder.md#encoders-of-other-families). Of any other type, it makes a model with two layers and
-random weights, and looks at what the model computes. `pytest -m all tests/unit/models/test_fit.py` trains a tiny model of each type with each head and each method.
+random weights, and looks at what the model computes. `pytest -m thorough tests/unit/models/test_fit.py` trains a tiny model of each type with each head and each method.
 
 An *encoder* is a model of text that transformers can train on masked tokens. It is no encoder-decoder, and its states do not change with
 the padding after an input, because a score would then depend on which examples are computed together. Every encoder has the states that tasks of retrieval read.

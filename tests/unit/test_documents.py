@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -270,3 +271,16 @@ def test_the_first_page_leads_to_every_page() -> None:
         for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text(first))
     }
     assert {page for page in site_pages if str(ROOT / page) not in linked} == {"docs/index.md"}
+
+
+@pytest.mark.parametrize("command", sorted({*re.findall(r"`pytest ([^`]+)`", text("docs/checked.md"))}))
+def test_a_command_that_compares_numbers_finds_its_tests(command: str) -> None:
+    words = shlex.split(command)
+    files = [
+        file for word in words if word.startswith("tests/") for file in [ROOT / word, *(ROOT / word).rglob("*.py")]
+    ]
+    names = " ".join(
+        re.findall(r"^def (test_\w+)", "".join(file.read_text() for file in files if file.is_file()), re.MULTILINE)
+    )
+    wanted = words[words.index("-k") + 1].split(" or ") if "-k" in words else ["test"]
+    assert [word for word in wanted if word.lower() not in names.lower()] == []
