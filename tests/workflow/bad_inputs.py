@@ -257,8 +257,9 @@ ENCODERS = (
     ),
     Bad(
         "an encoder of an unknown type",
-        f"encoder tiny: {ENCODER}/config.json has the unknown model_type 'bertt', did you mean 'bert'? (there are: bert, ... take the config.json that was saved with",
+        f"encoders.tiny.path: {ENCODER}/config.json has the unknown model_type 'bertt', did you mean 'bert'? (there are: bert, ... take the config.json that was saved with",
         _json("config.json", model_type="bertt"),
+        at="  tiny: {path",
     ),
     Bad(
         "an encoder without a tokenizer",
@@ -273,7 +274,7 @@ ENCODERS = (
     ),
     Bad(
         "weights that are cut short",
-        f"encoder tiny: {ENCODER}/model.safetensors is damaged, perhaps cut short at 3,000 bytes ... delete {ENCODER} and make or fetch it again",
+        f"encoder tiny: {ENCODER}/model.safetensors is damaged, perhaps cut short at 3,000 bytes ... copy or fetch it again from where it is from",
         _cut_weights,
     ),
     Bad(

@@ -29,12 +29,16 @@ def grids(study: "Study") -> Iterator[str]:
 
 def families(study: "Study") -> Iterator[str]:
     """Every method and head of a grid is for the family of the encoder, as far as this is known before the encoder is there."""
+    configs = {encoder: _config(study, encoder) for grid in study.grids.values() for encoder in grid.encoder}
+    types = {encoder: type_problem(config) for encoder, config in configs.items() if config}
+    for encoder, problem in types.items():
+        if problem:
+            path = study.encoders[encoder].path
+            yield f"encoders.{encoder}{f'.path: {path}/' if path else ': its '}config.json {problem}"
     for name, grid in study.grids.items():
         for encoder in grid.encoder:
-            if not (config := _config(study, encoder)):
-                continue
-            if problem := type_problem(config):
-                yield f"grids.{name}: encoder {encoder}: its config.json {problem}"
+            config = configs[encoder]
+            if not config or types[encoder]:
                 continue
             tasks = _tasks(study, grid)
             problems = {task: misfit_of_head(config, study.tasks[task].task.head) for task in [*chain(*tasks.values())]}

@@ -202,12 +202,12 @@ SIZE = {"hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 16}
         (
             {"model_type": "bart", "d_model": 16},
             "full-ft",
-            "grids.g: encoder e: its config.json has the model_type bart",
+            "/config.json has the model_type bart",
         ),
         (
             {"model_type": "new", "auto_map": {}},
             "full-ft",
-            "encoder e: its config.json has the unknown model_type 'new'",
+            "/config.json has the unknown model_type 'new'",
         ),
         ({"model_type": "mpnet"}, "full-ft", None),
         ({"model_type": "electra", "embedding_size": 8}, "madx", None),
