@@ -55,6 +55,7 @@ _MORE: dict[str, dict[str, Any]] = {
     "longformer": {"attention_window": 16},
     "reformer": {"axial_pos_embds_dim": [4, 12], "axial_pos_shape": [8, 8]},
     "squeezebert": {"embedding_size": 16},
+    "xmod": {"languages": ["en", "fr"]},
     "neomme": {"layer_types": ["sliding_attention", "full_attention"], "head_dim": 16, "per_layer_config": {}},
 }
 

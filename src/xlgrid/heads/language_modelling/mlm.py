@@ -9,7 +9,7 @@ from pydantic import Field
 from xlgrid.base.arrays import Ints
 from xlgrid.base.settings import Strict
 from xlgrid.heads.encoding import IGNORED, Encoding
-from xlgrid.heads.families import family_of
+from xlgrid.heads.families import FAMILIES, family_of
 from xlgrid.heads.head import Head, TaskColumns, check_text, without_labels
 from xlgrid.heads.metrics import ACCURACY
 from xlgrid.heads.tokens import Tokens, Vocabulary
@@ -184,9 +184,13 @@ def _whole_rows(inputs: list[list[int]]) -> dict[str, list[Any]]:
 
 
 def language_head(model: "PreTrainedModel") -> "torch.nn.Module | None":
-    """The part of a language model that computes logits over the vocabulary; None for other models."""
+    """The part of a language model that computes logits over the vocabulary; None for other models, and where the type is not in
+    `FAMILIES`, whose head may not read the encoder's states as they are."""
     from torch import nn
 
+    kind = getattr(getattr(model, "config", None), "model_type", "")
+    if kind and kind not in FAMILIES:
+        return None
     names = family_of(model).lm_head
     modules = [module for name in names if isinstance(module := getattr(model, name, None), nn.Module)]
     if len(modules) < len(names):
