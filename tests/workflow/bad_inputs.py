@@ -174,7 +174,7 @@ def _compressed(content: bytes) -> Change:
 DATA = (
     Bad(
         "no file",
-        f"data topic: there is no file {TOPICS_FILE}: put it there, or correct the path in the study",
+        f"data topic: there is no file {TOPICS_FILE}: put it there, correct the path in the study",
         file(TOPICS_FILE, None),
     ),
     Bad("an empty file", f"data topic: {TOPICS_FILE} is empty; mend it", file(TOPICS_FILE, "")),
@@ -252,7 +252,7 @@ DATA = (
 ENCODERS = (
     Bad(
         "an encoder without a config",
-        f"encoder tiny: there is no file {ENCODER}/config.json: put it there, or correct the path",
+        f"encoder tiny: there is no file {ENCODER}/config.json: put it there, correct the path",
         file(f"{ENCODER}/config.json", None),
     ),
     Bad(
@@ -263,7 +263,7 @@ ENCODERS = (
     ),
     Bad(
         "an encoder without a tokenizer",
-        f"vocabulary tiny: there is no file {ENCODER}/tokenizer.json: put it there, or correct the path",
+        f"vocabulary tiny: there is no file {ENCODER}/tokenizer.json: put it there, correct the path",
         _without_tokenizer,
     ),
     Bad(
@@ -281,11 +281,6 @@ ENCODERS = (
         "a tokenizer of another encoder",
         f"encoder tiny: the vocabulary {ENCODER} does not fit the encoder {ENCODER}: the token 'zebra' has the id 9,999, but there are ... embeddings; take tokenizer.json from where model.safetensors is from",
         _without_embedding,
-    ),
-    Bad(
-        "padding of another encoder",
-        f"encoder tiny: the vocabulary {ENCODER} does not fit the encoder {ENCODER}: its padding has the id 0, and that of the encoder 5; take tokenizer.json",
-        _json("config.json", pad_token_id=5),
     ),
     Bad(
         "no language-modelling head",
