@@ -221,7 +221,7 @@ def test_a_machine_without_slurm_says_where_to_go(folder: Path, tmp_path: Path) 
     assert "Traceback" not in process.stderr and not (folder / "results").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_slurm_that_does_not_answer_ends_the_run_after_the_minutes_of_the_setting(folder: Path) -> None:
     """The commands of Slurm are there, but the controller is not."""
     commands = folder / "slurm-commands"
