@@ -50,6 +50,7 @@ ELSEWHERE = {
 NOT_RUN = {
     "make demo": "the fixture `finished` runs it, and the other commands run after it",
     "make test": "it runs this test",
+    "make test-all": "it takes an hour, and its parts are run where they are changed",
     "make test-fast": "its tests are among those of `make test`",
     "make lint": ".ci/run runs it",
     "make format": "`make lint`, which .ci/run runs, fails where it has something to do",
