@@ -5,16 +5,17 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from hashlib import blake2b
+from heapq import heappush, heappushpop
 from itertools import zip_longest
 from pathlib import Path
-from random import Random
 from typing import IO
 
 from xlgrid.base.files import whole
 from xlgrid.data.downloads.archives import opened, reading
 from xlgrid.languages.sources import Target
 
-# Pairs of sentences in the dev set, and as many in the test set; and the share of all pairs that each is at most.
+# Pairs of sentences that the dev set has at most, and the test set; each has at most one in `SHARE` of the different pairs.
 HELD_OUT = 1000
 SHARE = 10
 _MARK = b"\xef\xbb\xbf"
@@ -25,8 +26,9 @@ def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -
     """Write `train.jsonl`, `dev.jsonl` and `test.jsonl` with the columns `first` and `second`, the languages of the pair.
 
     The name of an archive is its pair on OPUS, such as `en-zh_cn.txt.zip`, in either order. Pairs of sentences of which one is empty or not
-    in UTF-8 are left out and counted on stderr. The dev and the test set are drawn from all archives, and pairs that are in one of them are
-    left out of the training set. Memory does not grow with the archives.
+    in UTF-8 are left out and counted on stderr. The dev and the test set are drawn from the different pairs of all archives: a pair that occurs often
+    is as likely as one that occurs once, and is in one of the sets at most once. Pairs that are in one of them are left out of the training
+    set, which keeps other repetitions. Both directions of a pair have the same sets. Memory does not grow with the archives.
 
     Args:
         archives: the zip files.
@@ -34,20 +36,20 @@ def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -
 
     Raises:
         Damaged: an archive is damaged.
-        ValueError: the files of an archive are not parallel, or an archive has none in a language; there are fewer than ten pairs.
+        ValueError: the files of an archive are not parallel, or an archive has none in a language; there are fewer than ten different pairs.
     """
     codes = Target(pair).languages
     out, files = Path(folder), [Path(archive) for archive in archives]
     left_out: Counter[str] = Counter()
-    drawn, number = _drawn(_all(files, codes, left_out))
-    size = min(HELD_OUT, number // SHARE)
+    drawn = _drawn(_all(files, codes, left_out), SHARE * HELD_OUT)
+    size = len(drawn) // SHARE
     if not size:
         raise ValueError(
-            f"{', '.join(map(str, files))} have {number} pairs of sentences in {pair}: at least {SHARE} are needed"
+            f"{', '.join(map(str, files))} have {len(drawn)} different pairs of sentences in {pair}: at least {SHARE} are needed"
         )
     held_out = {"dev": drawn[:size], "test": drawn[size : 2 * size]}
     apart = {each for rows in held_out.values() for each in rows}
-    kept = 0
+    kept = repeated = 0
     with ExitStack() as stack:
         asides = {split: stack.enter_context(whole(out / f"{split}.jsonl")) for split in ("train", *held_out)}
         for split, rows in held_out.items():
@@ -55,27 +57,37 @@ def join_bitext(archives: Sequence[str | Path], pair: str, folder: str | Path) -
                 file.writelines(_line(row) for row in rows)
         with asides["train"].open("w", encoding="utf-8") as file:
             for row in _all(files, codes, Counter()):
-                if row not in apart:
+                if row in apart:
+                    repeated += 1
+                else:
                     file.write(_line(row))
                     kept += 1
     reasons = "".join(f", {count:,} left out because {reason}" for reason, count in sorted(left_out.items()))
-    repeated = number - kept - 2 * size
     print(
-        f"{pair}: {kept:,} pairs to train on, {size:,} in each of dev and test{reasons}, {repeated:,} that repeat these",
+        f"{pair}: {kept:,} pairs to train on, {size:,} in each of dev and test{reasons}, {repeated - 2 * size:,} that repeat these",
         file=sys.stderr,
     )
 
 
-def _drawn(rows: Iterator[Pair]) -> tuple[list[Pair], int]:
-    """As many rows as the dev and the test set have at most, drawn in one pass in random order; and the number of all rows."""
-    rng, drawn, number = Random(0), list[Pair](), 0
-    for number, row in enumerate(rows, start=1):
-        if len(drawn) < 2 * HELD_OUT:
-            drawn.append(row)
-        elif (place := rng.randrange(number)) < 2 * HELD_OUT:
-            drawn[place] = row
-    rng.shuffle(drawn)
-    return drawn, number
+def _drawn(rows: Iterator[Pair], most: int) -> list[Pair]:
+    """Different rows in random order: all, or as many as `most`, drawn in one pass. These are the rows whose hashes are the smallest, which
+    does not depend on how often a row occurs."""
+    drawn: dict[int, Pair] = {}
+    # The negative hashes, since a heap begins with the smallest number, and the row with the largest hash leaves.
+    heap: list[int] = []
+    for row in rows:
+        # Both directions of a pair of languages have the same hash.
+        place = int.from_bytes(blake2b("\n".join(sorted(row)).encode(), digest_size=8).digest())
+        if place in drawn:
+            continue
+        if len(heap) < most:
+            heappush(heap, -place)
+        elif place < -heap[0]:
+            del drawn[-heappushpop(heap, -place)]
+        else:
+            continue
+        drawn[place] = row
+    return [drawn[place] for place in sorted(drawn)]
 
 
 def _all(files: Sequence[Path], codes: Sequence[str], left_out: Counter[str]) -> Iterator[Pair]:

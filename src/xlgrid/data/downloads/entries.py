@@ -32,7 +32,7 @@ class Download(Strict):
           "translations/{language}.jsonl": {by_hand: "translate the training set, for instance with ..."}
 
     With `corpora`, the sentences of a pair come from the archives of all corpora that have it, in the columns `first` and `second`: a
-    thousand for `dev` and for `test` (of fewer than 10,000 pairs a tenth each), the others for `train`. A pair of which one side is empty or
+    thousand for `dev` and for `test` (of fewer than 10,000 different pairs a tenth each), the others for `train`. A pair of which one side is empty or
     is not in UTF-8 is left out.
     """
 

@@ -87,6 +87,42 @@ def test_pairs_that_are_held_out_are_nowhere_in_the_training_set(
     assert repeated and f"{repeated} that repeat these" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("held_out", [3, 1000])
+def test_dev_and_test_have_different_pairs_however_often_one_occurs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_out: int
+) -> None:
+    """More pairs than are held out at most, and fewer, of which one in four is the same."""
+    monkeypatch.setattr(bitext, "HELD_OUT", held_out)
+    german = [f"de {i if i % 4 else 0}" for i in range(400)]
+    english = [f"en {i if i % 4 else 0}" for i in range(400)]
+    join_bitext([write(tmp_path, "de-en", {"de": german, "en": english})], "en-de", tmp_path / "out")
+    splits = read(tmp_path / "out")
+    rows = splits["dev"] + splits["test"]
+    assert len(splits["dev"]) == len(splits["test"]) == min(held_out, 301 // 10)
+    assert len({*rows}) == len(rows) and not {*rows} & {*splits["train"]}
+
+
+def test_a_pair_is_as_likely_to_be_held_out_however_often_it_occurs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bitext, "HELD_OUT", 5)
+    once = write(tmp_path, "de-en", {"de": numbered("de", 300), "en": numbered("en", 300)})
+    often = write(tmp_path, "de-en", {"de": numbered("de", 30) * 99, "en": numbered("en", 30) * 99}, "Films")
+    held_out = []
+    for archives in ([once], [often, once]):
+        join_bitext(archives, "en-de", tmp_path / "out")
+        held_out.append([read(tmp_path / "out")[split] for split in ("dev", "test")])
+    assert held_out[0] == held_out[1]
+
+
+def test_both_directions_of_a_pair_hold_out_the_same_pairs(tmp_path: Path) -> None:
+    archive = write(tmp_path, "de-en", {"de": numbered("de", 50), "en": numbered("en", 50)})
+    for pair in ("en-de", "de-en"):
+        join_bitext([archive], pair, tmp_path / pair)
+    there, back = read(tmp_path / "en-de"), read(tmp_path / "de-en")
+    assert there["test"] == [(first, second) for second, first in back["test"]]
+
+
 def test_empty_sides_and_bytes_that_are_no_text_are_left_out_and_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -126,7 +162,7 @@ def test_an_archive_without_a_language_is_an_error_that_lists_its_files(tmp_path
 
 def test_too_few_pairs_are_an_error(tmp_path: Path) -> None:
     archive = write(tmp_path, "de-en", {"de": numbered("de", 9), "en": numbered("en", 9)})
-    with pytest.raises(ValueError, match="have 9 pairs of sentences in en-de: at least 10 are needed"):
+    with pytest.raises(ValueError, match="have 9 different pairs of sentences in en-de: at least 10 are needed"):
         join_bitext([archive], "en-de", tmp_path / "out")
 
 
