@@ -70,6 +70,12 @@ def download(
 def _get(url: str, part: Path) -> str | None:
     """Download to `part`, continuing what is there; why it failed, or None."""
     headers, validator = _traces(part)
+    # A try that was killed has left the headers of its answer alone.
+    if not validator.exists():
+        _keep_validator(headers, validator)
+    if not validator.exists() and not (headers.exists() and headers.stat().st_size):
+        # Nothing says of which version of the file the part is.
+        part.unlink(missing_ok=True)
     failures = 0
     while True:
         before = part.stat().st_size if part.exists() else 0

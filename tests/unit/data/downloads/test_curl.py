@@ -2,12 +2,17 @@
 
 import gzip
 import hashlib
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 import yaml
@@ -25,8 +30,10 @@ class Server(ThreadingHTTPServer):
     Attributes:
         content: the file.
         etag: its version.
-        behaviours: what it does at each request, and in the end what it should: busy, gone, cut (half of what is asked for), page, or whole.
+        behaviours: what it does at each request, and in the end what it should: busy, gone, moved, cut (half of what is asked for), stalled (half,
+            and then nothing until `released`), or whole.
         ranges: whether it sends parts of files.
+        released: set when stalled transfers may end.
         asked: the range of each request, and the version that it names.
     """
 
@@ -35,6 +42,7 @@ class Server(ThreadingHTTPServer):
         self.content, self.etag, self.ranges = CONTENT, '"one"', True
         self.behaviours: list[str] = []
         self.asked: list[tuple[str | None, str | None]] = []
+        self.released = Event()
 
     def url(self, name: str = "file.bin") -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/{name}"
@@ -69,7 +77,9 @@ class Handler(BaseHTTPRequestHandler):
         if status == 206:
             self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
         self.end_headers()
-        self.wfile.write(rest[: len(rest) // 2] if behaviour == "cut" else rest)
+        self.wfile.write(rest[: len(rest) // 2] if behaviour in ("cut", "stalled") else rest)
+        if behaviour == "stalled":
+            self.server.released.wait(60)
 
     def log_message(self, *arguments: object) -> None:
         pass
@@ -83,6 +93,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     with Server() as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server
+        server.released.set()
         server.shutdown()
 
 
@@ -146,6 +157,31 @@ def test_a_part_of_another_version_is_not_continued(
     assert (tmp_path / "file.bin").read_bytes() == CONTENT[::-1]
 
 
+@pytest.mark.parametrize(("etag", "content"), [('"one"', CONTENT), ('"two"', CONTENT[::-1])], ids=["same", "changed"])
+def test_a_download_that_was_killed_is_continued_if_the_file_is_the_same(
+    server: Server, tmp_path: Path, etag: str, content: bytes
+) -> None:
+    out, part, server.behaviours = tmp_path / "file.bin", tmp_path / "file.bin.part", ["stalled"]
+    code = f"from xlgrid.data.downloads.curl import download; download({server.url()!r}, {str(out)!r}, 'lock.yaml')"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, start_new_session=True) as process:
+        deadline = time.monotonic() + 60
+        while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGKILL)
+    got = part.stat().st_size
+    server.released.set()
+    server.asked.clear()
+    server.content, server.etag = content, etag
+    download(server.url(), out, tmp_path / "lock.yaml")
+    assert server.asked[0] == (f"bytes={got}-", '"one"') and out.read_bytes() == content
+
+
+def test_a_part_of_an_unknown_version_is_not_continued(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file.bin.part").write_bytes(b"of an earlier version")
+    download(server.url(), tmp_path / "file.bin", tmp_path / "lock.yaml")
+    assert server.asked == [(None, None)] and (tmp_path / "file.bin").read_bytes() == CONTENT
+
+
 def test_a_server_without_ranges_sends_all_of_the_file_again(server: Server, tmp_path: Path) -> None:
     server.ranges, server.behaviours = False, ["cut"]
     download(server.url(), tmp_path / "file.bin", tmp_path / "lock.yaml")
@@ -155,6 +191,7 @@ def test_a_server_without_ranges_sends_all_of_the_file_again(server: Server, tmp
 def test_a_part_that_is_the_whole_file_is_fetched_anew(server: Server, tmp_path: Path) -> None:
     """The process ended between the last byte and the new name."""
     (tmp_path / "file.bin.part").write_bytes(CONTENT)
+    (tmp_path / "file.bin.part.version").write_text('"one"')
     download(server.url(), tmp_path / "file.bin", tmp_path / "lock.yaml")
     assert (tmp_path / "file.bin").read_bytes() == CONTENT
 
