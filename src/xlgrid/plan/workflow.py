@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Strict, plainly
 from xlgrid.data import downloads
+from xlgrid.data.sources import SPLITS
 from xlgrid.plan.explain import explain, refusal
 from xlgrid.plan.load import is_path, load_plan, study_named
 from xlgrid.plan.load import study_path as study_path
@@ -191,21 +192,41 @@ def labelled_data(plan: Plan) -> list[str]:
 def download_regex(plans: Mapping[str, Plan], rule: str) -> str:
     """A regular expression that matches the files of `downloads` of all studies that a rule makes.
 
-    A file that a person gets is no output of a rule once it is there, so that Snakemake never deletes it to make it again.
+    A file that a person gets is no output of a rule once it is there, so that Snakemake never deletes it to make it again. A file that several
+    entries match is made by the rule of the entry that wins, and by no other.
 
     Args:
         rule: download, unpack, join_bitext, by_hand, or download_archive, whose files are the addresses of archives.
     """
     expressions = []
-    for path, entry in _downloads(plans).items():
+    entries = _downloads(plans)
+    for path, entry in entries.items():
+        others = downloads.winners(entries, path)
         if rule == "download_archive" and _has_archives(entry):
             expressions.append(_place_of_archives(entry))
+        elif rule == "join_bitext" == _rule_of(entry):
+            # One job writes all splits in a folder, and so would write over a split that has another entry.
+            folders = [other.rpartition("/")[0] for other in others if _has_split(other)]
+            folder = path.removesuffix(downloads.SPLIT_FILES)
+            expressions.append(_none_of(map(downloads.regex, folders), r"(?:/[^/]+\.jsonl)?") + downloads.regex(folder))
         elif rule == _rule_of(entry):
             there = sorted(glob(re.sub(r"\{\w+\}", "*", escape(path)))) if rule == "by_hand" else ()
-            but = f"(?!(?:{either(there)})$)" if there else ""
-            stem = path.removesuffix(downloads.SPLIT_FILES) if rule == "join_bitext" else path
-            expressions.append(f"{but}{downloads.regex(stem)}")
+            expressions.append(
+                _none_of([*map(re.escape, there), *map(downloads.regex, others)]) + downloads.regex(path)
+            )
     return "|".join(expressions) or "(?!)"
+
+
+def _none_of(expressions: Iterable[str], end: str = "") -> str:
+    """A regular expression before another one, which then matches nothing that one of `expressions`, followed by `end`, matches."""
+    joined = "|".join(expressions)
+    return joined and f"(?!(?:{joined}){end}$)"
+
+
+def _has_split(path: str) -> bool:
+    """Whether a path of `downloads` stands for a file that `join_bitext` writes in the same folder."""
+    name = downloads.regex(path.rpartition("/")[2])
+    return any(re.fullmatch(name, f"{split}.jsonl") for split in SPLITS)
 
 
 def _rule_of(entry: downloads.Download) -> str:

@@ -240,6 +240,43 @@ def test_one_rule_makes_a_file_of_downloads(downloading: dict[str, Plan], file: 
     assert matching == ([rule] if rule else [])
 
 
+OVERLAPPING = {
+    "cc100/{code}.txt.xz": {"url": "https://a.test/{code}"},
+    "cc100/en.txt.xz": {"by_hand": "ask"},
+    "cc100/x.{kind}.xz": {"url": "https://a.test/x.tar", "member": "{kind}"},
+    "{folder}/{file}.xz": {"by_hand": "ask"},
+    "opus/{pair}/{split}.jsonl": {"url": "https://o.test/{corpus}/{pair}.zip", "corpora": {"Books/v1": ["de", "en"]}},
+    "opus/de-en/{split}.jsonl": {"by_hand": "ask"},
+    "opus/en-de/test.jsonl": {"url": "https://a.test/test"},
+    "opus/en-fr/notes.jsonl": {"by_hand": "ask"},
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "rule"),
+    [
+        ("cc100/de.txt.xz", "download"),
+        ("cc100/en.txt.xz", "by_hand"),
+        ("cc100/x.txt.xz", "download"),
+        ("cc100/x.dic.xz", "unpack"),
+        ("cc100/de.dic.xz", "by_hand"),
+        ("opus/de-en/train.jsonl", "join_bitext"),
+        ("opus/en-fr/train.jsonl", "join_bitext"),
+        ("opus/en-fr/notes.jsonl", "by_hand"),
+        ("opus/en-de/test.jsonl", "download"),
+        # The job of the folder would write over the test set.
+        ("opus/en-de/train.jsonl", None),
+    ],
+)
+def test_the_rule_of_the_entry_that_wins_makes_a_file_of_several_entries(file: str, rule: str | None) -> None:
+    Path("studies/one.yaml").write_text(STUDY + yaml.safe_dump({"downloads": OVERLAPPING}, sort_keys=False))
+    plans = workflow.load_plans(SETTINGS, [])
+    # The outputs of the rules, as Snakemake matches them.
+    ends = dict.fromkeys(("download", "unpack", "by_hand"), "") | {"join_bitext": r"/(train|dev|test)\.jsonl"}
+    outputs = {name: f"(?P<file>{workflow.download_regex(plans, name)}){end}$" for name, end in ends.items()}
+    assert [name for name, output in outputs.items() if re.match(output, file)] == ([rule] if rule else [])
+
+
 def test_without_downloads_the_rules_make_nothing() -> None:
     assert workflow.download_regex(workflow.load_plans(SETTINGS, []), "download") == "(?!)"
 

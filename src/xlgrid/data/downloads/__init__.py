@@ -3,7 +3,7 @@
 from xlgrid.data.downloads.archives import unpack
 from xlgrid.data.downloads.bitext import join_bitext
 from xlgrid.data.downloads.curl import download
-from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, Found, address, find, regex
+from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, Found, address, find, regex, winners
 
 __all__ = [
     "ARCHIVES",
@@ -16,4 +16,5 @@ __all__ = [
     "join_bitext",
     "regex",
     "unpack",
+    "winners",
 ]

@@ -185,6 +185,15 @@ def find(downloads: Mapping[str, Download], file: str) -> Found | None:
     return None
 
 
+def winners(downloads: Mapping[str, Download], path: str) -> list[str]:
+    """The paths of the entries that win over the one of a path for files that both match."""
+    if not _BRACES.search(path):
+        return []
+    patterns = [other for other in downloads if _BRACES.search(other)]
+    single = [other for other in downloads if other not in patterns and re.fullmatch(_named(path), other)]
+    return [*single, *patterns[: patterns.index(path)]]
+
+
 def regex(path: str) -> str:
     """A regular expression, without groups, that matches the files of a path with names in braces."""
     return "".join("[^/]+" if i % 2 else re.escape(part) for i, part in enumerate(_BRACES.split(path)))
