@@ -237,10 +237,11 @@ def _rule_of(entry: downloads.Download) -> str:
 
 
 def _downloads(plans: Mapping[str, Plan]) -> dict[str, downloads.Download]:
-    """Path -> entry, of all studies. A study comes after those that it extends, and its entry wins."""
+    """Path -> entry, of all studies. The entries of a study come before those of the studies that it extends, and so win."""
     entries: dict[str, downloads.Download] = {}
-    for plan in plans.values():
-        entries |= plan.study.downloads
+    # Among the plans, a study follows those that it extends.
+    for plan in reversed([*plans.values()]):
+        entries |= {path: entry for path, entry in plan.study.downloads.items() if path not in entries}
     return entries
 
 

@@ -137,7 +137,11 @@ def _read(path: Path, extending: tuple[Path, ...] = ()) -> list[tuple[StudyFile,
             raise ValueError("\n".join(_explain(error, lines, path, ("replace",)))) from None
         except ValueError as error:
             raise ValueError(located(str(error), lines, path)) from None
+        own = keys.get("downloads")
         keys, lines = merge(parent, keys), parent_lines | lines
+        if isinstance(own, dict) and isinstance(entries := keys["downloads"], dict):
+            # Of several patterns that match a file, the first wins.
+            keys["downloads"] = {entry: entries[entry] for entry in (own | entries) if entry in entries}
     elif "replace" in keys:
         raise ValueError(
             located("replace: there is no study in which names could be replaced: add `extends`", lines, path)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from plan_fixture import begun, small
 
+from xlgrid.data.downloads import find
 from xlgrid.plan import workflow
 from xlgrid.plan.plan import Plan
 from xlgrid.plan.products import Data, Exhibit, Text, Tokens
@@ -275,6 +276,21 @@ def test_the_rule_of_the_entry_that_wins_makes_a_file_of_several_entries(file: s
     ends = dict.fromkeys(("download", "unpack", "by_hand"), "") | {"join_bitext": r"/(train|dev|test)\.jsonl"}
     outputs = {name: f"(?P<file>{workflow.download_regex(plans, name)}){end}$" for name, end in ends.items()}
     assert [name for name, output in outputs.items() if re.match(output, file)] == ([rule] if rule else [])
+
+
+@pytest.mark.parametrize("study", ["one", "two"])
+@pytest.mark.parametrize("own", ["text/{name}.txt", "{folder}/{code}.txt"], ids=["another", "inherited"])
+def test_a_pattern_of_a_derived_study_wins_over_those_that_it_inherits(study: str, own: str) -> None:
+    inherited = {"text/{code}.txt": "https://a.test/one", "{folder}/{code}.txt": "https://a.test/any"}
+    base = {"downloads": {path: {"url": url} for path, url in inherited.items()}}
+    Path("studies/one.yaml").write_text(STUDY + yaml.safe_dump(base, sort_keys=False))
+    derived = {"extends": "one", "title": "two", "downloads": {own: {"url": "https://a.test/two"}}}
+    Path("studies/two.yaml").write_text(yaml.safe_dump(derived))
+    plans = workflow.load_plans(SETTINGS, [f"results/{study}/report.html"])
+    expected = ["https://a.test/two" if study == "two" else "https://a.test/one"]
+    assert workflow.download_of(workflow.with_ancestors(plans), "text/en.txt").urls == expected
+    found = find(plans[study].study.downloads, "text/en.txt")
+    assert found and found.urls == expected
 
 
 def test_without_downloads_the_rules_make_nothing() -> None:
