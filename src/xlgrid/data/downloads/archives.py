@@ -1,5 +1,6 @@
 """Archives that were downloaded: whether a file is what the end of its name says, and the file in an archive that a study needs."""
 
+import re
 import shutil
 import tarfile
 import zipfile
@@ -11,16 +12,8 @@ from typing import IO
 
 from xlgrid.base.errors import Damaged
 from xlgrid.base.files import whole
+from xlgrid.data.formats.files import BEGINNINGS
 
-# End of a name -> the first bytes of such files. A page that says "not found" begins otherwise.
-_BEGINNINGS = {
-    ".zip": (b"PK",),
-    ".gz": (b"\x1f\x8b",),
-    ".tgz": (b"\x1f\x8b",),
-    ".bz2": (b"BZh",),
-    ".xz": (b"\xfd7zXZ\x00",),
-    ".parquet": (b"PAR1",),
-}
 # End of a name -> the last bytes of such files, where these are known.
 _ENDS = {".xz": b"YZ", ".parquet": b"PAR1"}
 # The members of an archive that an error lists at most.
@@ -34,12 +27,13 @@ def problem(path: Path, name: str) -> str | None:
         path: the file.
         name: its name, since a file that is not whole yet has another one.
     """
-    suffix = Path(name).suffix
+    suffix = Path(name).suffix.replace(".tgz", ".gz")
     with path.open("rb") as file:
-        first = file.read(8)
+        first = file.read(16)
         file.seek(-min(8, path.stat().st_size), 2)
         last = file.read()
-    if suffix in _BEGINNINGS and not first.startswith(_BEGINNINGS[suffix]):
+    # A page that says "not found" begins otherwise.
+    if suffix in BEGINNINGS and not re.match(BEGINNINGS[suffix], first):
         return f"it begins with {first!r}, as no {suffix} does"
     if suffix in _ENDS and not last.endswith(_ENDS[suffix]):
         return f"it ends with {last!r}, as no whole {suffix} does"

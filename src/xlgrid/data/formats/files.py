@@ -13,17 +13,19 @@ from typing import IO, Any, NamedTuple, cast
 
 from xlgrid.base.errors import Damaged
 
-# The end of the name of a compressed file: the bytes with which such a file begins.
-_MAGIC = {
+# The end of a file's name: an expression that matches the bytes with which such a file begins.
+BEGINNINGS = {
     ".gz": rb"\x1f\x8b",
     ".xz": rb"\xfd7zXZ\x00",
     ".bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)",
     ".zst": rb"\x28\xb5\x2f\xfd",
+    ".zip": rb"PK(\x03\x04|\x05\x06)",
+    ".parquet": rb"PAR1",
 }
-COMPRESSIONS = (*_MAGIC,)
+COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 PARQUET = ".parquet"
 # Files that no end of a name would make readable here.
-_OTHERS = {"a zip archive: unpack it": rb"PK\x03\x04", "parquet: end its name in .parquet": rb"PAR1"}
+_OTHERS = {".zip": "a zip archive: unpack it", PARQUET: "parquet: end its name in .parquet"}
 # Files of words with their labels, one word a line. With labels of words, .txt and .tsv are such files, too.
 WORDS = (".conllu", ".conll", ".iob2")
 _WORDS_TOO = (".txt", ".tsv")
@@ -150,10 +152,9 @@ def opened(path: Path) -> IO[bytes]:
     """
     with path.open("rb") as file:
         start = file.read(16)
-    for what, magic in _OTHERS.items():
-        if re.match(magic, start):
-            raise Damaged(f"{path} is {what}")
-    kind = next((end for end, magic in _MAGIC.items() if re.match(magic, start)), "")
+    kind = next((end for end, beginning in BEGINNINGS.items() if re.match(beginning, start)), "")
+    if kind in _OTHERS:
+        raise Damaged(f"{path} is {_OTHERS[kind]}")
     if kind and kind != path.suffix:
         raise Damaged(f"{path} is compressed, and its name does not say so: end the name in {kind}")
     if start and not kind and path.suffix in COMPRESSIONS:

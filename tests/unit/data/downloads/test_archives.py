@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from xlgrid.base.errors import Damaged
@@ -77,6 +78,8 @@ def test_a_file_that_is_what_its_name_says_is_no_problem(tmp_path: Path) -> None
         "x.txt.xz": lzma.compress(b"a" * 99),
         "x.zip": write_zip(tmp_path / "z.zip", a=b"b").read_bytes(),
         "x.tar.bz2": write_tar(tmp_path / "z.bz2", a=b"b").read_bytes(),
+        "x.tgz": gzip.compress(b"a"),
+        "x.txt.zst": pa.compress(b"a", codec="zstd", asbytes=True),
         "x.txt": b"anything",
         "x.json": b"",
     }.items():
@@ -84,7 +87,7 @@ def test_a_file_that_is_what_its_name_says_is_no_problem(tmp_path: Path) -> None
         assert problem(part, name) is None, name
 
 
-@pytest.mark.parametrize("name", ["x.zip", "x.gz", "x.tgz", "x.bz2", "x.xz", "x.parquet"])
+@pytest.mark.parametrize("name", ["x.zip", "x.gz", "x.tgz", "x.bz2", "x.xz", "x.zst", "x.parquet"])
 @pytest.mark.parametrize("content", [b"<html>not found</html>", b""])
 def test_a_page_in_place_of_a_file_is_a_problem(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / "part").write_bytes(content)
