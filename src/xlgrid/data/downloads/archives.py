@@ -4,7 +4,7 @@ import re
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -56,13 +56,16 @@ def unpack(archive: str | Path, member: str, out: str | Path) -> None:
     with whole(out) as aside, aside.open("wb") as target, opened(archive) as members:
         names = [name for name in members if f"/{name}".endswith(f"/{member.removeprefix('./')}")]
         if len(names) != 1:
-            listed = ", ".join([*(names or members)][:_SHOWN])
-            raise ValueError(
-                f"{archive} has {len(names) or 'no'} files {member!r} (there {'are' if names else 'is'}: {listed or 'nothing'}): "
-                "correct `member` in `downloads`"
-            )
+            problem = f"several files {member!r}: " if names else f"no file {member!r}; it has: "
+            raise ValueError(f"{archive} has {problem}{shown(names or members)}. Correct `member` in `downloads`")
         with reading(archive), members[names[0]]() as source:
             shutil.copyfileobj(source, target, 2**20)
+
+
+def shown(names: Collection[str]) -> str:
+    """The files of an archive, as errors list them."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join([*names][:_SHOWN])}{more}" or "nothing"
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from xlgrid.base.files import whole
-from xlgrid.data.downloads.archives import opened, reading
+from xlgrid.data.downloads.archives import opened, reading, shown
 from xlgrid.languages.sources import Target
 
 # Pairs of sentences that the dev set has at most, and the test set; each has at most one in `SHARE` of the different pairs.
@@ -105,9 +105,8 @@ def _pairs(archive: Path, codes: Sequence[str], left_out: Counter[str]) -> Itera
             wanted = [f".{each}" for each in in_name if each.partition("_")[0] == code]
             found = [name for name in members if name.endswith(tuple(wanted)) and wanted]
             if len(found) != 1:
-                raise ValueError(
-                    f"{archive} has {len(found) or 'no'} files in {code} (there is: {', '.join(members)}): correct `corpora` in `downloads`"
-                )
+                problem = f"several files in {code}: " if found else f"no file in {code}; it has: "
+                raise ValueError(f"{archive} has {problem}{shown(found or members)}. Correct `corpora` in `downloads`")
             names += found
             sides.append(stack.enter_context(members[found[0]]()))
         lines = [0, 0]

@@ -47,7 +47,7 @@ def download(
     place = url.replace(_HUB, f"{endpoint.rstrip('/')}/", 1) if endpoint and url.startswith(_HUB) else url
     if problem := _get(place, part):
         raise ValueError(
-            f"cannot download {place}: {problem}. The same command continues. Or put the file at {out} by hand{advice}"
+            f"cannot download {place}: {problem}. Run the same command again, which continues the download; or put the file at {out} by hand{advice}"
         )
     digest = _digest(part)
     try:
@@ -56,7 +56,10 @@ def download(
                 f"what came from {place} is not {out.name}: {problem}. Put the file at {out} by hand{advice}"
             )
         if sha256 and digest != sha256:
-            raise ValueError(f"what came from {place} has the SHA-256 {digest}, and the study expects {sha256}{advice}")
+            raise ValueError(
+                f"what came from {place} has the SHA-256 {digest}, and the study expects {sha256}: if the file at this address is the right "
+                f"one, correct `sha256` in `downloads`; else get the expected file elsewhere, and put it at {out} by hand{advice}"
+            )
         if not sha256:
             locks.keep_checksum(lock, url, digest)
         print(f"{url}: {part.stat().st_size:,} bytes, SHA-256 {digest}", file=sys.stderr)

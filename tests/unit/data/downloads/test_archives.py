@@ -48,14 +48,14 @@ def test_a_file_is_found_by_the_end_of_its_path(tmp_path: Path, name: str, membe
 def test_a_part_of_a_name_is_no_end_of_a_path(tmp_path: Path) -> None:
     archive = write_tar(tmp_path / "a.tar", **FILES)
     with pytest.raises(
-        ValueError, match=r"has no files 'del\.bin' \(there is: veco/model\.bin, .*\): correct `member`"
+        ValueError, match=r"has no file 'del\.bin'; it has: veco/model\.bin, .*README\. Correct `member`"
     ):
         unpack(archive, "del.bin", tmp_path / "out")
 
 
 def test_two_files_of_one_name_are_an_error_that_lists_them(tmp_path: Path) -> None:
     archive = write_zip(tmp_path / "a.zip", **{"a/x": b"1", "b/x": b"2"})
-    with pytest.raises(ValueError, match=r"has 2 files 'x' \(there are: a/x, b/x\)"):
+    with pytest.raises(ValueError, match=r"has several files 'x': a/x, b/x\. Correct"):
         unpack(archive, "x", tmp_path / "out")
 
 

@@ -156,7 +156,7 @@ def test_files_of_different_lengths_are_an_error_with_both_numbers(tmp_path: Pat
 
 def test_an_archive_without_a_language_is_an_error_that_lists_its_files(tmp_path: Path) -> None:
     archive = write(tmp_path, "de-en", {"en": numbered("en", 40)})
-    with pytest.raises(ValueError, match=r"has no files in de \(there is: README, LICENSE, Books\.de-en\.en"):
+    with pytest.raises(ValueError, match=r"has no file in de; it has: README, LICENSE, Books\.de-en\.en"):
         join_bitext([archive], "en-de", tmp_path / "out")
 
 
