@@ -136,7 +136,8 @@ def _missing(thing: str, members: Iterable[Material], downloads: Mapping[str, Fo
             hosts.setdefault(urlsplit(urls[0]).netloc or "this machine", []).append(file)
     # A study may take the data of a task as the files of another, or of another study.
     of_tasks = [file for file in files if Data.parse(file)]
-    others = [file for file in files if file not in {*downloads, *of_tasks}]
+    known = {*downloads, *of_tasks}
+    others = [file for file in files if file not in known]
     if of_tasks:
         yield Line(State.GOOD, thing, f"Snakemake makes {_listed(of_tasks)}")
     for host, downloaded in hosts.items():
