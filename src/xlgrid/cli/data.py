@@ -70,7 +70,7 @@ def download(
     by_hand: Annotated[str | None, typer.Option(help="where else the file is, for the error")] = None,
 ) -> None:
     """Download a file, continuing what an interruption has left, and check it."""
-    from xlgrid.data.downloads import download
+    from xlgrid.data.downloads.curl import download
 
     download(url, output, lock, sha256, by_hand)
 
@@ -81,7 +81,7 @@ def unpack(
     output: Output,
 ) -> None:
     """Write a file of an archive."""
-    from xlgrid.data.downloads import unpack
+    from xlgrid.data.downloads.archives import unpack
 
     unpack(archive, member, output)
 
@@ -94,7 +94,7 @@ def join_bitext(
     output: OutputFolder,
 ) -> None:
     """Write the parallel sentences of archives of OPUS as a training, a dev and a test set."""
-    from xlgrid.data.downloads import join_bitext
+    from xlgrid.data.downloads.bitext import join_bitext
 
     join_bitext(archives, pair, output)
 

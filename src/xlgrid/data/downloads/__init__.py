@@ -1,20 +1,5 @@
 """Files from elsewhere than the Hub: `entries` says which a study names, `curl` gets them, `archives` and `bitext` read what came."""
 
-from xlgrid.data.downloads.archives import unpack
-from xlgrid.data.downloads.bitext import join_bitext
-from xlgrid.data.downloads.curl import download
 from xlgrid.data.downloads.entries import ARCHIVES, SPLIT_FILES, Download, Found, address, find, regex, winners
 
-__all__ = [
-    "ARCHIVES",
-    "SPLIT_FILES",
-    "Download",
-    "Found",
-    "address",
-    "download",
-    "find",
-    "join_bitext",
-    "regex",
-    "unpack",
-    "winners",
-]
+__all__ = ["ARCHIVES", "SPLIT_FILES", "Download", "Found", "address", "find", "regex", "winners"]
