@@ -34,6 +34,9 @@ def downloaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
                 "corpora": {"Books/v1": ["de", "en"]},
             },
             "own/{code}.txt": {"by_hand": "it's at https://a.test: ask there"},
+            # The entries above win over these.
+            "got/{file}": {"url": "https://a.test/{file}"},
+            "{folder}/{pair}/{split}.jsonl": {"by_hand": "ask"},
         }
     }
     study["text"] |= {"files": {"en": "own/en.txt"}}
