@@ -119,7 +119,7 @@ def planned(folder: Path, *arguments: str) -> dict[str, int]:
 
 
 # What a cell records of the machine and the moment.
-CIRCUMSTANCES = {"seconds", "cpu_seconds", "versions", "device", "threads"}
+CIRCUMSTANCES = {"seconds", "cpu_seconds", "versions", "commit", "command", "device", "threads"}
 CELLS = "results/demo/cells"
 
 
