@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 LEFT_OUT = ("logs", "benchmarks", "report.html", "report.ipynb")
 # The keys of a record that differ between two runs of the same program.
-OF_ONE_RUN = {"seconds", "cpu_seconds", "inputs", "commit"}
+OF_ONE_RUN = {"seconds", "cpu_seconds", "inputs", "commit", "command"}
 
 
 def copy(folder: Path) -> Path:
