@@ -100,18 +100,62 @@ WORDS = st.lists(st.text(st.sampled_from("ab9年ก\u200b"), min_size=1, max_siz
 
 
 @given(st.text(st.sampled_from(" \t\n\u00a0\u3000"), max_size=MOST_BLANKS), WORDS, st.data())
-def test_every_answer_of_a_stripped_context_is_found(blanks: str, words: list[str], data: st.DataObject) -> None:
-    """With few characters, so that answers stand in many places."""
+def test_a_stripped_context_gets_its_answers_or_stays_as_it_is(
+    blanks: str, words: list[str], data: st.DataObject
+) -> None:
+    """With few characters, so that answers are in many places, some by chance at the offsets of the unstripped context."""
     raw = blanks + " ".join(words) + " "
     context = raw.strip()
     texts = data.draw(st.lists(st.sampled_from(words), min_size=1, max_size=4))
     answers = [{"text": [text], "answer_start": [raw.index(text)]} for text in texts]
     after = placed([context] * len(answers), answers)
-    for new, old in zip(after.answers, answers, strict=True):
-        [start] = new["answer_start"]
-        assert context[start:].startswith(new["text"][0]) and new["text"] == old["text"]
     shifts = {old["answer_start"][0] - new["answer_start"][0] for new, old in zip(after.answers, answers, strict=True)}
     assert len(shifts) == 1 and shifts <= set(range(len(blanks) + 1)), "no more than was stripped"
+    is_chance = any(
+        context.startswith(text, each["answer_start"][0]) for text, each in zip(texts, answers, strict=True)
+    )
+    has_several = len({each["answer_start"][0] for each in answers}) > 1
+    assert (shifts != {0}) == (bool(blanks) and has_several and not is_chance)
+    if shifts != {0}:
+        assert all(context.startswith(each["text"][0], each["answer_start"][0]) for each in after.answers)
+
+
+# Two answers that share a shift of 1, in a context of their own.
+SHIFTED = [answer("Ann met Tom in Oslo", "Ann", 1), answer("Ann met Tom in Oslo", "Tom", 9)]
+
+
+def test_a_single_answer_is_moved_only_in_a_file_whose_contexts_show_a_shift(tmp_path: Path) -> None:
+    single = answer("Eve left", "left", 5)
+    rows, counts = fetched(tmp_path, [*SHIFTED, single], "test")
+    assert [row["answers"]["answer_start"] for row in rows] == [[0], [8], [4]]
+    assert sorted(counts.values()) == [2, 3]
+    with pytest.raises(ValueError, match="row 1, column 'answers': the answer 'left' is not in the context"):
+        fetched(tmp_path, [single, answer("Ada saw Bob", "Ada", 0)], "test")
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+@pytest.mark.parametrize("contexts", [("C",), ("C", "D", "E")], ids=["one context", "three contexts"])
+def test_one_offset_of_three_that_is_too_large_by_one_stays_an_error(
+    contexts: tuple[str, ...], split: str, tmp_path: Path
+) -> None:
+    texts = {"Ada": 0, "Bob": 8, "Rome": 15}
+    rows = [
+        answer(f"Ada met Bob in Rome, says {contexts[at % len(contexts)]}", text, start + (text == "Bob"))
+        for at, (text, start) in enumerate(texts.items())
+    ]
+    squad = {"data": [{"paragraphs": [squad_paragraph(row) for row in rows]}]}
+    (tmp_path / "squad.json").write_text(json.dumps(squad))
+    with pytest.raises(
+        ValueError, match="row 2, column 'answers': the answer 'Bob' is not in the context at character 9"
+    ):
+        fetch_data("xquad", {"local": f"{tmp_path}/squad.json"}, "en", split, tmp_path / "out", tmp_path / "lock")
+
+
+def squad_paragraph(row: dict[str, Any]) -> dict[str, Any]:
+    """A paragraph of a SQuAD json with one question, which has one answer."""
+    [text], [start] = row["answers"]["text"], row["answers"]["answer_start"]
+    question = {"id": f"{row['id']}-{text}", "question": "?", "answers": [{"text": text, "answer_start": start}]}
+    return {"context": row["context"], "qas": [question]}
 
 
 def test_a_context_has_one_shift_which_all_its_answers_allow() -> None:
@@ -127,13 +171,23 @@ def test_a_context_has_one_shift_which_all_its_answers_allow() -> None:
     [
         ("Ada met Bob in Rome", [("Ada", 0), ("Bob", 9)]),
         ("Ada met Bob in Rome", [("Ada", 1), ("Bob", 10)]),
-        ("Ada met Bob in Rome", [("Bob", 7)]),
-        ("Ada met Bob in Rome", [("Bob", 8 + MOST_BLANKS + 1)]),
-        (" Ada met Bob in Rome", [("Bob", 10)]),
-        ("Ada met Bob in Rome", [("Eve", 1)]),
-        ("Bob", [("b", 0)]),
+        ("Ada met Bob in Rome, a city", [("met", 3), ("Bob", 7)]),
+        ("Ada met Bob in Rome", [("Ada", MOST_BLANKS + 1), ("Bob", 8 + MOST_BLANKS + 1)]),
+        (" Ada met Bob in Rome", [("Ada", 2), ("Bob", 10)]),
+        ("Ada met Bob in Rome", [("Eve", 1), ("Bob", 9)]),
+        ("Bob", [("b", 0), ("o", 1)]),
+        ("Ada met Bob in Rome", [("Bob", 9), ("Bob", 9)]),
     ],
-    ids=["one is right", "two shifts", "to the right", "too far", "not stripped", "not there", "before the start"],
+    ids=[
+        "one is right",
+        "two shifts",
+        "to the right",
+        "too far",
+        "not stripped",
+        "not there",
+        "before the start",
+        "one place",
+    ],
 )
 def test_what_blanks_do_not_explain_is_an_error(context: str, places: list[tuple[str, int]], tmp_path: Path) -> None:
     rows = [answer(context, text, start) for text, start in places]
