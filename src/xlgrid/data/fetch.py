@@ -14,7 +14,7 @@ from xlgrid.base.files import whole
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import plainly
 from xlgrid.data import lock as locks
-from xlgrid.data.formats import WILDCARDS, Reading, read_table
+from xlgrid.data.formats import Reading, matches, read_table
 from xlgrid.data.pools import read_pools
 from xlgrid.data.remarks import text_remarks
 from xlgrid.data.sources import SPLITS, DataSource, Origin, is_wanted, local_files, no_data
@@ -168,8 +168,9 @@ def _from_hub(source: Origin, described: Task, language: str, split: str, lock: 
     arguments, reading = source.hub_arguments(language, split), source.reading(described)
     try:
         if source.is_file(described):
-            return _file_from_hub(source, arguments["data_files"][name], commit, reading)
-        dataset = load_dataset(**arguments, split=name, revision=commit)
+            return _files_from_hub(source, arguments["data_files"][name], commit, reading)
+        arguments |= {"split": name, "revision": commit}
+        dataset = load_dataset(**arguments, **_as_text(arguments, reading))
     except Damaged:
         raise
     except Exception as error:  # whatever the Hub, the network or a file format raise: name what was being fetched
@@ -177,14 +178,39 @@ def _from_hub(source: Origin, described: Task, language: str, split: str, lock: 
     return dataset.with_format("arrow")[:], where
 
 
-def _file_from_hub(source: Origin, path: str, commit: str, reading: Reading) -> tuple["pa.Table", str]:
-    """A file of a repository, and a name for it in messages."""
-    from huggingface_hub import hf_hub_download
+def _as_text(arguments: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    """The arguments with which `datasets` reads values of csv and tsv as text; none for files of other types."""
+    from datasets import Features, Value, load_dataset, load_dataset_builder
 
-    if {*path} & {*WILDCARDS}:
-        raise ValueError(f"a file of this type is read as a whole: give `files` the path of one file, got {path}")
-    file = hf_hub_download(str(source.hub), path, repo_type="dataset", revision=commit)
-    return read_table(file, reading), f"{source.hub} ({path}, {commit[:7]})"
+    whole_set = {key: value for key, value in arguments.items() if key != "split"}
+    if not hasattr(load_dataset_builder(**whole_set).config, "keep_default_na"):
+        return {}
+    missing: dict[str, Any] = {"keep_default_na": False, "na_values": [*reading.missing]}
+    first: dict[str, Any] = next(iter(load_dataset(**arguments, **missing, streaming=True)), {})
+    return missing | ({"features": Features({column: Value("string") for column in first})} if first else {})
+
+
+def _files_from_hub(source: Origin, pattern: str, commit: str, reading: Reading) -> tuple["pa.Table", str]:
+    """The rows of the files of a repository that a pattern names, in the order of the files' names, and a name for them in messages."""
+    import pyarrow as pa
+    from huggingface_hub import hf_hub_download, list_repo_files
+
+    repository = str(source.hub)
+    where = f"{repository} ({pattern}, {commit[:7]})"
+    present = list_repo_files(repository, repo_type="dataset", revision=commit)
+    # A file whose name has a bracket in it is no pattern.
+    paths = [pattern] if pattern in present else sorted(path for path in present if matches(pattern, path))
+    if not paths:
+        raise Damaged(f"{where}: {unknown('file', pattern, sorted(present)[:_SHOWN])}: correct `files`")
+    files = [hf_hub_download(repository, path, repo_type="dataset", revision=commit) for path in paths]
+    first, *others = (read_table(file, reading) for file in files)
+    for path, other in zip(paths[1:], others, strict=True):
+        if {*other.column_names} != {*first.column_names}:
+            raise Damaged(
+                f"{where}: {path} has the columns {', '.join(other.column_names)}, and {paths[0]} has {', '.join(first.column_names)}: choose files "
+                "with the same columns"
+            )
+    return pa.concat_tables([first, *(other.select(first.column_names) for other in others)]), where
 
 
 def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "pa.Table":

@@ -235,12 +235,10 @@ class Origin(Strict):
         return unicodedata.normalize(self.normalize, text) if self.normalize else text
 
     def is_file(self, task: Task | None = None) -> bool:
-        """Whether a split is one file of a repository on the Hub, which is read as local files are. `datasets` reads no words, guesses
+        """Whether a split is files of a repository on the Hub that are read as local files are. `datasets` reads no words, guesses
         the types of values in csv, and takes no settings here."""
-        path, reading = self.files or "", self.reading(task)
-        is_delimited = formats.type_of(path) in _DELIMITED and not {*path} & {*formats.WILDCARDS}
-        has_settings = bool(reading.columns) or self.quotes is not None or self.missing is not None
-        return bool(path) and (formats.has_words(path, reading) or has_settings or is_delimited)
+        path = self.files or ""
+        return formats.type_of(path) in _DELIMITED or bool(self.columns) or formats.has_words(path, self.reading(task))
 
     def concerning(self, *languages: str) -> Self:
         """The origin without what the settings say of other languages or pairs than these, which the origin has."""

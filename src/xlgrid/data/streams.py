@@ -104,6 +104,9 @@ def _hub_rows(arguments: dict[str, Any], split: str, columns: Sequence[str], whe
         if hasattr(builder.config, "fragment_scan_options"):
             # A buffer ahead of the reader would keep all that was read of a file until the file ends.
             builder.config.fragment_scan_options = ParquetFragmentScanOptions(pre_buffer=False)
+        if hasattr(builder.config, "keep_default_na"):
+            # In csv, words such as NA and null are text, as in local files.
+            builder.config.keep_default_na, builder.config.na_filter = False, False
         dataset = builder.as_streaming_dataset(split=split)
         # The reader's last references end with this block: threads that live on to the end of the process abort it.
         with closing(iter(dataset.with_format("arrow").iter(_ROWS))) as tables:

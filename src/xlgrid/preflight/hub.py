@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xlgrid.base.names import unknown
 from xlgrid.data.checkpoints import weights_problem
 from xlgrid.data.encoders import without_tokenizer
+from xlgrid.data.formats import matches
 from xlgrid.data.lock import PARQUET, Unreachable, admits, ask, closed, read_lock
 from xlgrid.data.sources import Origin
 from xlgrid.plan.products import Vocabulary
@@ -117,7 +118,7 @@ def _missing_data(
         return
     if origin.files:
         [pattern] = origin.hub_arguments(product.language, split)["data_files"].values()
-        if not any(_matches(pattern, file) for file in files):
+        if not any(matches(pattern, file) for file in files):
             yield f"{place}, {split}: {unknown('file', pattern, _nearest(pattern, files))}: correct `files`"
         return
     known = _configurations(origin.revision, files, answer)
@@ -142,17 +143,6 @@ def _instead(repository: str, files: Sequence[str]) -> str:
     if tables:
         return f"write the path of its files as `files`, with `quotes` or `columns`; it has {', '.join(tables[:3])}"
     return f"the Hub has no copy of it on {PARQUET}: name another repository, or put its files here as `local`"
-
-
-def _matches(pattern: str, file: str) -> bool:
-    """Whether a pattern of `datasets` names a file: * is within a folder, ** are folders, and brackets list characters."""
-    parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
-    expressions = {"**/": "(.*/)?", "*": "[^/]*", "?": "[^/]"}
-    return bool(
-        re.fullmatch(
-            "".join(expressions.get(part) or (part if part[:1] == "[" else re.escape(part)) for part in parts), file
-        )
-    )
 
 
 def _nearest(pattern: str, files: Sequence[str]) -> list[str]:

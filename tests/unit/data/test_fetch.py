@@ -3,6 +3,8 @@
 import gzip
 import json
 import random
+from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -399,6 +401,55 @@ def test_files_of_a_repository_without_configurations_are_chosen_by_a_pattern(tm
             assert read_table(out)["words"].to_pylist() == [[name, there]]
 
 
+# A label with a 0 before it, words that `datasets` takes for missing values, a missing value, and a comma in quotes.
+CELLS = [("01", "NA"), ("02", ""), ("1e5", "a, b"), ("TRUE", "null")]
+
+
+def csv_of(rows: list[tuple[str, str]]) -> str:
+    quoted = [(code, f'"{text}"' if "," in text else text) for code, text in rows]
+    return "".join(f"{code},{text}\n" for code, text in [("code", "text"), *quoted])
+
+
+@pytest.mark.parametrize("missing", [None, ["NA"], []], ids=str)
+def test_csv_of_a_pattern_is_read_as_text(monkeypatch, tmp_path, missing):
+    huggingface_hub = pytest.importorskip("huggingface_hub")
+    files = {"en/a.csv": CELLS[:2], "en/b.csv": CELLS[2:], "de/a.csv": [("9", "de")], "README.md": []}
+    for path, rows in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(csv_of(rows))
+    monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *arguments, **named: [*files][::-1])
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda _, path, **named: str(tmp_path / path))
+    source = Origin(hub="a/b", files="{name}/*.csv", missing=missing)
+    assert hub_rows(source, tmp_path) == with_missing(CELLS, missing)
+    (tmp_path / "en/b.csv").write_text("code,other\n1,2\n")
+    with pytest.raises(ValueError, match=r"en/b\.csv has the columns code, other, and en/a\.csv has code, text"):
+        hub_rows(source, tmp_path)
+
+
+def test_csv_of_a_configuration_is_read_as_text(tmp_path):
+    """A folder that `datasets` reads as it reads the Hub."""
+    pytest.importorskip("datasets")
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "hub" / "cells.csv").write_text(csv_of(CELLS))
+    card = "configs:\n- config_name: en\n  data_files:\n  - split: test\n    path: cells.csv\n"
+    (tmp_path / "hub" / "README.md").write_text(f"---\n{card}---\n")
+    source = Origin(hub=f"{tmp_path}/hub", name="{language}")
+    assert hub_rows(source, tmp_path) == with_missing(CELLS, None)
+
+
+def hub_rows(source: Origin, folder: Path) -> list[tuple[str, str | None]]:
+    """The cells of the test set in English."""
+    (folder / "lock.yaml").write_text(f"dataset/{source.hub}@main: " + "a" * 40)
+    described = task("sequence", {"inputs": ["text"], "target": "code", "labels": ["01", "02"]})
+    table, _, _ = fetch.fetch_table(source, described, "en", "test", folder / "lock.yaml")
+    return [*zip(table["code"].to_pylist(), table["text"].to_pylist(), strict=True)]
+
+
+def with_missing(rows: list[tuple[str, str]], missing: list[str] | None) -> list[tuple[str, str | None]]:
+    values = [""] if missing is None else missing
+    return [(code, None if text in values else text) for code, text in rows]
+
+
 def test_files_are_on_the_hub():
     with pytest.raises(ValueError, match="`files` are in a repository on the Hub"):
         DataSource(local="x.csv", files="*.csv")
@@ -466,6 +517,7 @@ def test_a_pair_from_the_hub_is_joined_at_one_commit(monkeypatch, tmp_path):
         columns = {"premise": [f"{name} premise"], "hypothesis": [f"{name} hypothesis"], "label": [1]}
         return datasets.Dataset.from_dict(columns, features)
 
+    monkeypatch.setattr(datasets, "load_dataset_builder", lambda **arguments: SimpleNamespace(config=None))
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     (tmp_path / "lock.yaml").write_text("dataset/facebook/xnli@main: " + "b" * 40)
     source = {"hub": "facebook/xnli", "name": "{language}", "labels": XNLI}
@@ -514,6 +566,7 @@ def test_the_hub_is_asked_for_the_locked_commit(monkeypatch, tmp_path):
         calls.append((path, name, split, revision))
         return datasets.Dataset.from_dict({"tokens": [["a", "b"]], "pos_tags": [[0, 1]]})
 
+    monkeypatch.setattr(datasets, "load_dataset_builder", lambda **arguments: SimpleNamespace(config=None))
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     (tmp_path / "lock.yaml").write_text("dataset/some/udpos@main: " + "a" * 40)
     source = {"hub": "some/udpos", "name": "udpos.{language}", "names": {"fr": "udpos.French"}}
@@ -753,6 +806,8 @@ def test_questions_without_an_answer_are_an_error_or_left_out(tmp_path, capsys):
 def test_a_file_of_words_in_a_repository_of_the_hub_is_downloaded_at_the_locked_commit(monkeypatch, tmp_path):
     huggingface_hub = pytest.importorskip("huggingface_hub")
     (tmp_path / "swa.txt").write_text(MASAKHA)
+    present = ["data/swa/test.txt", "data/swa/test.tsv"]
+    monkeypatch.setattr(huggingface_hub, "list_repo_files", lambda *arguments, **named: present)
     downloads = []
 
     def download(repository, file, repo_type, revision):
@@ -766,8 +821,8 @@ def test_a_file_of_words_in_a_repository_of_the_hub_is_downloaded_at_the_locked_
     assert downloads == [("masakhane/ner", "data/swa/test.txt", "dataset", "a" * 40)]
     with pytest.raises(ValueError, match=r"masakhane/ner \(data/swa/test\.txt, aaaaaaa\), row 1, .* unknown label"):
         fetched("wikiann", source, tmp_path, None, "sw")
-    with pytest.raises(ValueError, match=r"give `files` the path of one file, got data/swa/\*\.txt"):
-        fetched("wikiann", source | {"files": "data/{name}/*.txt"}, tmp_path, DATE, "sw")
+    with pytest.raises(ValueError, match=r"unknown file 'data/swa/b\*\.txt', did you mean 'data/swa/test\.txt'"):
+        fetched("wikiann", source | {"files": "data/{name}/b*.txt"}, tmp_path, DATE, "sw")
     (tmp_path / "swa.tsv").write_text("a\tb\tneutral\n")
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *arguments, **named: str(tmp_path / "swa.tsv"))
     source |= {"files": "data/{name}/{split}.tsv", "columns": ["premise", "hypothesis", "label"]}

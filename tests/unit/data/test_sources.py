@@ -164,8 +164,8 @@ def test_a_pair_that_is_listed_has_files_of_its_own_before_they_are_there(listed
     [
         ("data/{name}/{split}.tsv", {}, True),
         ("data/{name}.csv.gz", {}, True),
-        ("data/{name}/*.csv", {}, False),
-        ("data/{name}/*.csv", {"missing": ["NA"]}, True),
+        ("data/{name}/*.csv", {}, True),
+        ("data/{name}/*.txt", {"columns": ["premise"]}, True),
         ("data/{name}.parquet", {}, False),
         (None, {}, False),
     ],

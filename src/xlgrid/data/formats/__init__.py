@@ -1,7 +1,7 @@
 """Local files of every supported type: `tables` reads them, `files` opens them, and each other module reads one kind of them."""
 
 from xlgrid.data.formats.columns import batch_rows, check_columns
-from xlgrid.data.formats.files import BY_NAME, PARQUET, UNREAD, WILDCARDS, WORDS, Reading, has_words, listed, type_of
+from xlgrid.data.formats.files import BY_NAME, PARQUET, UNREAD, WORDS, Reading, has_words, listed, matches, type_of
 from xlgrid.data.formats.tables import (
     COLUMN,
     LINES,
@@ -24,7 +24,6 @@ __all__ = [
     "STREAMED",
     "TABLES",
     "UNREAD",
-    "WILDCARDS",
     "WORDS",
     "Reading",
     "Rows",
@@ -34,6 +33,7 @@ __all__ = [
     "has_words",
     "is_lines",
     "listed",
+    "matches",
     "notes",
     "read_table",
     "rows",

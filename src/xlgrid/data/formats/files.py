@@ -29,8 +29,6 @@ _OTHERS = {".zip": "a zip archive: unpack it", PARQUET: "parquet: end its name i
 # Files of words with their labels, one word a line. With labels of words, .txt and .tsv are such files, too.
 WORDS = (".conllu", ".conll", ".iob2")
 _WORDS_TOO = (".txt", ".tsv")
-# The characters of a pattern that stands for several files.
-WILDCARDS = "*?["
 # Bytes that show the encoding of a file.
 _START = 512
 
@@ -62,6 +60,17 @@ def type_of(path: str | Path) -> str:
     """The end of a file's name that says its type, such as `.tsv` of `en.tsv.gz`."""
     path = Path(path)
     return path.with_suffix("").suffix if path.suffix in COMPRESSIONS else path.suffix
+
+
+def matches(pattern: str, file: str) -> bool:
+    """Whether a pattern of `datasets` names a file: * is within a folder, ** are folders, and brackets list characters."""
+    parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
+    expressions = {"**/": "(.*/)?", "*": "[^/]*", "?": "[^/]"}
+    return bool(
+        re.fullmatch(
+            "".join(expressions.get(part) or (part if part[:1] == "[" else re.escape(part)) for part in parts), file
+        )
+    )
 
 
 def has_words(path: str | Path, reading: Reading) -> bool:
