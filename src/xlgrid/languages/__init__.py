@@ -16,8 +16,8 @@ from typing import NamedTuple
 from xlgrid.base.names import unknown
 from xlgrid.languages.iso import direction_of, renewed, standard
 
-# A tag of BCP 47 with a script or a region, or both.
-_TAG = re.compile("([a-z]{2,3})([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))+")
+# A tag of BCP 47 with a script or a region, or both. Its case means nothing.
+_TAG = re.compile("([a-z]{2,3})([-_]([a-z]{4}|[a-z]{2}|[0-9]{3}))+", re.IGNORECASE)
 _BARE = ", without a script or region; `names` of `data` states what the data call it"
 
 
@@ -105,7 +105,7 @@ def language(code: str, declared: Mapping[str, Language] | None = None) -> Langu
 def _meant(code: str) -> Language | None:
     """The language of a tag with a script or region (`zh-Hans`, `pt-BR`), of a retired code (`iw`), or of a name."""
     tagged = _TAG.fullmatch(code)
-    bare = tagged[1] if tagged else code
+    bare = tagged[1].lower() if tagged else code
     meant = known_language(bare) if tagged else None
     return meant or (known_language(renewed(bare)) if renewed(bare) != bare else _of_name(code))
 

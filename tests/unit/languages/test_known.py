@@ -87,6 +87,10 @@ def test_the_tables_of_the_standard_are_read_only_where_they_are_needed() -> Non
         ("sr-Latn", "Serbian is sr, without"),
         ("kab-Latn", "Kabyle is kab, without"),
         ("iw-IL", "Hebrew is he, without"),
+        ("zh-hans", "Chinese is zh, without"),
+        ("pt-br", "Portuguese is pt, without"),
+        ("PT-BR", "Portuguese is pt, without"),
+        ("zh_hant_hk", "Chinese is zh, without"),
     ],
 )
 def test_a_retired_code_or_a_tag_names_the_code(tag: str, language_of_it: str) -> None:
