@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveInt, StrictFloat, StrictInt, StrictStr
 
 from xlgrid.base.files import or_shipped
 from xlgrid.base.settings import Strict
@@ -14,22 +14,13 @@ PublishedColumn = Literal["dataset", "model", "method", "source", "target", "met
 SEVERAL = "avg"
 
 
-def not_a_truth_value(value: Any) -> Any:
-    """The value, unless it is true or false."""
-    if value is True or value is False:
-        raise ValueError(
-            f'got {str(value).lower()}, as which YAML reads no, yes, on and off: write the word in quotes, as in "no"'
-        )
-    return value
-
-
 def as_tuple(value: Any) -> Any:
     """A list as a tuple, and a single value as a tuple of one."""
     return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 # A fact of an encoder may have a fraction.
-Value = Annotated[str | int | float, BeforeValidator(not_a_truth_value)]
+Value = StrictStr | StrictInt | StrictFloat
 Values = Annotated[
     tuple[Value, ...],
     BeforeValidator(as_tuple, json_schema_input_type=str | int | float | tuple[str | int | float, ...]),

@@ -6,9 +6,9 @@ The schema is strict: an unknown or misspelt key is an error that names the file
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from xlgrid.base.names import unknown
 from xlgrid.base.settings import LocalPath, Name, Seed, Strict
@@ -20,7 +20,7 @@ from xlgrid.languages import Language, language
 from xlgrid.languages.sources import Source, Target
 from xlgrid.methods import ALL_METHODS, without_defaults
 from xlgrid.results.claims import Claim
-from xlgrid.results.naming import Naming, Published, not_a_truth_value
+from xlgrid.results.naming import Naming, Published
 from xlgrid.study import groups
 from xlgrid.study.languages import LanguageCode, NewLanguage
 from xlgrid.study.replace import Replace, merge
@@ -28,16 +28,6 @@ from xlgrid.study.tasks import TaskEntry
 from xlgrid.training.encoders import EncoderEntry, Fact, pretraining_task
 from xlgrid.training.recipe import Recipe, Start, Training
 from xlgrid.training.scratch import PRETRAINING
-
-
-def _facts_without_truth_values(encoder: Any) -> Any:
-    facts = encoder.get("facts") if isinstance(encoder, dict) else None
-    for fact, value in facts.items() if isinstance(facts, dict) else ():
-        try:
-            not_a_truth_value(value)
-        except ValueError as error:
-            raise ValueError(f"facts.{fact}: {error}") from None
-    return encoder
 
 
 class ImportedAdapters(Strict):
@@ -174,7 +164,7 @@ class Study(Strict):
         description="name: a vocabulary, which several encoders may share; an encoder that names none has a vocabulary of its"
         " own",
     )
-    encoders: dict[Name, Annotated[EncoderEntry, BeforeValidator(_facts_without_truth_values)]] = Field(
+    encoders: dict[Name, EncoderEntry] = Field(
         description="name: an encoder, from the Hub, from a folder, or pre-trained here"
     )
     tasks: dict[Name, TaskEntry] = Field(description="name: a task and its data")

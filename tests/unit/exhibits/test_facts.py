@@ -270,7 +270,7 @@ def test_an_exhibit_depends_on_the_facts_that_it_names_and_on_no_others(plan: Pl
         (
             "variant: xmod",
             "variant: no",
-            "encoders.x60: facts.variant: got false, as which YAML reads no, yes, on and off: write the word in quotes",
+            "encoders.x60.facts.variant: must be a whole number or a number or a text, got no, which YAML reads as false",
         ),
     ],
 )
