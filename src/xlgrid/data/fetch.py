@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 FEW = 32
 # Values that an error lists at most.
 _SHOWN = 20
-# The column that is read as numbers, whatever the type of the file.
+# The column that is read as numbers, whatever the type of the file, and a number there, which tokens keep in 32 bits.
 _DEPTH = "depth"
+_WHOLE = re.compile(r"\s*-?[0-9]{1,9}(\.0*)?\s*")
 
 
 def fetch_data(
@@ -132,7 +133,7 @@ def fetch_table(
         print(f"{where}, {read:,} rows: {count:,} {what}", file=sys.stderr)
     if source.normalize:
         table = described.head.in_form(table, described, source.normalized)
-    table = _with_numbers(table, where)
+    table = _with_numbers(table, described, where)
     return (table.slice(0, source.limit) if source.limit else table), where, counts
 
 
@@ -255,20 +256,24 @@ def _selected(table: "pa.Table", source: Origin, language: str, where: str) -> "
     return table
 
 
-def _with_numbers(table: "pa.Table", where: str) -> "pa.Table":
-    """The table with whole numbers in the column `depth`, which curricula compare; in csv and tsv they are text."""
+def _with_numbers(table: "pa.Table", described: Task, where: str) -> "pa.Table":
+    """The table with whole numbers in the column `depth`, which curricula compare; in csv and tsv they are text. Without the column
+    if a value is no whole number, because it means something else then. A column that the task reads stays as it is."""
     import pyarrow as pa
 
-    if _DEPTH not in table.column_names or pa.types.is_integer(table.schema.field(_DEPTH).type):
+    if _DEPTH not in table.column_names or _DEPTH in (*described.inputs, described.target):
         return table
-    numbers = []
-    for row, value in enumerate(table[_DEPTH].to_pylist(), start=1):
-        if not re.fullmatch(r"\s*[0-9]+(\.0*)?\s*", str(value)):
-            raise ValueError(
-                f"{where}, row {row}, column {_DEPTH!r}: expected a whole number, got {value!r}; correct it"
-            )
-        numbers.append(int(float(value)))
-    return table.set_column(table.column_names.index(_DEPTH), _DEPTH, pa.array(numbers, pa.int64()))
+    values = table[_DEPTH].to_pylist()
+    if others := [value for value in values if not _WHOLE.fullmatch(str(value))]:
+        print(
+            f"{where}: the column `{_DEPTH}` is left out, which a curriculum reads as whole numbers, because it has {others[0]!r}",
+            file=sys.stderr,
+        )
+        return table.drop_columns(_DEPTH)
+    if pa.types.is_integer(table.schema.field(_DEPTH).type):
+        return table
+    numbers = pa.array([int(float(value)) for value in values], pa.int64())
+    return table.set_column(table.column_names.index(_DEPTH), _DEPTH, numbers)
 
 
 def _renamed(table: "pa.Table", names: Mapping[str, str], where: str) -> "pa.Table":

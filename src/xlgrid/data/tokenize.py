@@ -112,7 +112,7 @@ def tokenize(
         parts = _side_by_side(data, described.inputs, dev_rows) if len(data) > 1 else tables(data[0], BATCH)
     first = next(parts)
     fields = head.fields()
-    if has_depth := "depth" in first.column_names:
+    if has_depth := "depth" in first.column_names and pa.types.is_integer(first.schema.field("depth").type):
         fields.append(pa.field("depth", pa.int32()))
     if companions:
         fields.append(pa.field(COMPANION_IDS, pa.list_(pa.int32())))

@@ -162,11 +162,25 @@ def test_where_compares_numbers_with_numbers_and_with_text(tmp_path):
     assert labels_of(tmp_path, "x.jsonl", content, ["0", "1"], where={"part": "2.5"}) == ["0"]
 
 
-def test_depths_of_csv_are_numbers_and_another_value_is_named(tmp_path):
+def test_depths_of_csv_are_numbers(tmp_path):
     labels_of(tmp_path, "x.csv", "text,label,depth\na,1,03\nb,0,2\n", ["0", "1"])
     assert read_table(tmp_path / "o.parquet")["depth"].to_pylist() == [3, 2]
-    with pytest.raises(ValueError, match=r"x\.csv, row 2, column 'depth': expected a whole number, got 'deep'"):
-        labels_of(tmp_path, "x.csv", "text,label,depth\na,1,3\nb,0,deep\n", ["0", "1"])
+
+
+@pytest.mark.parametrize("depth", ["deep", "", "2.5", "1e2", "12345678901"])
+def test_a_column_depth_that_has_other_values_than_whole_numbers_is_left_out(tmp_path, depth, capsys):
+    """The schedule says that the data have no depth, if a curriculum asks for it."""
+    labels_of(tmp_path, "x.csv", f"text,label,depth\na,1,3\nb,0,{depth}\n", ["0", "1"])
+    assert read_table(tmp_path / "o.parquet").column_names == ["text", "label"]
+    assert "x.csv: the column `depth` is left out" in capsys.readouterr().err
+
+
+def test_a_column_depth_that_the_task_reads_is_no_number(tmp_path):
+    (tmp_path / "x.csv").write_text("depth,label\n01,a\n02,b\n")
+    columns = {"inputs": ["depth"], "target": "label", "labels": ["a", "b"]}
+    source = {"local": f"{tmp_path}/x.csv"}
+    fetch.fetch_data("sequence", source, "en", "test", tmp_path / "o.parquet", tmp_path / "lock", columns)
+    assert read_table(tmp_path / "o.parquet")["depth"].to_pylist() == ["01", "02"]
 
 
 def test_a_source_brings_its_texts_into_a_normalization_form(tmp_path):
