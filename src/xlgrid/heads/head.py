@@ -458,16 +458,19 @@ def written(label: Any) -> str:
 
 def check_text(table: "pa.Table", columns: Sequence[str], where: str) -> None:
     """Raise a ValueError if a column is not of a type of text."""
-    _check_types(table, columns, where, ("string", "large_string"), "text in each row")
+    import pyarrow as pa
+
+    for column in columns:
+        kind = table.schema.field(column).type
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected text in each row")
 
 
 def check_integers(table: "pa.Table", columns: Sequence[str], where: str) -> None:
     """Raise a ValueError if a column is not of a type of whole numbers."""
-    _check_types(table, columns, where, ("int", "uint"), "whole numbers")
+    import pyarrow as pa
 
-
-def _check_types(table: "pa.Table", columns: Sequence[str], where: str, kinds: tuple[str, ...], expected: str) -> None:
     for column in columns:
-        kind = str(table.schema.field(column).type)
-        if not kind.startswith(kinds):
-            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected {expected}")
+        kind = table.schema.field(column).type
+        if not pa.types.is_integer(kind):
+            raise ValueError(f"{where}, column {column!r} is of type {kind}: expected whole numbers")
