@@ -12,10 +12,10 @@ from xlgrid.base.names import unknown
 from xlgrid.base.yaml_files import read_yaml
 
 # The branch in which the Hub keeps each data set as parquet files, in a folder for each configuration.
-PARQUET = "refs/convert/parquet"
+PARQUET_BRANCH = "refs/convert/parquet"
 # What to write where a data set is a script, and how the Hub knows who asks.
 WITHOUT_SCRIPT = (
-    f'write `revision: {PARQUET}` with `files: "{{name}}/{{split}}/*.parquet"`, or the path of a file in the repository as `files` with '
+    f'write `revision: {PARQUET_BRANCH}` with `files: "{{name}}/{{split}}/*.parquet"`, or the path of a file in the repository as `files` with '
     "`quotes` or `columns`"
 )
 LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"

@@ -9,7 +9,7 @@ from xlgrid.base.names import unknown
 from xlgrid.data.checkpoints import weights_problem
 from xlgrid.data.encoders import without_tokenizer
 from xlgrid.data.formats import matches
-from xlgrid.data.lock import PARQUET, Unreachable, admits, ask, closed, read_lock
+from xlgrid.data.lock import PARQUET_BRANCH, Unreachable, admits, ask, closed, read_lock
 from xlgrid.data.sources import Origin
 from xlgrid.plan.products import Vocabulary
 from xlgrid.preflight.lines import Line, State
@@ -130,19 +130,19 @@ def _missing_data(
 def _instead(repository: str, files: Sequence[str]) -> str:
     """What to write in place of a revision that is a script: the layout of the Hub's copy as parquet, or a file of this revision."""
     try:
-        copied = [sibling.rfilename for sibling in ask("dataset", repository, PARQUET, PATIENCE).siblings or ()]
+        copied = [sibling.rfilename for sibling in ask("dataset", repository, PARQUET_BRANCH, PATIENCE).siblings or ()]
     except ValueError:  # There is no copy, or no answer.
         copied = []
     for example in sorted(copied):
         # Either en/train/0000.parquet, or en/name-train.parquet in copies of before August 2023.
         if new := re.fullmatch(r"[^/]+/[^/]+/[^/]+\.parquet", example):
-            return f'write `revision: {PARQUET}` and `files: "{{name}}/{{split}}/*.parquet"`, where files are such as {new[0]}'
+            return f'write `revision: {PARQUET_BRANCH}` and `files: "{{name}}/{{split}}/*.parquet"`, where files are such as {new[0]}'
         if old := re.fullmatch(r"[^/]+/(.+)-(train|validation|test)(-.*)?\.parquet", example):
-            return f'write `revision: {PARQUET}` and `files: "{{name}}/{old[1]}-{{split}}*.parquet"`, where files are such as {old[0]}'
+            return f'write `revision: {PARQUET_BRANCH}` and `files: "{{name}}/{old[1]}-{{split}}*.parquet"`, where files are such as {old[0]}'
     tables = [file for file in files if re.search(r"\.(tsv|csv|conll|txt|iob2|conllu)$", file)]
     if tables:
         return f"write the path of its files as `files`, with `quotes` or `columns`; it has {', '.join(tables[:3])}"
-    return f"the Hub has no copy of it on {PARQUET}: name another repository, or put its files here as `local`"
+    return f"the Hub has no copy of it on {PARQUET_BRANCH}: name another repository, or put its files here as `local`"
 
 
 def _nearest(pattern: str, files: Sequence[str]) -> list[str]:
@@ -153,7 +153,7 @@ def _nearest(pattern: str, files: Sequence[str]) -> list[str]:
 
 def _configurations(revision: str, files: Sequence[str], answer: Any) -> list[str]:
     """The configurations of a data set, as far as its card or the folders of its parquet branch list them."""
-    if revision == PARQUET:
+    if revision == PARQUET_BRANCH:
         return sorted({file.split("/")[0] for file in files if "/" in file})
     card = getattr(answer, "card_data", None)
     listed = getattr(card, "configs", None) or []
