@@ -256,8 +256,8 @@ def wrong_answers(context: str, answers: Any) -> str | None:
             return (
                 f"the answer {text!r} is not in the context at character {start}"
                 + (f", where {there!r} stands" if text else "")
-                + ": `answer_start` counts characters (not bytes) from 0; in a training set, `misplaced` in `data` leaves out such "
-                "questions (`drop`), or takes the nearest occurrence of the answer (`search`)"
+                + ": `answer_start` counts characters (not bytes) from 0; correct it (for training sets alone, `misplaced` in `data` leaves out "
+                "such questions, `drop`, or takes the nearest occurrence of the answer, `search`)"
             )
     return None
 
