@@ -34,7 +34,7 @@ _PARTIAL = ("IOB", "IOE")
 # The letters of BIOES that mean the same as those of other schemes.
 _SAME = {"L": "E", "U": "S", "M": "I", "W": "S"}
 _OUTSIDE = ("O", "o")
-_LETTER, _SEPARATOR = "(?P<letter>[BIESLUMWbieslumw])", r"(?P<separator>[-_:./|])"
+_LETTER, _SEPARATOR = "(?P<letter>[BIESLUMWbieslumw])", r"(?P<separator>[-_:./| ])"
 _PATTERNS: dict[str, re.Pattern[str]] = {
     "first": re.compile(f"{_LETTER}{_SEPARATOR}(?P<type>.+)", re.DOTALL),
     "last": re.compile(f"(?P<type>.+){_SEPARATOR}{_LETTER}", re.DOTALL),
@@ -42,6 +42,8 @@ _PATTERNS: dict[str, re.Pattern[str]] = {
 }
 # The type of spans whose labels have letters alone, as seqeval names it.
 _UNTYPED = "_"
+# Characters between the letter and the type that are no part of a type.
+_JOINTS = "-_:./| +*#=~,;()[]<>\u2010\u2013\u2014"
 # The labels that a message names.
 _MOST = 4
 
@@ -194,12 +196,24 @@ def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
         if _is_evident(notation, read, has_outside, len(read) == len(inside))
     ]
     if not evident:
+        if has_outside and (joined := _without_separator(inside)):
+            raise ValueError(
+                f"{_some([*joined])} seem to mark spans, and nothing that is known here separates the letter from the type: write "
+                f"{_some([*joined.values()])}, and `labels: {{{next(iter(joined))}: {next(iter(joined.values()))}, ...}}` in `data`; or rename "
+                "those that only look like labels of spans"
+            )
         return None
     # The first of equals, which is the notation with the letter first.
     is_whole, _, notation = max(evident, key=lambda each: each[:2])
     read = readings[notation]
     if not is_whole:
         others = [label for label in inside if label not in read]
+        if not has_outside and len(others) == 1:
+            raise ValueError(
+                f"{_some([*read])} mark spans, and {others[0]} does not: if {others[0]} stands for words outside of spans, write O, and "
+                f"`labels: {{{others[0]}: O}}` in `data`; if it marks spans, write it as the others, such as "
+                f"{' and '.join(_examples(others[0]))}"
+            )
         raise ValueError(
             f"{_some([*read])} mark spans, and {_some(others)} {'does' if len(others) == 1 else 'do'} not: write O for words outside of "
             f"spans, and all others alike, such as {' and '.join(_examples(others[0]))}; or rename those that only look like labels of spans"
@@ -210,7 +224,8 @@ def scheme_of(labels: tuple[str, ...]) -> Scheme | None:
     for name, of_scheme in _SCHEMES.items():
         if letters == {*of_scheme} or (name in _PARTIAL and letters < {*of_scheme}):
             return Scheme(name, notation)
-    raise ValueError(_no_scheme(letters))
+    kind = next(iter(read.values()))[1]
+    raise ValueError(_no_scheme(letters, notation, kind))
 
 
 def _is_coherent(read: Mapping[str, tuple[str, str]]) -> bool:
@@ -240,6 +255,25 @@ def _is_evident(notation: _Notation, read: Mapping[str, tuple[str, str]], has_ou
     )
 
 
+def _without_separator(labels: Sequence[str]) -> dict[str, str]:
+    """Labels that begin or end with the letter of a span, without a separator that is known, if there is a pair of B and I for a type:
+    how they are usually written."""
+    for letters in ("BIESLUMW", "bieslumw"):
+        for pattern in (f"(?P<letter>[{letters}])(?P<type>.+)", f"(?P<type>.+)(?P<letter>[{letters}])"):
+            parts = {label: match for label in labels if (match := re.fullmatch(pattern, label, re.DOTALL))}
+            of_type: dict[str, set[str]] = defaultdict(set)
+            for match in parts.values():
+                of_type[match["type"]].add(match["letter"].upper())
+            found = {kind for kind, of_kind in of_type.items() if {"B", "I"} <= of_kind}
+            if found:
+                return {
+                    label: f"{match['letter'].upper()}-{match['type'].strip(_JOINTS) or match['type']}"
+                    for label, match in parts.items()
+                    if match["type"] in found
+                }
+    return {}
+
+
 def _some(labels: Sequence[str]) -> str:
     return ", ".join(labels[:_MOST]) + (", ..." if len(labels) > _MOST else "")
 
@@ -252,16 +286,32 @@ def _examples(label: str) -> Iterator[str]:
     return (f"{letter}-{label}" for letter in "BI")
 
 
-def _no_scheme(letters: set[str]) -> str:
-    """What is wrong with the letters of labels that mark spans."""
+def _no_scheme(letters: set[str], notation: _Notation, kind: str) -> str:
+    """What is wrong with the letters of labels that mark spans.
+
+    Args:
+        kind: a type of the labels, for examples.
+    """
     wider = [(name, of_scheme) for name, of_scheme in _SCHEMES.items() if letters < {*of_scheme}]
-    got = ", ".join(sorted(letters))
     known = ", ".join(f"{name} ({', '.join(of_scheme)})" for name, of_scheme in _SCHEMES.items())
     if not wider:
-        return f"the letters {got} mark spans in no scheme; write the labels of one of {known}"
+        return f"the letters {', '.join(sorted(letters))} mark spans in no scheme; write the labels of one of {known}"
     name, of_scheme = wider[0]
-    missing = [letter for letter in of_scheme if letter not in letters]
+    are = f"the letters are {_and(sorted(letters))}" if len(letters) > 1 else f"the only letter is {min(letters)}"
+    examples = ", ".join(_label(notation, letter, kind) for letter in of_scheme)
+    missing = "spans of one word only" if len(letters) == 1 and letters <= {*"SUW"} else "only some of them"
     return (
-        f"the letters {got} mark spans, and {name} also has {', '.join(missing)}: add a label with {' and one with '.join(missing)}, even if "
-        f"the data have none; the schemes are {known}"
+        f"{are}; {name} has {_and(of_scheme)}: list labels with all four ({examples}), even if the data have {missing}; the schemes are "
+        f"{known}"
     )
+
+
+def _and(letters: Sequence[str]) -> str:
+    return f"{', '.join(letters[:-1])} and {letters[-1]}"
+
+
+def _label(notation: _Notation, letter: str, kind: str) -> str:
+    """A label in a notation."""
+    letter = letter if notation.is_upper else letter.lower()
+    parts = {"first": (letter, kind), "last": (kind, letter), "alone": (letter,)}[notation.letter]
+    return notation.separator.join(parts)

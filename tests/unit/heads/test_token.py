@@ -107,6 +107,13 @@ def test_labels_of_half_a_scheme_are_refused_with_the_labels_to_write() -> None:
         task("token-chunks", {"inputs": ["words"], "target": "tags", "labels": list(BILOU)})
 
 
+@pytest.mark.parametrize("other", ["Other", "0", "BPER"])
+def test_another_name_of_a_label_is_translated_as_errors_about_schemes_say(other: str) -> None:
+    described = task("token", {"inputs": ["words"], "target": "tags", "labels": ["O", "B-PER", "I-PER"]})
+    target = pa.chunked_array([[["B-PER", "I-PER", other]]])
+    assert HEADS["token"].labelled(target, described, {other: "O"}).to_pylist() == [[1, 2, 0]]
+
+
 @pytest.mark.parametrize("form", ["{}-{}", "{}_{}"])
 def test_the_name_of_a_type_translates_its_labels_in_each_notation(form: str) -> None:
     for letters, labels in (("BI", [form]), ("bi", [form]), ("BI", ["{1}-{0}"])):
