@@ -177,6 +177,7 @@ def test_a_context_has_one_shift_which_all_its_answers_allow() -> None:
         ("Ada met Bob in Rome", [("Eve", 1), ("Bob", 9)]),
         ("Bob", [("b", 0), ("o", 1)]),
         ("Ada met Bob in Rome", [("Bob", 9), ("Bob", 9)]),
+        ("11 of Rome", [("1", 1), ("Rome", 7)]),
     ],
     ids=[
         "one is right",
@@ -187,6 +188,7 @@ def test_a_context_has_one_shift_which_all_its_answers_allow() -> None:
         "not there",
         "before the start",
         "one place",
+        "one is right by chance",
     ],
 )
 def test_what_blanks_do_not_explain_is_an_error(context: str, places: list[tuple[str, int]], tmp_path: Path) -> None:
