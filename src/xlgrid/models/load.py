@@ -151,7 +151,12 @@ def _dropout_rates(model_type: str | None, written: Mapping[str, Any]) -> list[s
 
     # Entries that a type lacks would become arguments of its models. Some rates are absent where they are those of the encoder.
     entries = CONFIG_MAPPING[str(model_type)].from_dict(dict(written)).to_dict().items()
-    return [name for name, value in entries if "dropout" in name and (value is None or isinstance(value, float))]
+    # A rate of 0 may be an integer, and what is true or false is no rate.
+    return [
+        name
+        for name, value in entries
+        if "dropout" in name and (value is None or isinstance(value, int | float)) and not isinstance(value, bool)
+    ]
 
 
 def _damaged(folder: Path, error: Exception) -> Damaged:

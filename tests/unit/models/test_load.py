@@ -11,14 +11,17 @@ import torch
 import transformers
 from tokens_fixture import write
 from transformers import (
+    AlbertConfig,
     BertConfig,
     BertForTokenClassification,
     DebertaV2Config,
     DebertaV2ForMaskedLM,
     DistilBertConfig,
     ElectraConfig,
+    EsmConfig,
     EuroBertConfig,
     ModernBertConfig,
+    MPNetConfig,
     XLMRobertaConfig,
 )
 
@@ -121,6 +124,23 @@ def test_a_rate_of_dropout_replaces_all_of_the_encoder(kind: Any, tmp_path: Path
     model = load.load_model(tmp_path, HEADS["token"], 3, dropout=0.25)
     rates = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
     assert rates <= {0.25} and all(getattr(model.config, name) == 0.25 for name in FAMILIES[kind.model_type].dropout)
+
+
+@pytest.mark.parametrize("kind", [AlbertConfig, MPNetConfig])
+def test_a_rate_of_dropout_replaces_integers_of_a_type_that_is_not_known(kind: Any, tmp_path: Path) -> None:
+    """A rate of 0 may be an integer, as in ALBERT's."""
+    rates = [name for name in kind(**SMALL).to_dict() if "dropout" in name]
+    transformers.AutoModelForMaskedLM.from_config(kind(**SMALL, **dict.fromkeys(rates, 0))).save_pretrained(tmp_path)
+    stored = json.loads((tmp_path / "config.json").read_text())
+    assert all(type(stored[name]) is int for name in rates)
+    model = load.load_model(tmp_path, HEADS["token"], 3, dropout=0.25)
+    assert {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)} == {0.25}
+    assert all(getattr(model.config, name) == 0.25 for name in rates)
+
+
+def test_what_is_true_or_false_is_no_rate_of_dropout() -> None:
+    written = EsmConfig(**SMALL).to_dict()
+    assert "token_dropout" not in load._dropout_rates("esm", written) and isinstance(written["token_dropout"], bool)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
