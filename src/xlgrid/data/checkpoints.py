@@ -120,7 +120,8 @@ def join_weights(folder: Path, target: Path) -> None:
     is run and tensors that share memory are stored once.
 
     Raises:
-        ValueError: a file is missing or damaged, lacks a tensor that the index names, or has other things than tensors.
+        ValueError: a file is missing or damaged, lacks a tensor that the index names, has other things than tensors, or has no
+            floating-point numbers.
     """
     from safetensors.torch import save_file
 
@@ -136,6 +137,11 @@ def join_weights(folder: Path, target: Path) -> None:
     if are_pickled(files):
         # Integers are positions and the like, which transformers computes.
         tensors = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
+        if not tensors:
+            raise Damaged(
+                f"{files[0]} has no weights, which are floating-point numbers: take the file that was saved with config.json, or a "
+                "checkpoint with safetensors"
+            )
     # A weight that the encoder shares with a head keeps its name in the encoder.
     distinct: dict[tuple[int, Any], str] = {}
     for name in sorted(tensors, key=lambda name: name.startswith(("lm_head.", "cls."))):

@@ -18,6 +18,7 @@ from typing import Any
 from xlgrid.base.errors import Damaged, first_sentence, is_result, whole_again
 from xlgrid.data import checkpoints
 from xlgrid.data import lock as locks
+from xlgrid.heads.families import FAMILIES
 from xlgrid.heads.probe import type_problem
 
 # The files that are copied from a repository or folder. The weights in the formats of other libraries are not.
@@ -312,8 +313,8 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
         The id of padding of the vocabulary, if config.json has another one.
 
     Raises:
-        ValueError: config.json or the vocabulary is damaged; the vocabulary has token ids without an embedding, or another padding than
-            the encoder's positions.
+        ValueError: config.json or the vocabulary is damaged; the weights lack embeddings; the vocabulary has token ids without an
+            embedding, or another padding than the encoder's positions.
     """
     from transformers import CONFIG_MAPPING
 
@@ -324,12 +325,17 @@ def check_vocabulary(vocabulary: Path, encoder: Path, origin: Path | None = None
     token, number = max(ids.items(), key=lambda entry: entry[1], default=("", -1))
     problem = f"the vocabulary {vocabulary} does not fit the encoder {origin or encoder}"
     embeddings = checkpoints.embedding_count(encoder)
+    config = checkpoints.config_of(encoder)
+    if embeddings is None and (kind := config["model_type"]) in FAMILIES:
+        raise Damaged(
+            f"the weights of {origin or encoder} have no embeddings of tokens ({FAMILIES[kind].word_embeddings}.weight), which an encoder of "
+            f"type {kind} has: take the weights that were saved with config.json"
+        )
     if embeddings is not None and number >= embeddings:
         raise ValueError(
             f"{problem}: the token {token!r} has the id {number:,}, but there are {embeddings:,} embeddings; take tokenizer.json from where "
             "model.safetensors is from"
         )
-    config = checkpoints.config_of(encoder)
     try:
         # Config.json may leave the id out, and the type has a default.
         padding = CONFIG_MAPPING[config["model_type"]].from_dict(config).pad_token_id

@@ -183,6 +183,25 @@ def test_no_code_in_a_checkpoint_is_run(
     assert not Path("ran").exists()
 
 
+@pytest.mark.parametrize(
+    ("tensors", "problem"),
+    [
+        ({"roberta.embeddings.position_ids": torch.arange(66)}, r"pytorch_model\.bin has no weights"),
+        ({}, r"pytorch_model\.bin has no weights"),
+        ({"conv1.weight": torch.ones(3, 3)}, "published have no embeddings of tokens"),
+    ],
+    ids=["integers", "nothing", "another model"],
+)
+def test_weights_of_no_encoder_are_refused(
+    published: Any, vocabulary: Path, tmp_path: Path, tensors: dict[str, torch.Tensor], problem: str
+) -> None:
+    source = save(published, tmp_path / "published", pickled=True)
+    torch.save(tensors, source / checkpoints.PICKLED)
+    with pytest.raises(Damaged, match=problem):
+        copy_encoder(source, vocabulary, tmp_path / "taken", MAPPING)
+    assert not (tmp_path / "taken").exists()
+
+
 def test_a_ref_is_a_revision_and_pickled_weights_are_fetched_only_where_there_are_no_others(
     published: Any, vocabulary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
