@@ -134,7 +134,7 @@ def test_cut_weights_are_an_error(encoder, tmp_path):
     ) as refused:
         check_encoder(tmp_path / "cut")
     assert "delete" not in str(refused.value), "the folder is the user's own"
-    assert refused.value.paths == (tmp_path / "cut",)
+    assert not refused.value.paths
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
