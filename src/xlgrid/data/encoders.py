@@ -401,7 +401,7 @@ def repadded(before: int | None, padding: int) -> str:
     """The remark that the copy of an encoder has the padding of its vocabulary."""
     return (
         f"config.json has the `pad_token_id` {before}, and the vocabulary pads with {padding}: the copy has {padding}, which changes no "
-        "output, because positions do not depend on padding"
+        "output before training, because positions do not depend on padding"
     )
 
 

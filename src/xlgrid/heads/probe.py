@@ -60,16 +60,16 @@ def _type_problem(written: str) -> str | None:
     config = json.loads(written)
     kind = config["model_type"]
     if kind not in CONFIG_MAPPING:
-        problem = f"has the {unknown('model_type', kind, FAMILIES)}"
         if config.get("auto_map"):
             return (
-                f"{problem}: the repository has Python code of its own for this type (`auto_map`), and xlgrid runs no code of repositories; take a "
-                "copy of the encoder in a type that transformers has, as alibaba-nlp-community/gte-multilingual-base is for "
+                f"has the model_type {kind!r}, which transformers does not have: the repository has Python code of its own for this type "
+                "(`auto_map`), and xlgrid runs no code of repositories; take a copy of the encoder in a type that transformers has, as "
+                "alibaba-nlp-community/gte-multilingual-base is for "
                 "Alibaba-NLP/gte-multilingual-base, or another encoder, such as FacebookAI/xlm-roberta-base or jhu-clsp/mmBERT-base"
             )
         return (
-            f"{problem}: take the config.json that was saved with the weights, or a version of transformers that knows "
-            "the type"
+            f"has the {unknown('model_type', kind, FAMILIES)}: take the config.json that was saved with the weights, or a version of "
+            "transformers that knows the type"
         )
     maker = CONFIG_MAPPING[kind]
     try:
