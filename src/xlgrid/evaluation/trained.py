@@ -8,7 +8,7 @@ from xlgrid.heads import ALL_HEADS
 from xlgrid.heads.tokens import Tokens
 from xlgrid.languages.sources import Source
 from xlgrid.methods import Method, make
-from xlgrid.models import deltas, load, precision, prediction
+from xlgrid.models import deltas, fit, load, precision, prediction
 from xlgrid.training.recipe import Recipe, Training
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def model_of(
     method, start = run.method, deltas.start_of(run.folder, run.record) if run.recipe.start else None
     # The run's head replaces the random one.
     model = _take(encoder, tokens)
+    # The run's training has checked that the head and the method are for the encoder.
     method.install(model)
     exchanged = _resolved(text_run) != _resolved(start) or step is not None
     if start:
@@ -120,14 +121,17 @@ def bare_model(encoder: str | Path, tokens: Tokens) -> "PreTrainedModel":
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: a file is damaged, the encoder has no such head, or an input is too long for it.
+        ValueError: a file is damaged, the encoder has no such head or cannot have it, or an input is too long for it.
     """
-    if not ALL_HEADS.find(tokens.head).is_pretrained:
+    head = ALL_HEADS.find(tokens.head)
+    if not head.is_pretrained:
         raise ValueError(
             f"no encoder is stored with the head {tokens.head}, whose weights would be random: evaluate a run, or tokens of a "
             "task that needs no training"
         )
-    return _take(encoder, tokens)
+    model = _take(encoder, tokens)
+    fit.check_head(model, head)
+    return model
 
 
 def text_source(text_run: Path) -> Source:

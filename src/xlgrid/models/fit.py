@@ -65,16 +65,33 @@ def misfit_of_method(config: Mapping[str, Any], method: Method, head: Head) -> s
 
 
 def install(model: "PreTrainedModel", head: Head, method: Method) -> None:
-    """Install a method in a loaded model with a head.
+    """Install a method in a loaded model with a head, where no run has done so before.
 
     Raises:
-        ValueError: the method is not for the encoder.
+        ValueError: the head or the method is not for the encoder.
     """
-    # The parts of an encoder-decoder have configurations of their own.
-    config = getattr(model.config, "encoder", model.config)
-    if problem := misfit_of_method(config.to_dict(), method, head):
+    check_head(model, head)
+    if problem := misfit_of_method(_config_of(model), method, head):
         raise ValueError(problem)
     method.install(model)
+
+
+def check_head(model: "PreTrainedModel", head: Head) -> None:
+    """Check that the encoder of a loaded model can have its head.
+
+    A study can say so only if the files of the encoder are there when it is read.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if problem := head_problem(_config_of(model), head):
+        raise ValueError(problem)
+
+
+def _config_of(model: "PreTrainedModel") -> dict[str, Any]:
+    # The parts of an encoder-decoder have configurations of their own.
+    config: dict[str, Any] = getattr(model.config, "encoder", model.config).to_dict()
+    return config
 
 
 @cache

@@ -70,7 +70,8 @@ def load_model(
 ) -> "PreTrainedModel":
     """The encoder in the folder `encoder`, in fp32, with a head.
 
-    Torch's generator draws the weights of a new head. The language-modelling head is the encoder's own.
+    Torch's generator draws the weights of a new head. The language-modelling head is the encoder's own. Whether an encoder of this
+    type computes the head well is for `xlgrid.models.fit` to say.
 
     Args:
         labels: the number of the task's labels.
@@ -97,10 +98,6 @@ def load_model(
         model_type = written.get("model_type")
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from error
-    if model_type and (problem := type_problem(written)):
-        raise ValueError(f"{folder}/config.json {problem}")
-    if model_type and (problem := head_problem(written, head)):
-        raise ValueError(problem)
     maker = model_class(model_type, head)
     if model_type == MBART and head.is_pretrained:
         raise ValueError(
@@ -115,13 +112,17 @@ def load_model(
         model, about = maker.from_pretrained(folder, local_files_only=True, output_loading_info=True, **changes)
         if missing := [name for name in sorted(about["missing_keys"]) if module_of(name)]:
             raise ValueError(f"it has no {missing[0]}, and config.json says that it has")
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _damaged(folder, error) from error
-    except Exception as error:
-        if type(error).__name__ != "SafetensorError":
-            raise
-        weights = folder / "model.safetensors"
-        raise Damaged(f"{weights} is damaged ({error}): {whole_again(folder)}", folder) from error
+    except Exception as error:  # Transformers raises errors of many types.
+        if model_type and (problem := type_problem(written)):
+            raise ValueError(f"{folder}/config.json {problem}") from error
+        if model_type and (problem := head_problem(written, head)):
+            raise ValueError(problem) from error
+        if type(error).__name__ == "SafetensorError":
+            weights = folder / "model.safetensors"
+            raise Damaged(f"{weights} is damaged ({error}): {whole_again(folder)}", folder) from error
+        if isinstance(error, OSError | ValueError | RuntimeError):
+            raise _damaged(folder, error) from error
+        raise
     missing, unused = sorted(about["missing_keys"]), sorted(about["unexpected_keys"])
     of_head = [name for name in missing if lm_head.is_of_head(model, name)]
     if head.is_pretrained and of_head and model.base_model is not model and not new_lm_head:

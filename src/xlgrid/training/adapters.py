@@ -11,7 +11,7 @@ from xlgrid.base.errors import Damaged
 from xlgrid.data import lock as locks
 from xlgrid.methods import ALL_METHODS, METHODS, make
 from xlgrid.methods.method import AdapterFormat
-from xlgrid.models import deltas, prediction
+from xlgrid.models import deltas, fit, prediction
 from xlgrid.models.load import shapes
 from xlgrid.tasks import ALL_TASKS
 from xlgrid.training.recipe import Recipe
@@ -52,7 +52,7 @@ def import_adapter(
         raise Damaged(f"{encoder} has no config.json: make or fetch the encoder again", encoder)
     task = ALL_TASKS.find(recipe.kind)
     model = shapes(AutoConfig.from_pretrained(encoder, local_files_only=True), task.head)
-    method.install(model)
+    fit.install(model, task.head, method)
     tensors = adapter_format.read(adapter, model, method)
     details = {
         "encoder": str(encoder),
