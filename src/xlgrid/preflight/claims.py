@@ -32,18 +32,21 @@ def claim_lines(plan: Plan) -> Iterator[Line]:
     total = len(study.claims)
     without = sum(number for seeds, number in of_seeds.items() if seeds < LEAST_SEEDS)
     for seeds, number in sorted(of_seeds.items(), reverse=True):
-        counted = f"{number} of {total}" if number < total else str(total)
-        runs = f"{counted} {'have' if number > 1 else 'has'} {seeds} seed{'s' * (seeds > 1)}"
+        of_these = f"{seeds} seed{'s' * (seeds > 1)}"
         if seeds < LEAST_SEEDS:
+            counted = f"{number} of {total}" if number < total else str(total)
+            runs = f"{counted} {'have' if number > 1 else 'has'} {of_these}"
             text = f"{runs}, and a verdict needs {LEAST_SEEDS}: add seeds, or read the effects without verdicts"
             yield Line(State.OPEN, "claims", text)
             continue
         # Claims without a verdict count as if they did not hold.
         steps = [total, 1 + without]
         first, last = (smallest_effect(seeds, step) for step in steps)
-        needs = f"the first that holds needs an effect {first:.1f} standard deviations over seeds beyond its margin"
-        text = f"{runs}: {needs}" + (f", the last one {last:.1f} (Holm's correction for {total})" if total > 1 else "")
+        only = f", in {number} of {total} claims" if number < total else ""
+        which = f"the first of {total} claims to hold" if total > 1 else "to hold, the claim"
+        text = f"{of_these}{only}: {which} must exceed its margin by {first:.1f} standard deviations over seeds"
+        text += f", the last by {last:.1f}" if total > 1 else ""
         if first > LARGE:
             more = " and ".join(f"{smallest_effect(ENOUGH, step):.1f}" for step in dict.fromkeys(steps))
-            text += f"; with {ENOUGH} seeds, {more}"
+            text += f"; with {ENOUGH} seeds {more}"
         yield Line(State.OPEN if first > LARGE else State.GOOD, "claims", text)

@@ -44,7 +44,7 @@ def test_claims_without_a_verdict_never_hold_so_that_the_last_step_counts_them(p
         claims={"a": CLAIM, "b": CLAIM, "c": CLAIM, "d": once, "e": once},
     )
     first, without = claim_lines(both)
-    assert f"the last one {smallest_effect(5, 3):.1f}" in first.text
+    assert f"the last by {smallest_effect(5, 3):.1f}" in first.text
     assert without.text.startswith("2 of 5")
 
 
